@@ -1,0 +1,303 @@
+"""The guide: a scripted brain for people who have no key. It explains Roost and shows what it can do.
+
+All it knows it reads from the talk itself (`turn.history`), so it is the same after a restart, and after an
+answer that was interrupted. First come its texts, then what it makes of what it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+from roost.core.messages import Message, Sender, Status
+from roost.core.talks import title_from
+from roost.ports import AsyncBrain, Turn
+
+PACE = 0.03
+"""Seconds from word to word."""
+
+# --- what it says ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Something to talk about; `called` matches the beginnings of words that mean it."""
+
+    name: str
+    called: str
+    first: str
+    more: str
+
+
+TOPICS = (
+    Topic(
+        "stopping",
+        r"stop|interrupt|cancel",
+        "You can stop me at any word: press *Stop*, or just send another message. What I have said until then "
+        "stays in the talk, marked as interrupted, and I go on with what you said last.",
+        "A stop has three stages: it is asked for, it is taken note of, and all is at rest. From the second one on "
+        "nothing I say reaches you. Even an agent that refuses to end is cut off after about half a second.",
+    ),
+    Topic(
+        "busy policies",
+        r"busy|polic|queue|collect|steer|rollback",
+        "Each talk has a *busy policy*: what a new message does while I am still answering. The usual one is "
+        "`interrupt`. With `queue` I finish first, with `reject` the new message is refused.",
+        "There are three more: `rollback` also takes back what I was saying, `steer` hands your message to the "
+        "answer under way, and `collect` waits until you have been quiet for a moment and answers everything at once.",
+    ),
+    Topic(
+        "memory",
+        r"remember|memor|restart|crash|durab|lost\b|lose\b|history",
+        "Nothing you say here is lost. Your message is on the disk before I see it, and my answer is saved while I "
+        "write it. Stop the program, start it again, and this talk is still here.",
+        "I have no memory of my own. I am shown the whole talk each time, and find your name and our topic in it. "
+        "So it makes no difference to me whether the program was started again in between.",
+    ),
+    Topic(
+        "reading along",
+        r"tabs?\b|reload|stream|cursor|browser|reading",
+        "You see my words as I write them. Open this talk in a second tab, or reload the page in the middle of an "
+        "answer: you will find every message once, and the one being written goes on growing.",
+        "A reader keeps a *cursor*, a mark of what it has seen, and asks for what is new since. Reading takes nothing "
+        "away, so any number of readers can follow the same talk.",
+    ),
+    Topic(
+        "models",
+        r"models?\b|keys?\b|provider|llm|gpt",
+        "I am not a language model: I am a short script, so I need no key and no network. Roost runs whatever you "
+        "write as a Python function, and that function may call any model you like.",
+        "Give your function to `roost.open`, or name it in `roost.toml`, and it can be chosen for a new talk. "
+        "The temperature and the instructions set for a talk are handed to it in `turn.profile`.",
+    ),
+    Topic(
+        "brains",
+        r"brain|python|function|program|code\b",
+        "What thinks here is called a *brain*: a Python function that is given a turn and yields text. "
+        "`turn.text` is what you said last, `turn.history` all that was said before.",
+        "A brain may be an async generator, or a plain one that blocks: that one gets a thread of its own and looks at "
+        "`turn.stopping` now and then. What it puts into `turn.state` is kept with the talk.",
+    ),
+    Topic(
+        "Roost",
+        r"roost|explain|what can you do",
+        "Roost is a home for agents. Today it is a place to talk with them: durable, so that nothing is lost, and "
+        "stoppable, so that you are never kept waiting. Everything runs in one process on your own machine.",
+        "You can talk on this page, in the terminal with `roost chat`, or from Python with `roost.open()`. "
+        "Agents that live on their own, with mail, schedules and meetings, are to come.",
+    ),
+)
+
+QUESTION = "By the way, what is your name?"
+GREETING = "Hello{name}! I am the guide, a small script that shows you around Roost."
+INTERRUPTED = "I was interrupted; what I had said until then is kept above."
+HELP = """Here is what you can say:
+
+- **count**: I count slowly to 100. Interrupt me with another message.
+- **long**: I give a long answer. Stop it, or reload the page meanwhile.
+- **markdown**: I show a table and some code.
+- **fail**: I break down in the middle, so that you see what happens then.
+- **my name is …**, and later **what is my name?**
+- Ask about {topics}; then **tell me more about it**."""
+MARKDOWN = """### Markdown
+
+Answers may have *emphasis*, **weight**, `code`, lists and quotes:
+
+> The best way to predict what a program does is to run it.
+
+| you send | you see |
+| --- | --- |
+| `count` | numbers, one after the other |
+| `fail` | one sentence, and a way to try again |
+
+```python
+async def parrot(turn):
+    for word in turn.text.split():
+        yield word + " "
+```
+
+That was a whole brain."""
+FAILING = "I am about to break down, as you asked. What I have said so far stays, and the next message works ag"
+TRY = (
+    "Try **help**, or **count** and then interrupt me.",
+    "Try **markdown**, or ask me about stopping.",
+    "Try **long** and reload the page, or ask me about memory.",
+)
+
+# --- what it understands --------------------------------------------------------------------------
+
+SHOWS = ("count", "long", "fail")
+"""Commands that take a while, or fail: worth it only while nothing has been said after them."""
+
+_COMMAND = re.compile(
+    r"(?:please |show me |give me |an? )*(help|count|long|markdown|fail)(?:,? (?:please|me|answer|to 100|slowly))*"
+)
+_WORD = r"[^\W\d_][\w'’-]*"
+_NAME = rf"({_WORD}(?: {_WORD}){{0,2}})"
+_TELLS_NAME = re.compile(rf"(?i:\b(?:my name is|my name['’]s|call me|i am called))\s+{_NAME}")
+_GIVES_NAME = re.compile(rf"(?:(?i:i am|i['’]m|it is|it['’]s|this is)\s+)?{_NAME}\s*[.!]?")
+_NO_NAME = re.compile(r"yes|no|nope|ok|okay|sure|why|what|who|how|nothing|nobody|maybe|please|test")
+_ASKS_NAME = re.compile(r"\bmy name\b.*\?|what(?: is|['’]s) my name|who am i\b|(?:know|remember) my name")
+_ASKS_MORE = re.compile(r"\b(?:more|about it|is it|does it|did it|go on|continue)\b")
+_GREETS = re.compile(r"(?:hi|hey|hello|hallo|good (?:morning|day|evening)|greetings)\b.{0,30}")
+_THANKS = re.compile(r"(?:thanks|thank you|thx|bye|goodbye|see you)\b.{0,30}")
+NAME_LENGTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a talk tells the guide. `named`: the last message gave the name."""
+
+    met: bool = False
+    asked: bool = False
+    name: str | None = None
+    named: bool = False
+    topic: Topic | None = None
+    interrupted: bool = False
+
+    @property
+    def address(self) -> str:
+        return f", {self.name}" if self.name else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to say: `slowness` times as slowly as usual; `asks` if a question may follow; `fails` instead of ending."""
+
+    text: str
+    asks: bool = True
+    slowness: float = 1.0
+    fails: bool = False
+
+
+def recall(messages: Iterable[Message]) -> Memory:
+    """Go through the talk and keep what matters."""
+    met = asked = just_asked = interrupted = False
+    name = told = topic = None
+    for message in messages:
+        if message.sender is Sender.AGENT:
+            met = True
+            just_asked = QUESTION in message.content
+            asked = asked or just_asked
+            interrupted = message.status is Status.INTERRUPTED
+        else:
+            told = name_in(message.content, just_asked=just_asked)
+            name = told or name
+            topic = topic_in(message.content) or topic
+    return Memory(met, asked, name, told is not None, topic, interrupted)
+
+
+def name_in(said: str, *, just_asked: bool) -> str | None:
+    """The name a person gives, if any; a lone word is one only right after the question."""
+    if found := _TELLS_NAME.search(said):
+        first, *rest = found[1].split(" ")
+        rest = rest[: next((n for n, word in enumerate(rest) if word == "I" or not word[0].isupper()), None)]
+    elif just_asked and not _is_understood(said) and (found := _GIVES_NAME.fullmatch(said.strip())):
+        first, *rest = found[1].split(" ")
+        if _NO_NAME.fullmatch(_plain(first)) or not all(word[0].isupper() for word in rest):
+            return None
+    else:
+        return None
+    return " ".join([first[0].upper() + first[1:], *rest])[:NAME_LENGTH]
+
+
+def command_in(said: str) -> str | None:
+    found = _COMMAND.fullmatch(_plain(said))
+    return found[1] if found else None
+
+
+def topic_in(said: str) -> Topic | None:
+    plain = _plain(said)
+    return next((topic for topic in TOPICS if re.search(rf"\b(?:{topic.called})", plain)), None)
+
+
+def answer(said: str, memory: Memory, number: int) -> Reply:
+    """What to say to a message, given all that was said up to it, itself included."""
+    plain, hint = _plain(said), TRY[number % len(TRY)]
+    topic = topic_in(said)
+    if command := command_in(said):
+        return _COMMANDS[command]
+    if memory.named:
+        return Reply(f"Nice to meet you{memory.address}! I will remember that. {hint}")
+    if _ASKS_NAME.search(said.casefold()):
+        return Reply(f"Your name is {memory.name}." if memory.name else "You have not told me your name yet.")
+    if _ASKS_MORE.search(plain):
+        return _more(topic or memory.topic)
+    if topic is not None:
+        return Reply(topic.first)
+    if _GREETS.fullmatch(plain):
+        return Reply(f"Good to see you{memory.address}. {hint}" if memory.met else f"{TOPICS[-1].first} {hint}")
+    if _THANKS.fullmatch(plain):
+        return Reply(f"You are welcome{memory.address}. Nothing of this is lost when you leave.")
+    excerpt = title_from(said) if plain else "…"
+    return Reply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
+
+
+def script(history: Sequence[Message], new: Sequence[Message]) -> list[Reply]:
+    """All that is to be said now, paragraph by paragraph."""
+    before, now = recall(history), recall([*history, *new])
+    said = []
+    if not before.met:
+        said.append(Reply(GREETING.format(name=now.address)))
+    elif before.interrupted:
+        said.append(Reply(INTERRUPTED))
+    for number, message in enumerate(new, start=1):
+        if message is new[-1] or command_in(message.content) not in SHOWS:
+            so_far = [*history, *new[:number]]
+            said.append(answer(message.content, recall(so_far), len(so_far)))
+    if said[-1].asks and now.name is None and not now.asked:
+        said.append(Reply(QUESTION))
+    return said
+
+
+def _more(topic: Topic | None) -> Reply:
+    if topic is None:
+        return Reply(f"More about what? We have not talked about anything yet: ask me about {_listed()}.")
+    return Reply(f"More about {topic.name}: {topic.more}")
+
+
+def _plain(said: str) -> str:
+    return " ".join(said.casefold().split()).strip(" .!?,…*`\"'")
+
+
+def _is_understood(said: str) -> bool:
+    plain = _plain(said)
+    known = (_GREETS.fullmatch(plain), _THANKS.fullmatch(plain), _ASKS_MORE.search(plain), topic_in(said))
+    return command_in(said) is not None or any(known)
+
+
+def _listed() -> str:
+    names = [topic.name for topic in TOPICS]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_COMMANDS = {
+    "help": Reply(HELP.format(topics=_listed())),
+    "markdown": Reply(MARKDOWN),
+    "count": Reply(", ".join(map(str, range(1, 101))) + ".", asks=False, slowness=10),
+    "long": Reply("\n\n".join(f"### {t.name.capitalize()}\n\n{t.first}\n\n{t.more}" for t in TOPICS), asks=False),
+    "fail": Reply(FAILING, asks=False, fails=True),
+}
+
+# --- how it says it -------------------------------------------------------------------------------
+
+
+def guided(*, pace: float = PACE) -> AsyncBrain:
+    """The guide, at so many seconds from word to word."""
+
+    async def brain(turn: Turn) -> AsyncIterator[str]:
+        gap = ""
+        for reply in script(turn.history, turn.messages):
+            for word in re.findall(r"\s*\S+", gap + reply.text):
+                yield word
+                await asyncio.sleep(pace * reply.slowness)
+            if reply.fails:
+                raise RuntimeError("the guide was asked to fail")
+            gap = "\n\n"
+
+    return brain
+
+
+guide = guided()

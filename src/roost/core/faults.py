@@ -1,0 +1,49 @@
+"""What can go wrong in the background, sorted, and the one sentence a person reads about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from roost.core.ids import reference
+from roost.errors import BrainFailed, LimitReached
+
+
+class Fault(StrEnum):
+    PROVIDER = "provider"
+    RATE_LIMIT = "rate_limit"
+    BAD_KEY = "bad_key"
+    TOO_LONG = "too_long"
+    TOOL = "tool"
+    BLOCKED = "blocked"
+    LOST_WORKER = "lost_worker"
+    PROFILE = "profile"
+    INTERNAL = "internal"
+
+
+_SENTENCES = {
+    Fault.PROVIDER: "The model could not be reached or took too long; try again in a moment",
+    Fault.RATE_LIMIT: "The model is asked too often just now; wait a minute and try again",
+    Fault.BAD_KEY: "The model's provider refused the key; check it in the settings and try again",
+    Fault.TOO_LONG: "The answer or the conversation grew too long; ask for something shorter or start a new talk",
+    Fault.TOOL: "A tool the agent needed has failed; try again, or ask in another way",
+    Fault.BLOCKED: "The agent blocked its thread and was given up; try again, or ask in another way",
+    Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
+    Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",
+    Fault.INTERNAL: "The agent could not finish because of an internal error; try again",
+}
+
+
+def sort(error: BaseException) -> Fault:
+    """Which of the known faults this is."""
+    if isinstance(error, BrainFailed):
+        return Fault(error.kind) if error.kind in set(Fault) else Fault.INTERNAL
+    if isinstance(error, LimitReached):
+        return Fault.TOO_LONG
+    if isinstance(error, TimeoutError | ConnectionError):
+        return Fault.PROVIDER
+    return Fault.INTERNAL
+
+
+def sentence(fault: Fault, run_id: str) -> str:
+    """What the person reads: what happened, what to do, and the reference that finds it in the log."""
+    return f"{_SENTENCES[fault]} (reference {reference(run_id)})."

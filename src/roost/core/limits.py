@@ -1,0 +1,26 @@
+"""All bounds in one place; each is a setting of the same name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    message_bytes: int = 4 * 1024 * 1024
+    answer_bytes: int = 16 * 1024 * 1024
+    talks_per_user: int = 10_000
+    waiting_per_talk: int = 5_000
+    attempts: int = 3
+    queued_writes: int = 20_000
+    talks_in_memory: int = 2_000
+    talk_workers: int = 2
+    crashes: int = 5
+    crashes_within: float = 60.0
+    silent_loop: float = 2.0
+    stop_patience: float = 0.6
+    drain: float = 5.0
+    checkpoint_every: float = 0.5
+    checkpoint_chars: int = 8_192
+    collect_quiet: float = 0.5
+    collect_most: float = 2.0

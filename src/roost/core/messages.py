@@ -1,0 +1,109 @@
+"""Messages of a talk, and how they are read: pages, cursors, changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from roost.errors import Invalid
+
+
+class Status(StrEnum):
+    """Where a message stands; all but `streaming` are final."""
+
+    COMPLETE = "complete"
+    STREAMING = "streaming"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+
+
+class Sender(StrEnum):
+    USER = "user"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a talk's log. `seq` counts from 1 without gaps; `error` is one sentence for people."""
+
+    seq: int
+    sender: Sender
+    content: str
+    status: Status
+    created: datetime
+    error: str | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages in order, and the cursor with which to ask for what comes after them."""
+
+    messages: tuple[Message, ...]
+    cursor: str
+    running: bool
+    more_before: bool = False
+    more_after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a stream: `text` is what `message` has grown by since the last step.
+
+    With `reset` the text starts anew: forget what was read of this message before.
+    """
+
+    message: Message
+    text: str
+    cursor: str
+    reset: bool = False
+
+
+class CursorText(str):
+    """A cursor as callers hold it: a plain text, which remembers what it means while it stays in this process."""
+
+    __slots__ = ("cursor", "talk_id")
+    cursor: Cursor
+    talk_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What a reader has seen: all changes up to `revision`, and `offset` characters of the message `seq`.
+
+    While a long list of changes is read in several pages, `position` is the last message read
+    and `target` the revision that is reached at its end.
+    """
+
+    revision: int
+    seq: int = 0
+    offset: int = 0
+    position: int = 0
+    target: int = 0
+
+    def encode(self, talk_id: str) -> str:
+        text = f"{talk_id[-4:]}.{self.revision}.{self.seq}.{self.offset}"
+        encoded = CursorText(f"{text}.{self.position}.{self.target}" if self.target else text)
+        encoded.cursor, encoded.talk_id = self, talk_id
+        return encoded
+
+    @classmethod
+    def decode(cls, text: object, talk_id: str) -> Cursor:
+        if type(text) is CursorText and text.talk_id == talk_id:
+            return text.cursor
+        refusal = Invalid(f"the cursor {text!r:.80} is not one of this talk: use `page.cursor` as it was given")
+        if not isinstance(text, str):
+            raise refusal
+        mark, *numbers = text.split(".")
+        if mark != talk_id[-4:] or len(numbers) not in (3, 5):
+            raise refusal
+        if not all(n.isascii() and n.isdigit() and len(n) < 16 for n in numbers):
+            raise refusal
+        return cls(*map(int, numbers))
+
+
+def at(seconds: float) -> datetime:
+    """Stored seconds as an aware time."""
+    return datetime.fromtimestamp(seconds, UTC)

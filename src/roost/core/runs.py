@@ -1,0 +1,149 @@
+"""Runs: what a runner is given, and the durable record of what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roost.core.messages import Message, Status
+from roost.core.talks import Talk
+
+
+class Why(StrEnum):
+    """Why a run is ended from outside."""
+
+    INTERRUPT = "interrupt"
+    ROLLBACK = "rollback"
+    STOP = "stop"
+    DELETE = "delete"
+    DRAIN = "drain"
+    LOST = "lost"
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One thing to be handled; of a talk: the message `seq`, which waits for its answer."""
+
+    envelope_id: str
+    lane: str
+    seq: int
+    attempts: int
+    due: float
+    busy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The times of a stop's three stages."""
+
+    requested: float
+    acknowledged: float
+    quiesced: float
+    abandoned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """All that a run leaves behind when it is over; written in one transaction.
+
+    With `handled` its envelopes are gone, else they wait for another run; None: handled if anyone could
+    read a word of the answer. With `supersede` nothing that this run still writes counts any more, as when
+    its worker was lost.
+    """
+
+    run_id: str
+    talk_id: str
+    epoch: int
+    outcome: Outcome
+    status: Status
+    text: str
+    envelopes: tuple[Envelope, ...]
+    handled: bool | None
+    started: float
+    first_chunk: float | None = None
+    error: str | None = None
+    fault: str | None = None
+    state: str | None = None
+    stop: Stop | None = None
+    supersede: bool = False
+
+
+# --- what operations give back, for the memory to follow the store ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message was added. `repeated`: it was there already, and nothing has changed."""
+
+    message: Message
+    revision: int
+    epoch: int
+    envelope: Envelope
+    superseded: Why | None = None
+    withdrawn: int = 0
+    repeated: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The message that a run writes exists now."""
+
+    message: Message
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A run is over. `message` is the one it wrote, if any; `left` are its envelopes that wait for another run."""
+
+    revision: int
+    epoch: int
+    waiting: int
+    message: Message | None
+    superseded: bool = False
+    left: tuple[Envelope, ...] = ()
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A lane was taken over from whoever had it before."""
+
+    revision: int
+    epoch: int
+    user_id: str
+    envelopes: tuple[Envelope, ...]
+    message: Message | None
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """A talk was stopped: nothing waits in its lane, and whoever ran there may write no more."""
+
+    revision: int
+    epoch: int
+    waiting: int
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A talk as it is in the store at one moment, with the newest of its messages and their revisions."""
+
+    talk: Talk
+    revision: int
+    epoch: int
+    state: str | None
+    messages: list[tuple[Message, int]]
+    floor: int
+    """No message older than those was changed after this revision."""

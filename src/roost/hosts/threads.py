@@ -1,0 +1,171 @@
+"""Real threads and real time: what Roost runs on outside of simulations."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from roost.core.ids import RANDOM_BITS, encode
+from roost.hosts.lazy import LazyLoop
+from roost.hosts.pending import HostPending, call_on, together
+from roost.ports import Loop, Pump
+
+
+class RealClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class ThreadPump:
+    """A thread that sleeps on a lock until it is rung."""
+
+    def __init__(self, name: str, step: Callable[[], None]) -> None:
+        self._step = step
+        self._closing = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def ring(self) -> None:
+        try:
+            self._gate.release()
+        except RuntimeError:
+            return  # rung already
+
+    def close(self) -> None:
+        self._closing = True
+        self.ring()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._gate.acquire()
+            if self._closing:
+                return
+            self._step()
+
+
+class ThreadLoop:
+    """A thread with an event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        main: Callable[[Loop], Coroutine[Any, Any, None]],
+        ended: Callable[[Loop, BaseException | None], None],
+    ) -> None:
+        self.name = name
+        self._main = main
+        self._ended = ended
+        self.over: HostPending[None] = HostPending()
+        self._asked: float | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop = LazyLoop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, act: Callable[..., object], *args: object) -> None:
+        call_on(self._loop, partial(act, *args) if args else act)
+
+    def silence(self) -> float:
+        now = time.monotonic()
+        if self._asked is None:
+            self._asked = now
+            self.call(self._answer)
+        return now - self._asked
+
+    def busy_with(self) -> str | None:
+        task = asyncio.current_task(self._loop)
+        return task.get_name() if task is not None else None
+
+    def abandon(self) -> None:
+        self.call(self._cancel)
+
+    def join(self) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+    def _answer(self) -> None:
+        self._asked = None
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            asyncio.set_event_loop(self._loop)
+            self._task = self._loop.create_task(self._main(self), name=f"{self.name} main")
+            self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as crash:  # a crash of any kind must reach the supervisor
+            error = crash
+        finally:
+            self._ended(self, error)
+            self._close()
+            self.over.set(None)
+
+    def _close(self) -> None:
+        """Cancel what is left, for a bounded time: a task that will not end must not keep the thread."""
+        try:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left, timeout=1.0))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        except BaseException:  # whatever a dying task still throws has no one to go to
+            return
+        finally:
+            self._loop.close()
+
+
+class ThreadHost:
+    """The host of every real Roost."""
+
+    def __init__(self) -> None:
+        self.clock = RealClock()
+        self._random = random.Random(os.urandom(32))
+
+    def new_id(self, kind: str) -> str:
+        return f"{kind}_{encode(int(time.time() * 1000), self._random.getrandbits(RANDOM_BITS))}"
+
+    def jitter(self) -> float:
+        return self._random.random()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return threading.Lock()
+
+    def pending(self) -> HostPending[Any]:
+        return HostPending()
+
+    def together(self) -> AbstractContextManager[object]:
+        return together()
+
+    def pump(self, name: str, step: Callable[[], None]) -> Pump:
+        return ThreadPump(name, step)
+
+    def start_loop(
+        self,
+        name: str,
+        main: Callable[[Loop], Coroutine[Any, Any, None]],
+        ended: Callable[[Loop, BaseException | None], None],
+    ) -> Loop:
+        return ThreadLoop(name, main, ended)
+
+    def run_blocking(self, name: str, act: Callable[[], None]) -> None:
+        threading.Thread(target=act, name=name, daemon=True).start()

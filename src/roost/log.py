@@ -1,0 +1,116 @@
+"""Logs for machines: one JSON object a line, with everything that was said about the event, and no secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_SECRET_VARIABLE = re.compile(r"(_|^)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
+_BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
+_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/@]+@")
+_CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"']+")
+_SHORTEST = 6
+HIDDEN = "•••"
+MOST_BYTES = 10 * 1024 * 1024
+KEPT_FILES = 3
+
+
+class Redactor:
+    """Replaces secrets in texts: those known by value, and those known by how they look."""
+
+    def __init__(self) -> None:
+        self._values = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name.upper())}
+        self._pattern = self._compiled()
+
+    def hide(self, value: str) -> None:
+        self._values.add(value)
+        self._pattern = self._compiled()
+
+    def clean(self, text: str) -> str:
+        if self._pattern is not None:
+            text = self._pattern.sub(HIDDEN, text)
+        text = _BEARER.sub(rf"\1{HIDDEN}", text)
+        text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
+        return _CODE.sub(rf"\1{HIDDEN}", text)
+
+    def _compiled(self) -> re.Pattern[str] | None:
+        # Short values would blacken half the log and protect nothing.
+        long = sorted((v for v in self._values if len(v) >= _SHORTEST), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, long))) if long else None
+
+
+class JsonFormatter(logging.Formatter):
+    """Time, level, logger, message, then all `extra` fields; a stack trace is one field."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info and record.exc_info[0] is not None:
+            entry.setdefault("error_type", record.exc_info[0].__name__)
+            entry["stack"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            entry["stack_info"] = record.stack_info
+        return json.dumps({name: self._clean(value) for name, value in entry.items()}, ensure_ascii=False)
+
+    def _clean(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        text = value if isinstance(value, str) else repr(value)
+        return self._redactor.clean(text.encode(errors="replace").decode())
+
+
+class LineFormatter(logging.Formatter):
+    """For a terminal: level and message, without stack traces, secrets and control characters."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = self._redactor.clean(record.getMessage())
+        told = getattr(record, "reference", None)
+        line = "".join(c if c.isprintable() else " " for c in text)
+        return f"{record.levelname.lower()}: {line}" + (f" (reference {told})" if told else "")
+
+
+def set_up(file: Path | None, *, level: str = "info", terminal: bool = True) -> Redactor:
+    """Send all logs to the file (kept small by rotation), and warnings to the terminal as well."""
+    redactor = Redactor()
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(level.upper())
+    if file is not None:
+        root.addHandler(_file_handler(file, redactor))
+    if terminal:
+        shown = logging.StreamHandler(sys.stderr)
+        shown.setLevel(logging.WARNING)
+        shown.setFormatter(LineFormatter(redactor))
+        root.addHandler(shown)
+    logging.captureWarnings(True)
+    return redactor
+
+
+def _file_handler(file: Path, redactor: Redactor) -> logging.Handler:
+    file.touch(mode=0o600, exist_ok=True)
+    handler = logging.handlers.RotatingFileHandler(file, maxBytes=MOST_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    handler.setFormatter(JsonFormatter(redactor))
+    return handler

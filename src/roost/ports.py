@@ -1,0 +1,369 @@
+"""The contracts between the runtime and the world: time, threads, store, brains.
+
+Adapters live in `hosts`, `stores` and `brains`; the runtime knows only what stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from roost.core.messages import Message
+from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
+from roost.core.talks import Talk
+
+T = TypeVar("T")
+Row = Sequence[Any]
+Params = Mapping[str, Any]
+
+
+# --- time and threads -----------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since 1970, as people's clocks show them; may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never jumps. For durations."""
+        ...
+
+
+class Pending(Protocol[T]):
+    """A result that comes later, set once from any thread.
+
+    Awaited on an event loop, or, inside a driven coroutine, waited for on a plain thread.
+    """
+
+    @property
+    def done(self) -> bool: ...
+
+    def set(self, value: T) -> None:
+        """The first `set` or `fail` counts; later ones change nothing."""
+        ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+    def __await__(self) -> Generator[Any, Any, T]: ...
+
+    def within(self, seconds: float) -> Awaitable[bool]:
+        """Wait so long at the most; whether it is done. Raises nothing, cancels nothing."""
+        ...
+
+
+class Loop(Protocol):
+    """A worker's event loop, as others see it."""
+
+    name: str
+
+    @property
+    def over(self) -> Pending[None]:
+        """Set when everything on it has ended."""
+        ...
+
+    def call(self, act: Callable[..., object], *args: object) -> None:
+        """Call it on that loop soon, in order; from any thread. Nothing happens if the loop has ended."""
+        ...
+
+    def silence(self) -> float:
+        """For how many seconds a sign of life has been awaited in vain. Asks for the next one."""
+        ...
+
+    def busy_with(self) -> str | None:
+        """The name of the task the loop is inside of right now."""
+        ...
+
+    def abandon(self) -> None:
+        """Give it up: it is told to end when it can, and nobody waits for it."""
+        ...
+
+    def join(self) -> None:
+        """Once it is over: return when nothing of it is left."""
+        ...
+
+
+class Pump(Protocol):
+    """Something that calls one function whenever it was rung, one call at a time."""
+
+    def ring(self) -> None: ...
+
+    def close(self) -> None:
+        """Return when the call under way has ended; none follows."""
+        ...
+
+
+class Host(Protocol):
+    """What the runtime runs on: real threads, or one deterministic loop with virtual time."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def new_id(self, kind: str) -> str:
+        """A new id `kind_…`, ordered by time."""
+        ...
+
+    def jitter(self) -> float:
+        """A random number from 0 to 1."""
+        ...
+
+    def lock(self) -> AbstractContextManager[object]: ...
+
+    def pending(self) -> Pending[Any]: ...
+
+    def together(self) -> AbstractContextManager[object]:
+        """Whatever is set, and called on loops, inside of it reaches each loop in one go at its end."""
+        ...
+
+    def pump(self, name: str, step: Callable[[], None]) -> Pump: ...
+
+    def start_loop(
+        self,
+        name: str,
+        main: Callable[[Loop], Coroutine[Any, Any, None]],
+        ended: Callable[[Loop, BaseException | None], None],
+    ) -> Loop:
+        """Run `main` on a new loop. `ended` is called there when it is over, with its error if it crashed."""
+        ...
+
+    def run_blocking(self, name: str, act: Callable[[], None]) -> None:
+        """Run it on a thread of its own, which nobody waits for. `act` raises nothing."""
+        ...
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+class Tx(Protocol):
+    """What an operation is given: named statements with `:name` parameters, the same on every database."""
+
+    for_update: str
+    """Ends a SELECT whose rows must not change before the commit (empty where the writer is alone)."""
+
+    def read(self, sql: str, params: Params = ...) -> list[Row]: ...
+
+    def one(self, sql: str, params: Params = ...) -> Row | None: ...
+
+    def write(self, sql: str, params: Params = ...) -> list[Row]:
+        """Change something; what `RETURNING` gives."""
+        ...
+
+
+class Store(Protocol):
+    """The truth. An operation is a plain function `op(tx, …) -> result`.
+
+    Operations are repeatable: a batch that fails is rolled back and its operations are done again one by
+    one, so they change nothing but the database, and ids and times of the caller's are made outside.
+    An operation that refuses raises a RoostError, best before it has written anything.
+    """
+
+    def write(
+        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None
+    ) -> Pending[T]:
+        """Do it in order with all others of the same key; settled after the commit.
+
+        `then` is called with the result after the commit, in the order of commits, before anyone who waits is
+        told. It must be quick and must not wait. Raises Unavailable when too much is queued or the store is closed.
+        """
+        ...
+
+    def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
+        """Do it on a snapshot; sees what was committed before the call."""
+        ...
+
+    def close(self) -> None:
+        """Do what is queued, then let go of the database."""
+        ...
+
+
+class TalkStatements(Protocol):
+    """Talks themselves. A talk that is not this user's is `NotFound`, as is one that does not exist."""
+
+    def create(
+        self,
+        tx: Tx,
+        talk_id: str,
+        user_id: str,
+        profile: str,
+        busy: str,
+        title: str,
+        options: str,
+        most: int,
+        /,
+    ) -> Loaded:
+        """Raises LimitReached when the user has `most` talks already."""
+        ...
+
+    def get(self, tx: Tx, user_id: str, talk_id: str, /) -> Talk: ...
+
+    def listed(self, tx: Tx, user_id: str, limit: int, before: str | None, /) -> list[Talk]:
+        """The user's talks, last used first; with `before` those that come after that one in this order."""
+        ...
+
+    def change(self, tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str], /) -> Talk:
+        """Set `title`, `profile`, `busy` or `options`."""
+        ...
+
+    def delete(self, tx: Tx, user_id: str, talk_id: str, /) -> None:
+        """With everything that belongs to it."""
+        ...
+
+    def load(self, tx: Tx, user_id: str, talk_id: str, tail: int, /) -> Loaded: ...
+
+
+class MessageStatements(Protocol):
+    def post(
+        self, tx: Tx, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None, title: str,
+        envelope_id: str, quiet: float, most: int, /,
+    ) -> Posted:  # fmt: skip
+        """Add a person's message and its envelope, and supersede the run of the lane where the policy says so.
+
+        The same key again gives the message that is there and changes nothing; with other content it is a
+        Conflict. Raises Busy where the policy is `reject` and the talk is being answered, LimitReached when
+        `most` messages wait.
+        """
+        ...
+
+    def before(self, tx: Tx, user_id: str, talk_id: str, seq: int, limit: int, /) -> list[Message]:
+        """The messages just before `seq`, in order."""
+        ...
+
+    def changed(self, tx: Tx, user_id: str, talk_id: str, revision: int, position: int, limit: int, /) -> list[Message]:
+        """What was changed after `revision`, in order of number, after the message `position`."""
+        ...
+
+
+class RunStatements(Protocol):
+    """What runs write. Each proves by the talk's epoch that it still may."""
+
+    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, /) -> Opened | None:
+        """Give the run's answer its number. None: the run was superseded before it said anything."""
+        ...
+
+    def checkpoint(self, tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, /) -> None:
+        """Keep what was said since the last checkpoint; nothing happens if the run was superseded."""
+        ...
+
+    def split_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, /) -> Settled:
+        """End the message being written, while its run goes on in a new one."""
+        ...
+
+    def settle(self, tx: Tx, closing: Closing, /) -> Settled:
+        """End a run: its message, its envelopes, its record and the talk's state, all at once.
+
+        A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
+        not opened one, its envelopes stay for the run that comes after it.
+        """
+        ...
+
+    def stop(self, tx: Tx, user_id: str, talk_id: str, /) -> Halted:
+        """Supersede the run of a talk and drop all that waits for an answer there."""
+        ...
+
+    def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[tuple[str, str]]:
+        """Talks with something to handle or to close, by id: (talk, user)."""
+        ...
+
+    def claim(self, tx: Tx, talk_id: str, /) -> Claimed | None:
+        """Take a lane over: count the attempt, close what was being written, give the envelopes. None: no such talk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """All operations of the store, one set an aggregate."""
+
+    talks: TalkStatements
+    messages: MessageStatements
+    runs: RunStatements
+
+
+# --- brains ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of what a brain says."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named way to think. `brain` is a built-in's name or `module:function`."""
+
+    name: str
+    brain: str
+    description: str = ""
+    model: str | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+
+
+class Hand(Protocol):
+    """What a turn can do while it lasts; the runner's side of it."""
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def take_steering(self) -> tuple[Message, ...]: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a runner hands to a brain: what is new, what was before, and the means to act."""
+
+    kind: str
+    text: str
+    messages: tuple[Message, ...]
+    history: Sequence[Message]
+    profile: Profile
+    user_id: str
+    talk_session_id: str
+    run_id: str
+    state: dict[str, Any] = field(default_factory=dict)
+    """Kept with the talk; what JSON can hold. Written when the turn settles."""
+    _hand: Hand | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run was asked to stop; a blocking brain looks at it between its steps."""
+        return self._hand is not None and self._hand.stopping
+
+    def steered(self) -> tuple[Message, ...]:
+        """What the person said meanwhile with busy="steer"; what is yielded next answers it in a new message."""
+        taken = self._hand.take_steering() if self._hand is not None else ()
+        self.messages += taken
+        return taken
+
+
+AsyncBrain = Callable[[Turn], AsyncIterator["str | Chunk"]]
+BlockingBrain = Callable[[Turn], Iterator["str | Chunk"]]
+Brain = AsyncBrain | BlockingBrain
+
+
+class Brains(Protocol):
+    """Where a talk's profile is found, and the brain that belongs to it."""
+
+    default: str
+
+    def names(self) -> Sequence[Profile]: ...
+
+    def profile(self, name: str) -> Profile:
+        """Raises Invalid with the known names."""
+        ...
+
+    def brain(self, profile: Profile) -> Brain:
+        """Raises BrainFailed when it cannot be had."""
+        ...

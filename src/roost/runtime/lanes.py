@@ -1,0 +1,165 @@
+"""A lane: the envelopes of one talk, handled one run at a time and in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from roost.core.faults import Fault, sentence
+from roost.core.messages import Status
+from roost.core.runs import Closing, Envelope, Outcome, Settled, Why
+from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
+from roost.ports import Loop, Profile
+from roost.runtime.live import LiveTalk
+from roost.runtime.runner import Run, report
+from roost.runtime.shop import Shop
+
+log = logging.getLogger("roost.lane")
+
+
+class Lane:
+    """Lives on one worker's loop while it has something to do; all its methods are called there."""
+
+    def __init__(self, shop: Shop, loop: Loop, talk_id: str, user_id: str) -> None:
+        self._shop = shop
+        self._loop = loop
+        self.talk_id = talk_id
+        self.user_id = user_id
+        self.waiting: deque[Envelope] = deque()
+        self.claim = False
+        """Whether the store must be asked what there is: the lane was someone else's before."""
+        self.run: Run | None = None
+        self.ending = False
+        """It begins no more runs: the program closes, or the lane is someone else's now."""
+        self._arrived = asyncio.Event()
+
+    @property
+    def idle(self) -> bool:
+        return self.ending or not (self.waiting or self.claim or self.run)
+
+    def deliver(self, envelope: Envelope | None) -> None:
+        """Something has come in; None: look into the store."""
+        if envelope is None:
+            self.claim = True
+        elif envelope.busy == "steer" and self.run is not None and not self.run.fenced:
+            live = self._shop.talks.known(self.talk_id)
+            if live is not None:
+                self.run.offer(envelope, live.message(envelope.seq))
+        else:
+            self.waiting.append(envelope)
+        self._arrived.set()
+
+    def stop(self, why: Why, requested: float) -> None:
+        """End the run under way. What waits is dropped too, unless it is what superseded the run."""
+        if why in (Why.STOP, Why.DELETE):
+            self.waiting.clear()
+            self.claim = False
+        self.ending = self.ending or why is Why.DRAIN
+        if self.run is not None:
+            self.run.stop(why, requested)
+        self._arrived.set()
+
+    async def work(self) -> None:
+        """Run after run, until nothing is left."""
+        while not self.idle:
+            try:
+                live = await self._shop.talks.get(self.user_id, self.talk_id)
+                if self.claim:
+                    await self._take_over(live)
+                await self._load_all(live)
+                await self._quiet()
+                if self.waiting and not self.ending:
+                    await self._answer(live)
+            except NotFound:  # deleted meanwhile
+                self.waiting.clear()
+                self.claim = False
+            except Unavailable as error:
+                await self._patience(error)
+
+    async def _take_over(self, live: LiveTalk) -> None:
+        claimed = await self._shop.store.write(
+            self._shop.statements.runs.claim, self.talk_id, key=self.talk_id, then=live.claimed
+        )
+        self.claim = False
+        self.waiting = deque(claimed.envelopes if claimed else ())
+
+    async def _quiet(self) -> None:
+        """Messages to be collected wait until no more have come for a while; any other does not."""
+        clock = self._shop.host.clock
+        latest = clock.now() + self._shop.limits.collect_most
+        while self.waiting and not self.ending and all(e.busy == "collect" for e in self.waiting):
+            left = min(max(e.due for e in self.waiting), latest) - clock.now()
+            if left <= 0:
+                return
+            self._arrived.clear()
+            timer = asyncio.get_running_loop().call_later(left, self._arrived.set)
+            try:
+                await self._arrived.wait()
+            finally:
+                timer.cancel()
+
+    async def _answer(self, live: LiveTalk) -> None:
+        envelopes = tuple(self.waiting)
+        self.waiting.clear()
+        if max(e.attempts for e in envelopes) > self._shop.limits.attempts:
+            await self._settle(self._given_up(live, envelopes), live)
+            return
+        new, history = live.context([e.seq for e in envelopes])
+        self.run = run = Run(self._shop, self._loop, live, envelopes, self._profile(live), new, history)
+        try:
+            await run.think()
+            # The right to write may be lost in between: then this closes what was opened, and no more.
+            settled = await self._settle(run.closing(), live)
+            if run.why not in (Why.STOP, Why.DELETE) and not settled.gone:
+                self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
+        finally:
+            self.run = None
+            run.quiesced.set(run.stopped())
+
+    async def _load_all(self, live: LiveTalk) -> None:
+        """A brain sees the whole talk, so all of it is in memory before a run begins."""
+        while live.first > 1:
+            older = await self._shop.store.read(
+                self._shop.statements.messages.before, self.user_id, self.talk_id, live.first, 10_000
+            )
+            if not older:
+                return
+            live.prepend(older)
+
+    def _profile(self, live: LiveTalk) -> Profile:
+        """The talk's profile with the talk's own options; one that is gone fails when it is asked to think."""
+        try:
+            profile = self._shop.brains.profile(live.talk.profile)
+        except Invalid:
+            profile = Profile(live.talk.profile, "")
+        options = live.talk.options
+        return Profile(
+            profile.name, profile.brain, profile.description,
+            options.get("model", profile.model), options.get("temperature", profile.temperature),
+            options.get("instructions", profile.instructions),
+        )  # fmt: skip
+
+    async def _settle(self, closing: Closing, live: LiveTalk) -> Settled:
+        """Write it, however long the store takes to be able to: until then the answer is kept in memory."""
+        while True:
+            try:
+                return await self._shop.store.write(
+                    self._shop.statements.runs.settle, closing, key=self.talk_id, then=live.settled
+                )
+            except Unavailable as error:
+                await self._patience(error)
+
+    async def _patience(self, error: Unavailable) -> None:
+        log.warning("the store is unavailable, trying again: %s", error, extra={"session": self.talk_id})
+        await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
+
+    def _given_up(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
+        run_id, now = self._shop.host.new_id("run"), self._shop.host.clock.now()
+        error = BrainFailed(f"tried {self._shop.limits.attempts} times", kind=Fault.LOST_WORKER)
+        report(error, run_id, self.talk_id, live.message(envelopes[-1].seq).content)
+        return Closing(
+            run_id=run_id, talk_id=self.talk_id, epoch=live.epoch, outcome=Outcome.LOST, status=Status.FAILED, text="",
+            envelopes=envelopes, handled=True, started=now, error=sentence(Fault.LOST_WORKER, run_id),
+            fault=Fault.LOST_WORKER,
+        )  # fmt: skip

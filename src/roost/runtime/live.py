@@ -1,0 +1,254 @@
+"""Talks in memory: their newest messages, the text being written, and whoever waits for more.
+
+The memory follows the store: it is changed by what follows a commit, in the order of commits. Only the
+text being written runs ahead of it. A talk is loaded through the writer, so that no commit is missed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+from roost.core.messages import Cursor, Message, Page, Status
+from roost.core.runs import Claimed, Halted, Loaded, Opened, Posted, Settled
+from roost.core.talks import Talk
+from roost.ports import Host, Pending
+
+
+class LiveText:
+    """The text of a message while it is being written: appended to by one thread, read by any."""
+
+    __slots__ = ("_parts", "length", "message")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.length = 0
+        self.message: Message | None = None
+
+    def append(self, chunk: str) -> None:
+        # In this order: whoever reads the length finds at least that much text.
+        self._parts.append(chunk)
+        self.length += len(chunk)
+
+    def text(self) -> str:
+        parts = self._parts
+        count = len(parts)
+        if count > 1:
+            parts[:count] = ["".join(parts[:count])]
+        return parts[0] if parts else ""
+
+    def so_far(self) -> Message:
+        m = self.message
+        assert m is not None
+        return Message(m.seq, m.sender, self.text(), m.status, m.created, m.error, m.run_id)
+
+
+class LiveTalk:
+    """One talk in memory. All methods may be called from any thread."""
+
+    def __init__(self, host: Host, loaded: Loaded) -> None:
+        self._host = host
+        self._lock = host.lock()
+        self.talk: Talk = loaded.talk
+        self.owner = self.talk.user_id
+        self.talk_id = self.talk.talk_session_id
+        self.revision: int = loaded.revision
+        self.epoch: int = loaded.epoch
+        self.state: str | None = loaded.state
+        self.waiting = 1 if loaded.talk.running else 0
+        self.gone = False
+        self.used = host.clock.monotonic()
+        self.answer: LiveText | None = None
+        self.waiters: list[Pending[None]] = []
+        self.nothing_new: Page | None = None
+        self._floor: int = loaded.floor
+        self._messages: list[Message] = [m for m, _ in loaded.messages]
+        self._first = self._messages[0].seq if self._messages else 1
+        self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
+        self._changes: list[tuple[int, int]] = sorted((revision, m.seq) for m, revision in loaded.messages)
+
+    # --- following the store ---------------------------------------------------------------------
+
+    def posted(self, posted: Posted) -> None:
+        with self._lock:
+            if posted.withdrawn:
+                self._set(replace(self._get(posted.withdrawn), status=Status.WITHDRAWN, content=""), posted.revision)
+                self._withdrawn += 1
+                self.answer = None
+            self._set(posted.message, posted.revision)
+            self._moved(posted.revision, posted.epoch, waiting=1)
+            if posted.title != self.talk.title:
+                self.talk = replace(self.talk, title=posted.title)
+
+    def opened(self, opened: Opened, text: LiveText) -> None:
+        with self._lock:
+            text.message = opened.message
+            self.answer = text
+            self._set(opened.message, opened.revision)
+            self._moved(opened.revision, self.epoch, waiting=1)
+
+    def settled(self, settled: Settled) -> None:
+        with self._lock:
+            if settled.message is not None:
+                self._set(settled.message, settled.revision)
+                self.answer = None
+            if settled.revision:
+                self._moved(settled.revision, settled.epoch, waiting=settled.waiting)
+
+    def claimed(self, claimed: Claimed | None) -> None:
+        if claimed is None:
+            return
+        with self._lock:
+            if claimed.message is not None:
+                self._set(claimed.message, claimed.revision)
+                self.answer = None
+            self._moved(claimed.revision, claimed.epoch, waiting=len(claimed.envelopes))
+
+    def stopped(self, halted: Halted) -> None:
+        with self._lock:
+            self._moved(halted.revision, halted.epoch, waiting=0)
+
+    def changed(self, talk: Talk) -> None:
+        with self._lock:
+            self.talk = talk
+
+    def deleted(self) -> None:
+        with self._lock:
+            self.gone = True
+            self.nothing_new = None
+        self.wake()
+
+    # --- the text being written ------------------------------------------------------------------
+
+    def grown(self) -> None:
+        """The answer has grown; called for every chunk, so it does next to nothing when nobody waits."""
+        if self.waiters:
+            self.wake()
+
+    def wake(self) -> None:
+        waiters = self.waiters
+        while waiters:
+            try:
+                waiters.pop().set(None)
+            except IndexError:
+                return
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def context(self, numbers: list[int]) -> tuple[list[Message], list[Message]]:
+        """For a brain: what is new, and what else was said, as far back as the memory reaches."""
+        with self._lock:
+            known, count = self._messages, len(numbers)
+            if not self._withdrawn and [m.seq for m in known[-count:]] == numbers:
+                return known[-count:], known[:-count]
+            shown = [m for m in known if m.status is not Status.WITHDRAWN]
+            new = set(numbers)
+            return [m for m in shown if m.seq in new], [m for m in shown if m.seq not in new]
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest message in memory."""
+        return self._first
+
+    def prepend(self, older: list[Message]) -> None:
+        """Messages from the store that end where the memory begins."""
+        with self._lock:
+            if older and older[-1].seq == self._first - 1:
+                self._messages[:0] = older
+                self._first = older[0].seq
+                self._withdrawn += sum(m.status is Status.WITHDRAWN for m in older)
+
+    def message(self, seq: int) -> Message:
+        with self._lock:
+            return self._get(seq)
+
+    def newest(self, limit: int) -> Page | None:
+        """The newest messages; None when some of them are only in the store."""
+        with self._lock:
+            have = len(self._messages)
+            if have < limit and self._first > 1:
+                return None
+            messages = self._fresh(self._messages[max(0, have - limit) :])
+            more = bool(messages) and messages[0].seq > 1
+            return Page(messages, self._cursor(messages).encode(self.talk_id), self.running, more_before=more)
+
+    def since(self, cursor: Cursor, limit: int) -> Page | None:
+        """What is new since the cursor; None when the memory does not reach back so far."""
+        with self._lock:
+            if cursor.revision < self._floor:
+                return None
+            start = bisect_right(self._changes, (cursor.revision, 1 << 62))
+            numbers = {seq for _, seq in self._changes[start:] if seq > cursor.position}
+            answer = self.answer
+            if answer is not None and answer.message is not None and cursor.position < answer.message.seq:
+                seq = answer.message.seq
+                if (cursor.seq, cursor.offset) != (seq, answer.length):
+                    numbers.add(seq)
+            chosen = sorted(numbers)
+            if len(chosen) > limit:
+                return self._part(chosen[:limit], cursor)
+            return self._rest(chosen, cursor)
+
+    @property
+    def running(self) -> bool:
+        return self.waiting > 0 or self.answer is not None
+
+    def overlay(self, messages: list[Message]) -> list[Message]:
+        """The same messages, as they stand in memory where the memory has them."""
+        with self._lock:
+            return [self._fresh([self._get(m.seq)])[0] if m.seq >= self._first else m for m in messages]
+
+    # --- inside, with the lock held --------------------------------------------------------------
+
+    def _part(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._fresh([self._get(seq) for seq in numbers])
+        target = cursor.target or max(self.revision, 1)
+        onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target)
+        return Page(messages, onward.encode(self.talk_id), self.running, more_after=True)
+
+    def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._fresh([self._get(seq) for seq in numbers])
+        reached = self._cursor(messages, cursor)
+        if cursor.target:
+            reached = replace(reached, revision=cursor.target)
+        # What was changed while a long list was read in several pages comes after it.
+        more = self.revision > reached.revision
+        page = Page(messages, reached.encode(self.talk_id), self.running, more_after=more)
+        if self.answer is None and not cursor.target:
+            self.nothing_new = Page((), page.cursor, self.running)
+        return page
+
+    def _fresh(self, messages: list[Message]) -> tuple[Message, ...]:
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return tuple(messages)
+        return tuple(answer.so_far() if m.seq == answer.message.seq else m for m in messages)
+
+    def _cursor(self, shown: tuple[Message, ...], before: Cursor | None = None) -> Cursor:
+        """Where a reader stands who was shown these, having been at `before`."""
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return Cursor(self.revision)
+        seq = answer.message.seq
+        for message in reversed(shown):
+            if message.seq == seq:
+                return Cursor(self.revision, seq, len(message.content))
+        return Cursor(self.revision, before.seq, before.offset) if before else Cursor(self.revision)
+
+    def _get(self, seq: int) -> Message:
+        return self._messages[seq - self._first]
+
+    def _set(self, message: Message, revision: int) -> None:
+        index = message.seq - self._first
+        if index == len(self._messages):
+            self._messages.append(message)
+        elif 0 <= index < len(self._messages):
+            self._messages[index] = message
+        self._changes.append((revision, message.seq))
+
+    def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:
+        self.revision = max(self.revision, revision)
+        self.epoch = max(self.epoch, epoch)
+        self.waiting = waiting
+        self.nothing_new = None
+        self.wake()

@@ -1,0 +1,56 @@
+"""A stream of a talk: pages become pieces of text, each with a cursor from which exactly the rest follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from roost.core.messages import Change, Cursor, Message, Page, Status
+
+KEPT = 256
+
+
+class Pieces:
+    """What one reader has seen. A cursor in the middle of a text counts as having read so far."""
+
+    def __init__(self, talk_id: str, after: str | None) -> None:
+        self._talk_id = talk_id
+        self._at = Cursor.decode(after, talk_id) if after is not None else Cursor(0)
+        self._part = (self._at.seq, self._at.offset)
+        """The message that was read in part, and how much of it."""
+        self._seen: dict[int, Message] = {}
+
+    def of(self, page: Page) -> Iterator[Change]:
+        """What a page adds; nothing for a message that is as it was."""
+        start, reached = self._at, Cursor.decode(page.cursor, self._talk_id)
+        self._at = reached
+        new = [message for message in page.messages if self._seen.get(message.seq) != message]
+        for number, message in enumerate(new, start=1):
+            text, reset = self._grown(message)
+            self._remember(message)
+            whole = number == len(new) and not reached.target
+            cursor = reached if whole else self._between(start, reached, message.seq)
+            seq, offset = self._part
+            yield Change(message, text, replace(cursor, seq=seq, offset=offset).encode(self._talk_id), reset)
+
+    def _grown(self, message: Message) -> tuple[str, bool]:
+        known, (seq, offset) = self._seen.get(message.seq), self._part
+        if known is not None and not message.content.startswith(known.content):
+            return message.content, True
+        read = len(known.content) if known is not None else offset if message.seq == seq else 0
+        return (message.content[read:], False) if read <= len(message.content) else (message.content, True)
+
+    def _between(self, start: Cursor, reached: Cursor, seq: int) -> Cursor:
+        """Where a reader stands after one message of a page, before the others."""
+        target = start.target or reached.target or reached.revision
+        return replace(start, position=seq, target=max(target, 1))
+
+    def _remember(self, message: Message) -> None:
+        self._seen[message.seq] = message
+        if message.status is Status.STREAMING:
+            self._part = (message.seq, len(message.content))
+        elif self._part[0] == message.seq:
+            self._part = (0, 0)
+        if len(self._seen) > 2 * KEPT:
+            for seq in sorted(self._seen)[:KEPT]:
+                del self._seen[seq]

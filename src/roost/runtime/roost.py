@@ -1,0 +1,42 @@
+"""A Roost: starts the parts in order, stops them in reverse."""
+
+from __future__ import annotations
+
+from roost.core.health import Health
+from roost.core.limits import Limits
+from roost.ports import Brains, Host, Statements, Store
+from roost.runtime.inbox import Inbox
+from roost.runtime.shop import LiveTalks, Shop
+from roost.runtime.supervisor import Supervisor
+from roost.runtime.talk import Talks
+
+
+class Roost:
+    """One process's agents and talks, on one store."""
+
+    def __init__(self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits) -> None:
+        talks = LiveTalks(host, store, statements, limits.talks_in_memory)
+        self.shop = Shop(host, store, statements, brains, limits, talks)
+        self.inbox = Inbox(self.shop)
+        self.talks = Talks(self.shop, self.inbox)
+        self.supervisor = Supervisor(self.shop, self.inbox)
+        self._closed = False
+
+    def health(self) -> Health:
+        return Health(
+            len(self.inbox.workers),
+            self.shop.limits.talk_workers,
+            self.supervisor.restarts,
+            self.supervisor.down,
+        )
+
+    async def close(self) -> None:
+        """No new work; what runs gets a bounded time to end, the rest is kept for the next start."""
+        if self._closed:
+            return
+        self._closed = True
+        self.talks.closing = True
+        await self.supervisor.close()
+        self.talks.closed = True
+        self.shop.talks.wake_all()
+        self.shop.store.close()

@@ -1,0 +1,70 @@
+"""What everything in the runtime is given: the ports, the bounds, and the talks in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.core.limits import Limits
+from roost.core.runs import Loaded
+from roost.errors import NotFound
+from roost.ports import Brains, Host, Statements, Store
+from roost.runtime.live import LiveTalk
+
+TAIL = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    host: Host
+    store: Store
+    statements: Statements
+    brains: Brains
+    limits: Limits
+    talks: LiveTalks
+
+
+class LiveTalks:
+    """The talks in memory, by id. Idle ones that were not used for long are forgotten."""
+
+    def __init__(self, host: Host, store: Store, statements: Statements, most: int) -> None:
+        self._host = host
+        self._store = store
+        self._statements = statements
+        self._most = most
+        self._talks: dict[str, LiveTalk] = {}
+
+    def known(self, talk_id: str) -> LiveTalk | None:
+        return self._talks.get(talk_id)
+
+    async def get(self, user_id: str, talk_id: str) -> LiveTalk:
+        """Raises NotFound for what is not this user's. Loads through the writer, in order with all commits."""
+        live = self._talks.get(talk_id)
+        while live is None:
+            await self._store.write(self._statements.talks.load, user_id, talk_id, TAIL, key=talk_id, then=self.add)
+            live = self._talks.get(talk_id)
+        if live.owner != user_id or live.gone:
+            raise NotFound("there is no such talk: it was deleted, or it never existed")
+        live.used = self._host.clock.monotonic()
+        return live
+
+    def add(self, loaded: Loaded) -> None:
+        talk_id = loaded.talk.talk_session_id
+        if talk_id not in self._talks:
+            self._talks[talk_id] = LiveTalk(self._host, loaded)
+
+    def forget(self, talk_id: str) -> None:
+        live = self._talks.pop(talk_id, None)
+        if live is not None:
+            live.deleted()
+
+    def wake_all(self) -> None:
+        for live in list(self._talks.values()):
+            live.wake()
+
+    def trim(self) -> None:
+        """Forget the longest unused, down to the bound; those being answered or watched stay."""
+        spare = len(self._talks) - self._most
+        if spare > 0:
+            idle = [t for t in list(self._talks.values()) if not t.running and not t.waiters]
+            for live in sorted(idle, key=lambda t: t.used)[:spare]:
+                self._talks.pop(live.talk_id, None)

@@ -1,0 +1,129 @@
+"""A worker: one thread with one loop, on which many lanes run side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from roost.core.runs import Envelope, Why
+from roost.ports import Loop
+from roost.runtime.lanes import Lane
+from roost.runtime.shop import Shop
+
+log = logging.getLogger("roost.worker")
+
+
+class Worker:
+    """`post` may be called from any thread; everything else happens on the worker's loop."""
+
+    def __init__(
+        self,
+        shop: Shop,
+        name: str,
+        *,
+        release: Callable[[Worker, str], bool],
+        ended: Callable[[Worker, BaseException | None], None],
+    ) -> None:
+        self._shop = shop
+        self.name = name
+        self.lanes: dict[str, Lane] = {}
+        self._release = release
+        self._inbound: deque[Callable[[], None]] = deque()
+        self._rung = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._close: asyncio.Event | None = None
+        self._closing = False
+        self.retired = False
+        """Given up: what it still does counts for nothing."""
+        self.loop: Loop = shop.host.start_loop(name, self._main, lambda _, error: ended(self, error))
+
+    # --- from any thread -------------------------------------------------------------------------
+
+    def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
+        self._post(partial(self._deliver, talk_id, user_id, envelope, arrived))
+
+    def stop(self, talk_id: str, why: Why, requested: float) -> None:
+        self._post(partial(self._stop, talk_id, why, requested))
+
+    def close(self) -> None:
+        """Drain: let what runs end, for a bounded time, and end."""
+        self._post(self._begin_close)
+
+    def _post(self, act: Callable[[], None]) -> None:
+        self._inbound.append(act)
+        if not self._rung:
+            self._rung = True
+            self.loop.call(self._drain_inbound)
+
+    # --- on the loop -----------------------------------------------------------------------------
+
+    async def _main(self, loop: Loop) -> None:
+        self.loop = loop
+        self._close = asyncio.Event()
+        if self._closing:
+            self._close.set()
+        await self._close.wait()
+        await self._drain()
+
+    def _drain_inbound(self) -> None:
+        self._rung = False
+        inbound = self._inbound
+        while inbound:
+            inbound.popleft()()
+
+    def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
+        arrived()
+        lane = self.lanes.get(talk_id)
+        if lane is None:
+            lane = self.lanes[talk_id] = Lane(self._shop, self.loop, talk_id, user_id)
+            lane.deliver(envelope)
+            if not self._closing:
+                self._start(lane)
+        else:
+            lane.deliver(envelope)
+
+    def _stop(self, talk_id: str, why: Why, requested: float) -> None:
+        lane = self.lanes.get(talk_id)
+        if lane is not None:
+            lane.stop(why, requested)
+
+    def _start(self, lane: Lane) -> None:
+        task = asyncio.get_running_loop().create_task(lane.work(), name=f"lane {lane.talk_id}")
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._lane_done, lane))
+
+    def _lane_done(self, lane: Lane, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a lane has failed and is started again", exc_info=error, extra={"session": lane.talk_id})
+            lane.claim = True
+        if self._closing or self.retired:
+            return
+        if lane.idle and self._release(self, lane.talk_id):
+            del self.lanes[lane.talk_id]
+        elif not lane.idle:
+            self._start(lane)
+        else:  # something is on its way to this lane: it starts when that arrives
+            del self.lanes[lane.talk_id]
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _begin_close(self) -> None:
+        self._closing = True
+        if self._close is not None:
+            self._close.set()
+
+    async def _drain(self) -> None:
+        limits = self._shop.limits
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=limits.drain)
+        now = self._shop.host.clock.now()
+        for lane in list(self.lanes.values()):
+            lane.stop(Why.DRAIN, now)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=limits.stop_patience + 1.0)
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,234 @@
+"""Settings: `roost.toml` and `ROOST_…` variables, read once, then frozen.
+
+What is wrong is told with the key, its line in the file (or its variable), and what is expected.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+from roost.core.checks import NAME_LENGTH
+from roost.core.limits import Limits
+from roost.errors import Invalid
+from roost.ports import Profile
+
+FILE = "roost.toml"
+PREFIX = "ROOST_"
+OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
+"""Read elsewhere: not settings."""
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ProfileSettings(_Frozen):
+    """One `[profiles.NAME]`: a built-in brain or `module:function`, and what it is told."""
+
+    brain: Annotated[str, Field(min_length=1, pattern=r"^[\w.]+(:\w+)?$")]
+    description: str = ""
+    model: Name | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    instructions: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
+
+
+class Settings(_Frozen):
+    """Everything that can be set; see `docs/reference` for what each means."""
+
+    store: str | None = None
+    host: Name = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8501
+    hosts: tuple[str, ...] = ()
+    """Further names by which browsers may call this server, such as the one a proxy uses."""
+    data: Path | None = None
+    user: Name | None = None
+    """Who the command line is; else the name of the account."""
+    secret: SecretStr | None = None
+    log: Literal["debug", "info", "warning", "error"] = "info"
+    default_profile: Name | None = None
+    profiles: dict[Name, ProfileSettings] = {}
+    limits: Limits = Limits()
+    _file: Path | None = PrivateAttr(default=None)
+
+    @field_validator("limits")
+    @classmethod
+    def _positive(cls, limits: Limits) -> Limits:
+        for field in fields(limits):
+            if not getattr(limits, field.name) > 0:
+                raise ValueError(f"{field.name} must be greater than 0")
+        return limits
+
+    @field_validator("secret")
+    @classmethod
+    def _long(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and len(secret.get_secret_value()) < 16:
+            raise ValueError("must have at least 16 characters")
+        return secret
+
+    def profile_list(self) -> list[Profile]:
+        return [Profile(name, **profile.model_dump()) for name, profile in self.profiles.items()]
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies, or where the program was started: modules of brains are found there."""
+        return (self._file.parent if self._file else Path()).absolute()
+
+    @property
+    def is_loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+
+def config_path(named: str | Path | None = None) -> Path | None:
+    """The file to read: the one that is named, else ROOST_CONFIG, else ./roost.toml if it is there."""
+    chosen = named or os.environ.get("ROOST_CONFIG")
+    if chosen:
+        return Path(chosen)
+    return Path(FILE) if Path(FILE).exists() else None
+
+
+def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None, **options: Any) -> Settings:
+    """Read the file and the variables; `options` (what the command line was given) override both."""
+    file = config_path(path)
+    text = _text(file) if file else ""
+    values = _parsed(text, file)
+    names = dict(_variables(os.environ if environ is None else environ))
+    for keys, (_, value) in names.items():
+        _put(values, keys, value)
+    for key, value in options.items():
+        if value is not None:
+            values[key] = value
+    _refuse_unknown(values, (), text, file, names)
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise Invalid("\n".join(_sentence(detail, text, file, names) for detail in details)) from None
+    settings._file = file
+    return settings
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"the settings {str(file)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise Invalid(f"{file}, line {line}: this is not UTF-8 text: save the file as UTF-8") from None
+
+
+def _parsed(text: str, file: Path | None) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).rpartition(" (at ")
+        last = len(text.rstrip().splitlines())
+        place = where.rstrip(")") if where.startswith("line") else f"line {last}"
+        raise Invalid(f"{file}, {place}: this is not valid TOML: {what or error}") from None
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], tuple[str, Any]]]:
+    """Settings among the variables, as (path, (variable, value)); unknown ones belong to somebody else."""
+    for name in sorted(environ):
+        keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
+        if name.startswith(PREFIX) and environ[name] and keys[0] in Settings.model_fields:
+            value: Any = environ[name].split(",") if keys == ("hosts",) else environ[name]
+            yield keys, (name, value)
+
+
+def _put(values: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
+    for key in keys[:-1]:
+        inner = values.setdefault(key, {})
+        if not isinstance(inner, dict):
+            return
+        values = inner
+    values[keys[-1]] = value
+
+
+def _refuse_unknown(
+    values: Mapping[str, Any], at: tuple[str, ...], text: str, file: Path | None, names: Mapping[Any, Any]
+) -> None:
+    known = _known(at)
+    for key, value in values.items():
+        path = (*at, key)
+        if known is not None and key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(sorted(known))}"
+            raise Invalid(f"{_place(path, text, file, names)}there is no setting {'.'.join(path)!r}: {hint}")
+        if isinstance(value, dict):
+            _refuse_unknown(value, path, text, file, names)
+
+
+def _known(at: tuple[str, ...]) -> list[str] | None:
+    match at:
+        case ():
+            return list(Settings.model_fields)
+        case ("limits",):
+            return [field.name for field in fields(Limits)]
+        case ("profiles", _):
+            return list(ProfileSettings.model_fields)
+    return None
+
+
+def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
+    path = tuple(str(part) for part in detail["loc"])
+    what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    expected = what if what.startswith("must") or detail["type"] == "value_error" else f"must be {what}"
+    if detail["type"] == "missing":
+        expected = "is missing"
+    given = "" if path[:1] == ("secret",) or detail["type"] == "missing" else f", not {detail['input']!r:.80}"
+    return f"{_place(path, text, file, names)}{'.'.join(path)} {expected}{given}"
+
+
+def _place(path: tuple[str, ...], text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
+    """Where a setting was made: its variable, or its line."""
+    for end in range(len(path), 0, -1):
+        if path[:end] in names:
+            return f"{names[path[:end]][0]}: "
+    for end in range(len(path), 0, -1):
+        line = line_of(text, path[:end])
+        if line:
+            return f"{file}, line {line}: "
+    return ""
+
+
+def line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """The line on which a key is set: the first after which the parsed beginning of the file has it."""
+    lines = text.splitlines()
+    start = 1
+    for end in range(1, len(lines) + 1):
+        try:
+            value: Any = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue  # in the middle of a value of several lines
+        if _has(value, path):
+            return start
+        start = end + 1
+    return None
+
+
+def _has(value: Any, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if isinstance(value, list) and key.isdigit():
+            return True
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True

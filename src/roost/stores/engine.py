@@ -1,0 +1,243 @@
+"""The engine under every store: operations are queued, done in batches, and committed together.
+
+    write(op) ──▶ queue ──▶ writer: BEGIN · op · op · op · COMMIT ──▶ then · then · then ──▶ whoever waits
+
+Many operations share one commit, and so one wait for the disk. There are no savepoints: when a batch
+fails it is rolled back and its operations are done one by one, so that the one that fails fails alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+from zlib import crc32
+
+from roost.errors import RoostError, Unavailable
+from roost.ports import Host, Pending, Tx
+
+T = TypeVar("T")
+log = logging.getLogger("roost.store")
+
+BATCH = 256
+
+
+class Connection(Tx, Protocol):
+    """One connection to a database; used by one thread at a time."""
+
+    wrote: bool
+    """Whether anything was written since `begin`, or since it was last set to False."""
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None:
+        """Back to where `begin` was; a connection that is beyond help is replaced. Raises nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """A kind of database: how to reach it and what its errors mean."""
+
+    writers: int
+    readers: int
+
+    def connect(self, *, read_only: bool) -> Connection: ...
+
+    def translate(self, error: Exception) -> RoostError | None:
+        """What a driver's error means to whoever asked; None for what is no error of the database."""
+        ...
+
+    def may_retry(self, error: Exception) -> bool:
+        """Whether the same batch may well succeed if it is simply done again."""
+        ...
+
+    def release(self) -> None:
+        """Let go of what was taken for the whole program, such as the lock file."""
+        ...
+
+
+@dataclass(slots=True)
+class _Job:
+    op: Callable[..., Any]
+    args: tuple[Any, ...]
+    then: Callable[[Any], object] | None
+    pending: Pending[Any]
+
+
+class Engine:
+    """A store on any database. `close` does what is queued first."""
+
+    def __init__(self, host: Host, database: Database, *, queued: int) -> None:
+        self._host = host
+        self.database = database
+        self._most = queued
+        self._closed = False
+        self._writers = [
+            _Writer(host, database, database.connect(read_only=False), f"roost-writer-{n}")
+            for n in range(database.writers)
+        ]
+        self._reads: deque[_Job] = deque()
+        self._readers = [
+            _Reader(host, database, database.connect(read_only=True), self._reads, f"roost-reader-{n}")
+            for n in range(database.readers)
+        ]
+        self._turn = 0
+
+    def write(
+        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None
+    ) -> Pending[T]:
+        self._check_open()
+        writers = self._writers
+        writer = writers[0] if len(writers) == 1 else writers[crc32(key.encode()) % len(writers)]
+        if len(writer.queue) >= self._most:
+            raise Unavailable("the store cannot keep up: too many writes are waiting; try again in a moment")
+        job = _Job(op, args, then, self._host.pending())
+        writer.queue.append(job)
+        writer.pump.ring()
+        return job.pending
+
+    def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
+        self._check_open()
+        if len(self._reads) >= self._most:
+            raise Unavailable("the store cannot keep up: too many reads are waiting; try again in a moment")
+        job = _Job(op, args, None, self._host.pending())
+        self._reads.append(job)
+        self._turn = (self._turn + 1) % len(self._readers)
+        self._readers[self._turn].pump.ring()
+        return job.pending
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        parts: list[_Writer | _Reader] = [*self._writers, *self._readers]
+        for part in parts:
+            part.pump.close()
+            part.step()
+            part.connection.close()
+        self.database.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("this Roost is closed")
+
+
+class _Writer:
+    """Takes what is queued, up to a batch at a time, and commits it."""
+
+    def __init__(self, host: Host, database: Database, connection: Connection, name: str) -> None:
+        self.queue: deque[_Job] = deque()
+        self.connection = connection
+        self._host = host
+        self._database = database
+        self.pump = host.pump(name, self.step)
+
+    def step(self) -> None:
+        queue = self.queue
+        while queue:
+            batch = [queue.popleft() for _ in range(min(len(queue), BATCH))]
+            self._commit(batch)
+
+    def _commit(self, batch: list[_Job], *, again: bool = True) -> None:
+        try:
+            results = self._attempt(batch)
+        except Exception as error:  # whatever it is, whoever waits must hear of it
+            if again and self._database.may_retry(error):
+                self._commit(batch, again=False)
+            elif len(batch) == 1:
+                _fail(batch[0], error, self._database)
+            else:
+                for job in batch:
+                    self._commit([job])
+            return
+        with self._host.together():
+            for job, result in zip(batch, results, strict=True):
+                _settle(job, result)
+
+    def _attempt(self, batch: list[_Job]) -> list[Any]:
+        connection = self.connection
+        connection.begin()
+        try:
+            results = [self._do(job) for job in batch]
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        return results
+
+    def _do(self, job: _Job) -> Any:
+        """A refusal before anything was written harms no one else in the batch, and is kept as the result."""
+        connection = self.connection
+        connection.wrote = False
+        try:
+            return job.op(connection, *job.args)
+        except RoostError as refusal:
+            if connection.wrote:
+                raise
+            return _Refused(refusal)
+
+
+class _Reader:
+    """Takes reads from the queue all readers share."""
+
+    def __init__(self, host: Host, database: Database, connection: Connection, queue: deque[_Job], name: str) -> None:
+        self.connection = connection
+        self._queue = queue
+        self._database = database
+        self.pump = host.pump(name, self.step)
+
+    def step(self) -> None:
+        while self._queue:
+            try:
+                job = self._queue.popleft()
+            except IndexError:
+                return
+            self._read(job)
+
+    def _read(self, job: _Job, *, again: bool = True) -> None:
+        try:
+            self.connection.begin()
+            try:
+                result = job.op(self.connection, *job.args)
+            finally:
+                self.connection.rollback()
+        except Exception as error:  # whoever waits must hear of it
+            if again and self._database.may_retry(error):
+                self._read(job, again=False)
+            else:
+                _fail(job, error, self._database)
+            return
+        job.pending.set(result)
+
+
+@dataclass(slots=True)
+class _Refused:
+    error: RoostError
+
+
+def _settle(job: _Job, result: Any) -> None:
+    if type(result) is _Refused:
+        job.pending.fail(result.error)
+        return
+    if job.then is not None:
+        try:
+            job.then(result)
+        except Exception:  # committed is committed: a failing listener must not undo it for whoever waits
+            log.exception("what follows a commit has failed", extra={"operation": job.op.__name__})
+    job.pending.set(result)
+
+
+def _fail(job: _Job, error: Exception, database: Database) -> None:
+    told = error if isinstance(error, RoostError) else database.translate(error)
+    if told is None:
+        log.error("an operation of the store has failed", exc_info=error, extra={"operation": job.op.__name__})
+        told = Unavailable("the store could not do this; the log says why")
+    if told is not error:
+        told.__cause__ = error
+    job.pending.fail(told)

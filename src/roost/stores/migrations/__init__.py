@@ -1,0 +1,80 @@
+"""The schema, as steps that lead to it. Forward only; a file of a newer program is left alone."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Protocol
+
+from roost.errors import Unavailable
+from roost.ports import Tx
+
+
+class Migrating(Tx, Protocol):
+    """A connection that can change the schema."""
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def alone(self) -> None:
+        """Until the commit, no other program changes the schema."""
+        ...
+
+    def has_table(self, name: str) -> bool: ...
+
+
+def steps() -> list[str]:
+    """The text of each step, in order; step n leads to version n."""
+    found = sorted(f.name for f in files(__package__).iterdir() if f.name.endswith(".sql"))
+    return [(files(__package__) / name).read_text() for name in found]
+
+
+def version(connection: Migrating) -> int:
+    """The version of what is there; 0 when nothing is."""
+    if not connection.has_table("meta"):
+        return 0
+    row = connection.one("SELECT value FROM meta WHERE name = 'schema'")
+    return int(row[0]) if row else 0
+
+
+def refuse_newer(connection: Migrating, where: str) -> None:
+    found, known = version(connection), len(steps())
+    connection.rollback()
+    if found > known:
+        raise Unavailable(
+            f"{where} was written by a newer Roost (schema {found}, this one knows {known}): "
+            "install that version again; nothing was changed"
+        )
+
+
+def migrate(connection: Migrating, *, dialect: str, to: int | None = None) -> None:
+    """Bring it to the newest version, or to the one named; each step is one transaction."""
+    for number, text in enumerate(steps()[:to], start=1):
+        connection.begin()
+        try:
+            connection.alone()
+            if version(connection) < number:
+                _apply(connection, number, text, dialect)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+def _apply(connection: Migrating, number: int, text: str, dialect: str) -> None:
+    for statement in _statements(text, dialect):
+        connection.write(statement)
+    connection.write(
+        "INSERT INTO meta (name, value) VALUES ('schema', :v) ON CONFLICT (name) DO UPDATE SET value = :v",
+        {"v": str(number)},
+    )
+
+
+def _statements(text: str, dialect: str) -> list[str]:
+    """Split at semicolons that end a line. A line marked `-- sqlite` or `-- postgres` is for that one only."""
+    other = "-- postgres" if dialect == "sqlite" else "-- sqlite"
+    lines = [line for line in text.splitlines() if not line.rstrip().endswith(other)]
+    plain = "\n".join(line.split("--")[0].rstrip() for line in lines)
+    return [statement.strip() for statement in plain.split(";\n") if statement.strip(" ;\n")]

@@ -1,0 +1,149 @@
+"""PostgreSQL: several writers, each with its own share of the lanes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import errors
+
+from roost.errors import RoostError, Unavailable
+from roost.ports import Params, Row
+from roost.stores import migrations
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+
+_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s"
+
+
+@lru_cache(maxsize=1024)
+def _translated(sql: str) -> str:
+    """Our `:name` as the driver's `%(name)s`."""
+    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+class PostgresConnection:
+    """One connection, opened again when it was lost."""
+
+    for_update = " FOR UPDATE"
+
+    def __init__(self, url: str, *, read_only: bool) -> None:
+        self._url = url
+        self._read_only = read_only
+        self._db = self._connect()
+        self.wrote = False
+
+    def begin(self) -> None:
+        if self._db.closed or self._db.broken:
+            self._db = self._connect()
+        # The driver begins a transaction with the first statement.
+
+    def alone(self) -> None:
+        self._db.execute("SELECT pg_advisory_xact_lock(7051)")
+
+    def has_table(self, name: str) -> bool:
+        row = self.one("SELECT to_regclass(:name)", {"name": name})
+        return row is not None and row[0] is not None
+
+    def commit(self) -> None:
+        self._db.commit()
+
+    def rollback(self) -> None:
+        try:
+            self._db.rollback()
+        except psycopg.Error:
+            self._db.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        return list(self._db.execute(_translated(sql), params).fetchall())
+
+    def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
+        return self._db.execute(_translated(sql), params).fetchone()
+
+    def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        cursor = self._db.execute(_translated(sql), params)
+        rows: list[Row] = list(cursor.fetchall()) if cursor.description else []
+        self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0
+        return rows
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        db = psycopg.connect(self._url, options=_OPTIONS, connect_timeout=10, application_name="roost")
+        db.read_only = self._read_only
+        return db
+
+
+class Postgres:
+    """A server as a database. Opening it brings the schema up to date."""
+
+    writers = 4
+    readers = 2
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._where = _without_secrets(url)
+        try:
+            self._prepare()
+        except psycopg.Error as error:
+            raise (self.translate(error) or error) from error
+
+    def connect(self, *, read_only: bool) -> PostgresConnection:
+        try:
+            return PostgresConnection(self._url, read_only=read_only)
+        except psycopg.Error as error:
+            raise (self.translate(error) or error) from error
+
+    def translate(self, error: Exception) -> RoostError | None:
+        if isinstance(error, errors.DiskFull):
+            return Unavailable(
+                "the database's disk is full: free some space and try again; nothing acknowledged is lost"
+            )
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            return Unavailable(f"the database {self._where} is read-only: use its primary server")
+        if isinstance(error, errors.InvalidAuthorizationSpecification | errors.InsufficientPrivilege):
+            return Unavailable(f"the database {self._where} refuses this user: check name, password and rights")
+        # Connections lost or refused (08, or no code at all), servers shutting down (57), too busy (53, 55).
+        if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "53", "55", "57"):
+            return Unavailable(
+                f"the database {self._where} cannot be reached or does not answer: check it, then try again"
+            )
+        return None
+
+    def may_retry(self, error: Exception) -> bool:
+        # A connection that breaks at the commit is not among these: whether that commit came through is unknown.
+        return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)
+
+    def release(self) -> None:
+        self._owner.close()
+
+    def _prepare(self) -> None:
+        """Held open, this connection says that the database is taken: two programs would run each other's talks."""
+        self._owner = PostgresConnection(self._url, read_only=False)
+        try:
+            self._take()
+            migrations.refuse_newer(self._owner, self._where)
+            migrations.migrate(self._owner, dialect="postgres")
+        except BaseException:
+            self._owner.close()
+            raise
+
+    def _take(self) -> None:
+        """Waits a little: a program that has just died lets go of it a moment later."""
+        try:
+            self._owner.write("SET LOCAL lock_timeout = '3s'")
+            self._owner.read("SELECT pg_advisory_lock(7052)")
+            self._owner.commit()
+        except errors.LockNotAvailable as error:
+            raise Unavailable(
+                f"the database {self._where} is in use by another Roost: stop it or name another database"
+            ) from error
+
+
+def _without_secrets(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'localhost'}{parts.path}"

@@ -1,0 +1,196 @@
+"""SQLite: one file, one writer, owned by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from roost.errors import RoostError, Unavailable
+from roost.ports import Params, Row
+from roost.stores import migrations
+
+_MEANINGS = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space and try again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_READONLY: "the file {path} or its folder is read-only: make both writable and try again",
+    sqlite3.SQLITE_NOTADB: "the file {path} is not a SQLite database: move it away or name another one",
+    sqlite3.SQLITE_CORRUPT: "the database {path} is damaged: restore it from a backup",
+    sqlite3.SQLITE_CANTOPEN: "the file {path} cannot be opened: check that it may be read and written",
+    sqlite3.SQLITE_PERM: "the file {path} may not be used: check that it may be read and written",
+    sqlite3.SQLITE_BUSY: "another program holds {path}: end it and try again",
+    sqlite3.SQLITE_LOCKED: "another program holds {path}: end it and try again",
+    sqlite3.SQLITE_IOERR: "the disk with {path} reports an error: check its space and health, then try again",
+    sqlite3.SQLITE_TOOBIG: "this is too large for the database",
+}
+
+
+class SqliteConnection:
+    """A connection in autocommit mode, with explicit transactions."""
+
+    for_update = ""
+
+    def __init__(self, path: Path, now: Callable[[], float], *, read_only: bool) -> None:
+        mode = "ro" if read_only else "rw"
+        self._db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        self._db.create_function("roost_now", 0, now)
+        self._db.execute("PRAGMA busy_timeout = 5000")
+        if read_only:
+            self._db.execute("PRAGMA query_only = ON")
+        else:
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA secure_delete = FAST")
+        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        self.wrote = False
+
+    def begin(self) -> None:
+        self._db.execute(self._begin)
+
+    def commit(self) -> None:
+        self._db.execute("COMMIT")
+
+    def alone(self) -> None:
+        """`BEGIN IMMEDIATE` has seen to it."""
+
+    def has_table(self, name: str) -> bool:
+        return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name}) is not None
+
+    def rollback(self) -> None:
+        # SQLite ends the transaction by itself after some errors (a full disk among them).
+        if self._db.in_transaction:
+            self._db.rollback()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        return self._db.execute(sql, params).fetchall()
+
+    def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
+        row: Row | None = self._db.execute(sql, params).fetchone()
+        return row
+
+    def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        cursor = self._db.execute(sql, params)
+        rows = cursor.fetchall() if cursor.description else []
+        self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0
+        return rows
+
+
+class Sqlite:
+    """A file as a database. Opening it takes the lock file beside it and brings the schema up to date."""
+
+    writers = 1
+    readers = 2
+
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+        self.path = path
+        self._now = now
+        if not path.parent.is_dir():
+            raise Unavailable(f"the folder {str(path.parent)!r} does not exist: create it or name another one")
+        self._lock = LockFile(path)
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise (self.translate(error) or error) from error
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def connect(self, *, read_only: bool) -> SqliteConnection:
+        return SqliteConnection(self.path, self._now, read_only=read_only)
+
+    def translate(self, error: Exception) -> RoostError | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        code = getattr(error, "sqlite_errorcode", None)
+        meaning = _MEANINGS.get(code & 0xFF) if code is not None else None
+        return Unavailable(meaning.format(path=repr(str(self.path)))) if meaning else None
+
+    def may_retry(self, error: Exception) -> bool:
+        return False
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def announce(self, **facts: Any) -> None:
+        """Tell, in the lock file, those who find the file in use how to reach its owner."""
+        self._lock.write(facts)
+
+    def _prepare(self) -> None:
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = self.connect(read_only=False)
+        try:
+            migrations.refuse_newer(connection, str(self.path))
+            # Refused before this line, a file that is not ours is left exactly as it was.
+            connection.read("PRAGMA journal_mode = WAL")
+            migrations.migrate(connection, dialect="sqlite")
+            connection.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.close()
+
+
+class LockFile:
+    """Held while a process owns the file; the kernel lets go of it when the process dies."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + ".lock")
+        try:
+            self._file = self._take()
+        except OSError as error:
+            raise Unavailable(
+                f"the folder {str(database.parent)!r} is read-only or full: make it writable and try again"
+            ) from error
+        self.write({})
+
+    def write(self, facts: dict[str, Any]) -> None:
+        text = json.dumps({"pid": os.getpid(), **facts}).encode()
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, text, 0)
+
+    def release(self) -> None:
+        if self._file >= 0:
+            self.path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
+
+    def _take(self) -> int:
+        while True:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                raise in_use(self.path) from None
+            # Whoever held it before may have removed it in between: then this is a file nobody else can see.
+            if self.path.exists() and os.fstat(file).st_ino == self.path.stat().st_ino:
+                return file
+            os.close(file)
+
+
+def in_use(lock: Path) -> Unavailable:
+    facts = owner(lock)
+    whom = f"process {facts['pid']}" if "pid" in facts else "another process"
+    where = f" at {facts['url']}" if "url" in facts else ""
+    name = str(lock).removesuffix(".lock")
+    return Unavailable(f"{name!r} is in use by {whom}{where}: use that one, stop it, or name another file")
+
+
+def owner(lock: Path) -> dict[str, Any]:
+    """What the owner of a database file wrote about itself; empty if nothing can be read."""
+    try:
+        facts = json.loads(lock.read_text())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}

@@ -1,0 +1,146 @@
+"""Messages: added by people, and read by page or by what has changed."""
+
+from __future__ import annotations
+
+from roost.core.messages import Message, Sender, Status, at
+from roost.core.runs import Envelope, Posted, Why
+from roost.errors import Busy, Conflict, LimitReached, NotFound
+from roost.ports import Row, Tx
+
+MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision"
+_OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
+
+# The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
+_ADVANCE = """
+UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = waiting + 1, updated = roost_now(),
+  epoch = epoch + CASE WHEN waiting > 0 AND COALESCE(:busy, busy) IN ('interrupt', 'rollback') THEN 1 ELSE 0 END,
+  title = CASE WHEN title = '' THEN :title ELSE title END
+WHERE talk_id = :talk AND user_id = :user AND waiting < :most
+  AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
+RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, title, answer_seq
+"""
+
+
+def post(
+    tx: Tx, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None, title: str,
+    envelope_id: str, quiet: float, most: int,
+) -> Posted:  # fmt: skip
+    """Add a person's message and its envelope. The same key again gives the message that is there."""
+    ids = {"talk": talk_id, "user": user_id}
+    if key is not None and (there := _by_key(tx, user_id, talk_id, key, content)) is not None:
+        return there
+    rows = tx.write(_ADVANCE, {**ids, "busy": busy, "title": title, "most": most})
+    if not rows:
+        raise _refusal(tx, user_id, talk_id, most)
+    seq, revision, epoch, waiting, policy, now, title, answer_seq = rows[0]
+    tx.write(
+        "INSERT INTO messages (talk_id, seq, sender, content, status, key, created, revision)"
+        " VALUES (:talk, :seq, 'user', :content, 'complete', :key, :now, :revision)",
+        {"talk": talk_id, "seq": seq, "content": content, "key": key, "now": now, "revision": revision},
+    )
+    envelope = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
+    _insert(tx, envelope)
+    superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
+    withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is Why.ROLLBACK else 0
+    message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
+    return Posted(message, revision, epoch, envelope, superseded, withdrawn, title=title)
+
+
+def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
+    """The newest messages with their revisions, in order. Of one that is being written: what was saved of it."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk ORDER BY m.seq DESC LIMIT :limit",
+        {"talk": talk_id, "limit": limit},
+    )
+    return [(_whole(tx, talk_id, message_of(row)), row[7]) for row in reversed(rows)]
+
+
+def before(tx: Tx, user_id: str, talk_id: str, seq: int, limit: int) -> list[Message]:
+    """The messages just before `seq`, in order."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} {_OWNED} AND m.seq < :seq ORDER BY m.seq DESC LIMIT :limit",
+        {"talk": talk_id, "user": user_id, "seq": seq, "limit": limit},
+    )
+    return [_whole(tx, talk_id, message_of(row)) for row in reversed(rows)]
+
+
+def changed(tx: Tx, user_id: str, talk_id: str, revision: int, position: int, limit: int) -> list[Message]:
+    """What was changed after `revision`, in order of number, after the message `position`."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} {_OWNED} AND m.revision > :revision AND m.seq > :position ORDER BY m.seq LIMIT :limit",
+        {"talk": talk_id, "user": user_id, "revision": revision, "position": position, "limit": limit},
+    )
+    return [_whole(tx, talk_id, message_of(row)) for row in rows]
+
+
+def message_of(row: Row) -> Message:
+    seq, sender, content, status, created, error, run_id, _ = row
+    if status == "withdrawn":
+        content = ""
+    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id)
+
+
+def saved_text(tx: Tx, talk_id: str, seq: int) -> str:
+    """What the checkpoints kept of a message that is being written."""
+    rows = tx.read(
+        "SELECT content FROM parts WHERE talk_id = :talk AND seq = :seq ORDER BY part",
+        {"talk": talk_id, "seq": seq},
+    )
+    return "".join(row[0] for row in rows)
+
+
+def _whole(tx: Tx, talk_id: str, message: Message) -> Message:
+    if message.status is not Status.STREAMING:
+        return message
+    text = saved_text(tx, talk_id, message.seq)
+    return Message(message.seq, message.sender, text, message.status, message.created, message.error, message.run_id)
+
+
+def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Posted | None:
+    row = tx.one(f"SELECT {MESSAGE}, t.epoch {_OWNED} AND m.key = :key", {"talk": talk_id, "user": user_id, "key": key})
+    if row is None:
+        return None
+    if row[2] != content:
+        raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
+    envelope = Envelope("", talk_id, row[0], 0, 0.0, "")
+    return Posted(message_of(row[:8]), row[7], row[8], envelope, repeated=True)
+
+
+def _refusal(tx: Tx, user_id: str, talk_id: str, most: int) -> Exception:
+    row = tx.one(
+        "SELECT waiting FROM talks WHERE talk_id = :talk AND user_id = :user",
+        {"talk": talk_id, "user": user_id},
+    )
+    if row is None:
+        return NotFound("there is no such talk: it was deleted, or it never existed")
+    if row[0] >= most:
+        return LimitReached(
+            f"{most:,} messages of this talk wait for an answer, and no more are allowed: wait or stop it"
+        )
+    return Busy("the agent is still answering: wait for it, stop it, or send with another busy policy")
+
+
+def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
+    """Hide the answer being written, and count what it answered as handled."""
+    if answer_seq:
+        ids = {"talk": talk_id, "seq": answer_seq, "revision": revision}
+        tx.write(
+            "UPDATE messages SET status = 'withdrawn', revision = :revision WHERE talk_id = :talk AND seq = :seq",
+            ids,
+        )
+        tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
+        done = len(tx.write("DELETE FROM inbox WHERE lane = :talk AND seq < :seq RETURNING seq", ids))
+        tx.write(
+            "UPDATE talks SET answer_seq = 0, waiting = waiting - :done WHERE talk_id = :talk",
+            {"talk": talk_id, "done": done},
+        )
+    return answer_seq
+
+
+def _insert(tx: Tx, envelope: Envelope) -> None:
+    tx.write(
+        "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy)"
+        " VALUES (:id, :lane, :seq, :attempts, :due, :busy)",
+        {"id": envelope.envelope_id, "lane": envelope.lane, "seq": envelope.seq, "attempts": envelope.attempts,
+         "due": envelope.due, "busy": envelope.busy},
+    )  # fmt: skip

@@ -1,0 +1,318 @@
+"""Runs: a message is opened, grows, and is settled; lanes are stopped and taken over.
+
+Each statement that writes for a run proves by the talk's epoch that it still may.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from roost.core.messages import Message, Sender, Status, at
+from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
+from roost.ports import Row, Tx
+from roost.stores.statements.messages import MESSAGE, message_of, saved_text
+from roost.stores.statements.talks import found
+
+
+def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int) -> Opened | None:
+    """Give the run's answer its number. None: the run was superseded before it said anything."""
+    rows = tx.write(
+        "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
+        " WHERE talk_id = :talk AND epoch = :epoch RETURNING last_seq, revision, roost_now()",
+        {"talk": talk_id, "epoch": epoch},
+    )
+    if not rows:
+        return None
+    seq, revision, now = rows[0]
+    message = Message(seq, Sender.AGENT, "", Status.STREAMING, at(now), run_id=run_id)
+    _insert(tx, talk_id, message, revision, now)
+    return Opened(message, revision)
+
+
+def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str) -> None:
+    """Keep what was said since the last checkpoint."""
+    tx.write(
+        "INSERT INTO parts (talk_id, seq, part, content)"
+        " SELECT t.talk_id, t.answer_seq, :part, :content FROM talks t"
+        " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
+        " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run",
+        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "run": run_id},
+    )
+
+
+def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> Settled:
+    """End the message being written, while its run goes on in a new one."""
+    row = _lock(tx, talk_id)
+    if row is None or row[0] != epoch:
+        return Settled(0, epoch, 0, None, superseded=True, gone=row is None)
+    return _write_answer(tx, talk_id, run_id, row, content, Status.COMPLETE, None)
+
+
+def settle(tx: Tx, c: Closing) -> Settled:
+    """End a run: its message, its envelopes, its record and the talk's state, all at once.
+
+    A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
+    not opened one, its envelopes stay for the run that comes after it.
+    """
+    if c.handled and not c.supersede and (c.text or c.error) and (settled := _settle_at_once(tx, c)) is not None:
+        return settled
+    row = _lock(tx, c.talk_id)
+    if row is None:
+        return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
+    if row[0] != c.epoch:
+        return _settle_superseded(tx, c, row)
+    handled = bool(row[2]) if c.handled is None else c.handled
+    done = _remove(tx, c.envelopes) if handled else 0
+    settled = _write_answer(
+        tx,
+        c.talk_id,
+        c.run_id,
+        row,
+        c.text,
+        c.status,
+        c.error,
+        done=done,
+        state=c.state,
+        supersede=c.supersede,
+    )
+    _record(tx, c, c.outcome, settled.message, row[3])
+    return settled if handled else replace(settled, left=c.envelopes)
+
+
+def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
+    """The usual end of a short turn, in as few statements as can be. None: it is not that simple."""
+    if c.status is Status.INTERRUPTED:
+        return None
+    rows = tx.write(
+        "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - :done,"
+        " updated = roost_now(), state = COALESCE(:state, state)"
+        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, waiting, updated",
+        {"talk": c.talk_id, "epoch": c.epoch, "done": len(c.envelopes), "state": c.state},
+    )
+    if not rows:
+        return None
+    seq, revision, waiting, now = rows[0]
+    _remove(tx, c.envelopes)
+    message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id)
+    _insert(tx, c.talk_id, message, revision, now)
+    _record(tx, c, c.outcome, message, now)
+    return Settled(revision, c.epoch, waiting, message)
+
+
+def _lock(tx: Tx, talk_id: str) -> Row | None:
+    return tx.one(
+        f"SELECT epoch, last_seq, answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
+        {"talk": talk_id},
+    )
+
+
+def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
+    _, _, answer_seq, now = row
+    mine = answer_seq and tx.one(
+        "SELECT seq FROM messages WHERE talk_id = :talk AND seq = :seq AND run_id = :run",
+        {"talk": c.talk_id, "seq": answer_seq, "run": c.run_id},
+    )
+    if not mine:
+        _record(tx, c, Outcome.STOPPED, None, now)
+        return Settled(0, c.epoch, 0, None, superseded=True, left=_still_there(tx, c.envelopes))
+    settled = _write_answer(
+        tx,
+        c.talk_id,
+        c.run_id,
+        row,
+        c.text,
+        Status.INTERRUPTED,
+        None,
+        done=_remove(tx, c.envelopes),
+        superseded=True,
+    )
+    _record(tx, c, Outcome.STOPPED, settled.message, now)
+    return settled
+
+
+def _write_answer(
+    tx: Tx, talk_id: str, run_id: str, row: Row, content: str, status: Status, error: str | None, *,
+    done: int = 0, state: str | None = None, supersede: bool = False, superseded: bool = False,
+) -> Settled:  # fmt: skip
+    """Close the open message, or add one if none was opened and there is something to say.
+
+    Of an interrupted run that is nothing: what nobody could read was never said.
+    """
+    _, last_seq, answer_seq, now = row
+    adds = not answer_seq and bool(content or error) and status is not Status.INTERRUPTED
+    rows = tx.write(
+        "UPDATE talks SET revision = revision + 1, last_seq = last_seq + :adds, epoch = epoch + :supersede,"
+        " waiting = waiting - :done, updated = :now, answer_seq = 0, state = COALESCE(:state, state)"
+        " WHERE talk_id = :talk RETURNING revision, epoch, waiting",
+        {
+            "talk": talk_id,
+            "adds": int(adds),
+            "supersede": int(supersede),
+            "now": now,
+            "done": done,
+            "state": state,
+        },
+    )
+    revision, epoch, waiting = rows[0]
+    message: Message | None = None
+    if answer_seq:
+        message = _end(tx, talk_id, run_id, answer_seq, content, status, error, revision)
+    elif adds:
+        message = Message(last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id)
+        _insert(tx, talk_id, message, revision, now)
+    return Settled(revision, epoch, waiting, message, superseded)
+
+
+def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
+    ids = {"talk": talk_id, "user": user_id}
+    row = found(
+        tx.one(
+            "SELECT revision, epoch, waiting, roost_now() FROM talks"
+            f" WHERE talk_id = :talk AND user_id = :user{tx.for_update}",
+            ids,
+        )
+    )
+    revision, epoch, waiting, now = row
+    if waiting:
+        tx.write(
+            "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, waiting = 0 WHERE talk_id = :talk",
+            ids,
+        )
+        tx.write("DELETE FROM inbox WHERE lane = :talk", ids)
+        revision, epoch = revision + 1, epoch + 1
+    return Halted(revision, epoch, waiting, now)
+
+
+def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str]]:
+    """Talks with something to handle or to close, by id: (talk, user)."""
+    rows = tx.read(
+        "SELECT talk_id, user_id FROM talks WHERE talk_id > :after AND talk_id IN"
+        " (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0) ORDER BY talk_id LIMIT :limit",
+        {"after": after, "limit": limit},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def claim(tx: Tx, talk_id: str) -> Claimed | None:
+    """Take a lane over: count the attempt, close what was being written, and give its envelopes."""
+    row = tx.one(
+        f"SELECT user_id, answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
+        {"talk": talk_id},
+    )
+    if row is None:
+        return None
+    user_id, answer_seq, now = row
+    rows = tx.write(
+        "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, answer_seq = 0 WHERE talk_id = :talk"
+        " RETURNING revision, epoch",
+        {"talk": talk_id},
+    )
+    revision, epoch = rows[0]
+    message = _close_lost(tx, talk_id, answer_seq, revision, now) if answer_seq else None
+    taken = tx.write(
+        "UPDATE inbox SET attempts = attempts + 1 WHERE lane = :talk"
+        " RETURNING envelope_id, lane, seq, attempts, due, busy",
+        {"talk": talk_id},
+    )
+    envelopes = tuple(sorted((Envelope(*e) for e in taken), key=lambda e: e.seq))
+    return Claimed(revision, epoch, user_id, envelopes, message)
+
+
+def of_talk(tx: Tx, user_id: str, talk_id: str, limit: int) -> list[dict[str, object]]:
+    """The newest runs of a talk, newest first."""
+    rows = tx.read(
+        "SELECT r.run_id, r.outcome, r.seq, r.attempts, r.started, r.first_chunk, r.ended, r.fault,"
+        " r.stop_requested, r.stop_acknowledged, r.stop_quiesced, r.abandoned"
+        " FROM runs r JOIN talks t ON t.talk_id = r.talk_id WHERE r.talk_id = :talk AND t.user_id = :user"
+        " ORDER BY r.run_id DESC LIMIT :limit",
+        {"talk": talk_id, "user": user_id, "limit": limit},
+    )
+    names = ("run_id", "outcome", "seq", "attempts", "started", "first_chunk", "ended", "fault",
+             "stop_requested", "stop_acknowledged", "stop_quiesced", "abandoned")  # fmt: skip
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float) -> None:
+    tx.write(
+        "INSERT INTO messages (talk_id, seq, sender, content, status, error, run_id, created, revision)"
+        " VALUES (:talk, :seq, :sender, :content, :status, :error, :run, :now, :revision)",
+        {"talk": talk_id, "seq": message.seq, "sender": message.sender, "content": message.content, "now": now,
+         "status": message.status, "error": message.error, "run": message.run_id, "revision": revision},
+    )  # fmt: skip
+
+
+def _end(
+    tx: Tx,
+    talk_id: str,
+    run_id: str,
+    seq: int,
+    content: str,
+    status: Status,
+    error: str | None,
+    revision: int,
+) -> Message | None:
+    """Close a message, if it is this run's and still being written."""
+    rows = tx.write(
+        "UPDATE messages AS m SET content = :content, status = :status, error = :error, revision = :revision"
+        " WHERE m.talk_id = :talk AND m.seq = :seq AND m.run_id = :run AND m.status = 'streaming'"
+        f" RETURNING {MESSAGE.replace('m.', '')}",
+        {"talk": talk_id, "seq": seq, "run": run_id, "content": content, "status": status, "error": error,
+         "revision": revision},
+    )  # fmt: skip
+    tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", {"talk": talk_id, "seq": seq})
+    return message_of(rows[0]) if rows else None
+
+
+def _close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Message | None:
+    """Close, from its checkpoints, a message whose run is lost."""
+    row = tx.one(
+        "SELECT run_id, created FROM messages WHERE talk_id = :talk AND seq = :seq",
+        {"talk": talk_id, "seq": seq},
+    )
+    if row is None or row[0] is None:
+        return None
+    run_id, created = row
+    tx.write(
+        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
+        " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
+        {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
+    )
+    return _end(tx, talk_id, run_id, seq, saved_text(tx, talk_id, seq), Status.INTERRUPTED, None, revision)
+
+
+def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
+    """How many of them were still there to be removed."""
+    return sum(
+        len(tx.write("DELETE FROM inbox WHERE envelope_id = :id RETURNING seq", {"id": e.envelope_id}))
+        for e in envelopes
+    )
+
+
+def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
+    return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))
+
+
+def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: float) -> None:
+    stop = c.stop
+    tx.write(
+        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault,"
+        " stop_requested, stop_acknowledged, stop_quiesced, abandoned)"
+        " VALUES (:run, :talk, :outcome, :seq, :attempts, :started, :first, :now, :fault, :requested, :acknowledged,"
+        " :quiesced, :abandoned) ON CONFLICT (run_id) DO NOTHING",
+        {
+            "run": c.run_id,
+            "talk": c.talk_id,
+            "outcome": outcome,
+            "seq": message and message.seq,
+            "attempts": max((e.attempts for e in c.envelopes), default=1),
+            "started": c.started,
+            "first": c.first_chunk,
+            "now": now,
+            "fault": c.fault,
+            "requested": stop and stop.requested,
+            "acknowledged": stop and stop.acknowledged,
+            "quiesced": stop and stop.quiesced,
+            "abandoned": json.dumps(stop.abandoned) if stop and stop.abandoned else None,
+        },
+    )

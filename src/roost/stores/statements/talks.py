@@ -1,0 +1,125 @@
+"""Talks: made, listed, renamed, configured, deleted, loaded. Every query carries the owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from roost.core.messages import at
+from roost.core.runs import Loaded
+from roost.core.talks import BusyPolicy, Talk
+from roost.errors import LimitReached, NotFound
+from roost.ports import Row, Tx
+from roost.stores.statements.messages import newest
+
+_TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options"
+
+
+def create(tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, most: int) -> Loaded:
+    """Raises LimitReached when the user has so many already."""
+    have = tx.write(
+        "INSERT INTO users (user_id, talks) VALUES (:user, 1)"
+        " ON CONFLICT (user_id) DO UPDATE SET talks = users.talks + 1 RETURNING talks",
+        {"user": user_id},
+    )
+    if have[0][0] > most:
+        raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
+    rows = tx.write(
+        "INSERT INTO talks (talk_id, user_id, profile, busy, title, options, created, updated,"
+        " last_seq, revision, epoch, waiting, answer_seq)"
+        " VALUES (:talk, :user, :profile, :busy, :title, :options, roost_now(), roost_now(), 0, 0, 0, 0, 0)"
+        f" RETURNING {_TALK}",
+        {
+            "talk": talk_id,
+            "user": user_id,
+            "profile": profile,
+            "busy": busy,
+            "title": title,
+            "options": options,
+        },
+    )
+    return Loaded(_talk_of(rows[0]), 0, 0, None, [], 0)
+
+
+def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
+    return _talk_of(
+        found(tx.one(f"SELECT {_TALK} FROM talks WHERE talk_id = :talk AND user_id = :user", _ids(user_id, talk_id)))
+    )
+
+
+def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
+    where = ""
+    if before is not None:
+        get(tx, user_id, before)
+        where = " AND (updated, talk_id) < (SELECT updated, talk_id FROM talks WHERE talk_id = :before)"
+    rows = tx.read(
+        f"SELECT {_TALK} FROM talks WHERE user_id = :user{where} ORDER BY updated DESC, talk_id DESC LIMIT :limit",
+        {"user": user_id, "limit": limit, "before": before},
+    )
+    return [_talk_of(row) for row in rows]
+
+
+def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> Talk:
+    """Set `title`, `profile`, `busy` or `options`."""
+    columns = ", ".join(f"{name} = :{name}" for name in ("title", "profile", "busy", "options") if name in values)
+    rows = tx.write(
+        f"UPDATE talks SET {columns} WHERE talk_id = :talk AND user_id = :user RETURNING {_TALK}",
+        {**values, **_ids(user_id, talk_id)},
+    )
+    return _talk_of(found(rows[0] if rows else None))
+
+
+def delete(tx: Tx, user_id: str, talk_id: str) -> None:
+    """With everything that belongs to it."""
+    ids = _ids(user_id, talk_id)
+    found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
+    for table in ("parts", "messages", "runs"):
+        tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    tx.write("DELETE FROM inbox WHERE lane = :talk", {"talk": talk_id})
+    tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
+    tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)
+
+
+def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
+    row = found(
+        tx.one(
+            f"SELECT {_TALK}, revision, epoch, state FROM talks WHERE talk_id = :talk AND user_id = :user",
+            _ids(user_id, talk_id),
+        )
+    )
+    messages = newest(tx, talk_id, tail)
+    floor = 0
+    if messages and messages[0][0].seq > 1:
+        older = tx.one(
+            "SELECT max(revision) FROM messages WHERE talk_id = :talk AND seq < :first",
+            {"talk": talk_id, "first": messages[0][0].seq},
+        )
+        floor = older[0] if older else 0
+    return Loaded(_talk_of(row[:10]), row[10], row[11], row[12], messages, floor)
+
+
+def found(row: Row | None) -> Row:
+    if row is None:
+        raise NotFound("there is no such talk: it was deleted, or it never existed")
+    return row
+
+
+def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
+    return {"user": user_id, "talk": talk_id}
+
+
+def _talk_of(row: Row) -> Talk:
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options = row
+    return Talk(
+        talk_session_id=talk_id,
+        user_id=user_id,
+        profile=profile,
+        busy=BusyPolicy(busy),
+        title=title,
+        created=at(created),
+        updated=at(updated),
+        messages=last_seq,
+        running=waiting > 0,
+        options=json.loads(options),
+    )

@@ -1,0 +1,98 @@
+"""From a URL and settings to a running Roost; alone knows every adapter."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roost.brains.profiles import Shelf
+from roost.core.limits import Limits
+from roost.errors import Invalid, Unavailable
+from roost.hosts.threads import ThreadHost
+from roost.ports import Brain, Brains, Host, Statements
+from roost.runtime.roost import Roost
+from roost.stores.engine import Database, Engine
+from roost.stores.sqlite import Sqlite
+from roost.stores.statements import messages, runs, talks
+
+if TYPE_CHECKING:
+    from roost.settings import Settings  # costs its time only where something is set
+
+STATEMENTS = Statements(talks=talks, messages=messages, runs=runs)
+
+
+def data_folder(named: str | Path | None = None) -> Path:
+    """Where things are kept when nothing else is said; made when needed."""
+    named = named or os.environ.get("ROOST_DATA")
+    base = os.environ.get("XDG_DATA_HOME")
+    folder = Path(named) if named else (Path(base) if base else Path.home() / ".local" / "share") / "roost"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"the data folder {str(folder)!r} cannot be made: set ROOST_DATA to another one") from error
+    return folder
+
+
+def default_url(data: str | Path | None = None) -> str:
+    return f"sqlite:///{data_folder(data) / 'roost.db'}"
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file a URL names, or None if it names a server."""
+    if not url.startswith("sqlite:"):
+        return None
+    if not url.startswith("sqlite:///") or url in ("sqlite:///", "sqlite:///:memory:"):
+        raise Invalid(f"the URL {url!r} names no file: use sqlite:///relative.db or sqlite:////absolute.db")
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def database(url: str, now: Callable[[], float]) -> Database:
+    path = sqlite_path(url)
+    if path is not None:
+        return Sqlite(path, now)
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from roost.stores.postgres import Postgres  # an extra
+        except ImportError as error:
+            raise Unavailable("PostgreSQL needs the extra: pip install 'roost[postgres]'") from error
+        return Postgres(url)
+    raise Invalid(f"the URL {url.split('@')[-1]!r:.80} is not known: use sqlite:///file.db or postgresql://host/name")
+
+
+def open_roost(url: str, brains: Brains, limits: Limits, host: Host | None = None) -> Roost:
+    host = host or ThreadHost()
+    store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
+    return Roost(host, store, STATEMENTS, brains, limits)
+
+
+def is_configured(config: str | Path | None) -> bool:
+    """Whether there are settings to be read."""
+    matters = ("ROOST_CONFIG", "ROOST_STORE", "ROOST_LIMITS__", "ROOST_PROFILES__", "ROOST_DEFAULT_PROFILE")
+    return config is not None or Path("roost.toml").exists() or any(name.startswith(matters) for name in os.environ)
+
+
+def from_settings(
+    settings: Settings,
+    *,
+    url: str | None = None,
+    brains: Mapping[str, Brain] | None = None,
+    default: str | None = None,
+    limits: Limits | None = None,
+    reload: bool = False,
+) -> Roost:
+    """A running Roost as it was set up; what is given here goes before the settings."""
+    folder = str(settings.folder)
+    if settings.profiles and folder not in sys.path:
+        sys.path.insert(0, folder)
+    shelf = Shelf(brains, settings.profile_list(), default or settings.default_profile, reload=reload)
+    return open_roost(url or settings.store or default_url(settings.data), shelf, limits or settings.limits)
+
+
+def announce(roost: Roost, **facts: Any) -> None:
+    """Tell those who find the store in use how to reach this process, where there is a place for it."""
+    tell = getattr(getattr(roost.shop.store, "database", None), "announce", None)
+    if tell is not None:
+        tell(**facts)

@@ -1,0 +1,131 @@
+"""The engine under every store."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from roost.errors import Invalid, Unavailable
+from roost.hosts.pending import drive
+from roost.hosts.threads import ThreadHost
+from roost.ports import Pending, Tx
+from roost.stores.engine import Engine
+from roost.wiring import database
+from tests.contracts.conftest import Driven
+
+
+def put(tx: Tx, name: str, value: str) -> str:
+    tx.write("INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value})
+    return value
+
+
+def put_and_refuse(tx: Tx, name: str) -> None:
+    put(tx, name, "x")
+    raise Invalid("refused after writing")
+
+
+def names(tx: Tx) -> list[str]:
+    return [row[0] for row in tx.read("SELECT name FROM meta WHERE name <> 'schema' ORDER BY name")]
+
+
+def test_what_is_written_can_be_read(store: Driven) -> None:
+    assert store.write(put, "a", "1") == "1"
+    assert store.read(names) == ["a"]
+
+
+def test_one_that_fails_in_a_batch_fails_alone(store: Driven) -> None:
+    hold, go = threading.Event(), threading.Event()
+
+    def block(tx: Tx) -> None:
+        hold.set()
+        go.wait(10)
+
+    first = store.engine.write(block)
+    assert hold.wait(10)
+    batch: list[Pending[Any]] = [
+        store.engine.write(put, "a", "1"),
+        store.engine.write(put_and_refuse, "b"),
+        store.engine.write(put, "c", "3"),
+    ]
+    go.set()
+
+    async def all_of_them() -> None:
+        await first
+        await batch[0]
+        await batch[2]
+        with pytest.raises(Invalid, match="refused"):
+            await batch[1]
+
+    drive(all_of_them())
+    assert store.read(names) == ["a", "c"]
+
+
+def test_a_statement_that_fails_is_undone_whole(store: Driven) -> None:
+    def twice(tx: Tx) -> None:
+        put(tx, "a", "1")
+        put(tx, "a", "2")
+
+    with pytest.raises(Unavailable):
+        store.write(twice)
+    assert store.read(names) == []
+
+
+def test_what_follows_a_commit_is_told_in_order_before_whoever_waits(store: Driven) -> None:
+    told: list[str] = []
+    for n in range(50):
+        store.engine.write(put, f"{n:02}", str(n), key="same", then=told.append)
+    store.write(put, "zz", "last", key="same", then=told.append)
+    assert told == [*map(str, range(50)), "last"]
+
+
+def test_a_listener_that_fails_does_not_undo_what_was_committed(store: Driven) -> None:
+    def fail(_: str) -> None:
+        raise RuntimeError("listener")
+
+    assert store.write(put, "a", "1", then=fail) == "1"
+    assert store.read(names) == ["a"]
+
+
+def test_closing_does_what_is_queued_first(url: str) -> None:
+    host = ThreadHost()
+    engine = Engine(host, database(url, host.clock.now), queued=10_000)
+    for n in range(200):
+        engine.write(put, f"{n:03}", "x")
+    engine.close()
+    again = Engine(host, database(url, host.clock.now), queued=10)
+    try:
+        assert len(Driven(again).read(names)) == 200
+    finally:
+        again.close()
+
+
+def test_a_closed_store_says_so(store: Driven) -> None:
+    store.engine.close()
+    with pytest.raises(Unavailable, match="closed"):
+        store.write(put, "a", "1")
+
+
+def test_too_much_in_the_queue_is_refused(url: str) -> None:
+    host = ThreadHost()
+    engine = Engine(host, database(url, host.clock.now), queued=2)
+    go = threading.Event()
+    engine.write(lambda tx: go.wait(10))
+    try:
+        with pytest.raises(Unavailable, match="cannot keep up"):
+            for n in range(10):
+                engine.write(put, str(n), "x")
+    finally:
+        go.set()
+        engine.close()
+
+
+def test_a_store_that_is_open_cannot_be_opened_again(url: str, store: Driven) -> None:
+    with pytest.raises(Unavailable, match="in use by"):
+        database(url, ThreadHost().clock.now)
+
+
+def test_time_is_the_stores(store: Driven) -> None:
+    now = store.read(lambda tx: tx.one("SELECT roost_now()"))[0]
+    assert abs(now - ThreadHost().clock.now()) < 5

@@ -1,0 +1,84 @@
+"""Two worlds for the same tests: real threads and real time, and the simulation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pytest
+
+from roost import AsyncAgentService, Brain, Limits, Message, Turn, aopen
+from roost.testing import Simulation
+
+T = TypeVar("T")
+Scenario = Callable[[AsyncAgentService], Awaitable[T]]
+
+QUICK = Limits(drain=0.3, stop_patience=0.15, collect_quiet=0.1)
+
+
+class World(Protocol):
+    def __call__(self, brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
+        """Open a Roost on the world's one file, run the scenario, close it; what the scenario gives."""
+        ...
+
+
+@pytest.fixture(params=["threads", "simulated-1", "simulated-2", "simulated-3"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    kind, _, seed = request.param.partition("-")
+    return _threads(tmp_path) if kind == "threads" else _simulated(tmp_path, int(seed))
+
+
+def _threads(folder: Path) -> World:
+    def run(brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
+        async def main() -> T:
+            async with await aopen(f"sqlite:///{folder}/threads.db", brains=brains, limits=limits) as service:
+                return await scenario(service)
+
+        return asyncio.run(main())
+
+    return run
+
+
+def _simulated(folder: Path, seed: int) -> World:
+    simulation = Simulation(folder, seed)
+
+    def run(brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
+        service = simulation.start(brains, limits)
+
+        async def main() -> T:
+            async with service:
+                return await scenario(service)
+
+        return simulation.run(main())
+
+    return run
+
+
+async def said(service: AsyncAgentService, talk: str, words: str) -> None:
+    """Wait until the agent has said so much in its newest message."""
+    async for change in service.stream_messages("ann", talk, follow=True):
+        if change.message.sender == "agent" and words in change.message.content:
+            return
+
+
+async def ended(service: AsyncAgentService, talk: str) -> list[Message]:
+    """Wait until nothing runs; all messages."""
+    async for _ in service.stream_messages("ann", talk):
+        pass
+    return list((await service.get_messages("ann", talk)).messages)
+
+
+def short(messages: list[Message]) -> list[tuple[str, str, str]]:
+    return [(str(m.sender), m.content, str(m.status)) for m in messages]
+
+
+async def slow(turn: Turn) -> AsyncIterator[str]:
+    """Says part1, waits long, says part2; what is not `first` is answered at once."""
+    if turn.messages[-1].content != "first":
+        yield f"answer to {turn.text}"
+        return
+    yield "part1"
+    await asyncio.sleep(30)
+    yield "part2"
