@@ -247,12 +247,15 @@ class MessageStatements(Protocol):
 class RunStatements(Protocol):
     """What runs write. Each proves by the talk's epoch that it still may."""
 
-    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, /) -> Opened | None:
-        """Give the run's answer its number. None: the run was superseded before it said anything."""
+    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = "", /) -> Opened | None:
+        """Give the run's answer its number, with its first words. None: the run was superseded before it said any."""
         ...
 
     def checkpoint(self, tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, /) -> None:
-        """Keep what was said since the last checkpoint; nothing happens if the run was superseded."""
+        """Keep what was said since the last checkpoint, as part 1, 2, 3 …
+
+        Nothing happens if the run was superseded, or if the part before could not be kept.
+        """
         ...
 
     def split_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, /) -> Settled:
@@ -364,6 +367,10 @@ class Brains(Protocol):
         """Raises Invalid with the known names."""
         ...
 
-    def brain(self, profile: Profile) -> Brain:
-        """Raises BrainFailed when it cannot be had."""
+    def loaded(self, profile: Profile) -> Brain | None:
+        """Its brain, if it is at hand."""
+        ...
+
+    def load(self, profile: Profile) -> Brain:
+        """Fetch its brain; may take long. Raises BrainFailed when it cannot be had."""
         ...

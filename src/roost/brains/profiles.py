@@ -35,7 +35,7 @@ class Shelf:
         self._profiles = {name: Profile(name, name, about) for name, about in _ABOUT.items()}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
         self._profiles |= {profile.name: profile for profile in configured}
-        best = [*(profile.name for profile in configured), *(given or {}), "guide"]
+        best = [*(given or {}), *(profile.name for profile in configured), "guide"]
         self.default = self.profile(default).name if default else best[0]
 
     def names(self) -> Sequence[Profile]:
@@ -49,13 +49,16 @@ class Shelf:
             raise Invalid(f"there is no profile {name!r:.80}: use one of {known}")
         return found
 
-    def brain(self, profile: Profile) -> Brain:
-        brain = self._brains.get(profile.brain)
-        if brain is not None:
-            return brain
+    def loaded(self, profile: Profile) -> Brain | None:
+        return self._brains.get(profile.brain)
+
+    def load(self, profile: Profile) -> Brain:
         if not profile.brain:
             raise BrainFailed(f"the profile {profile.name!r} does not exist any more", kind="profile")
-        return _imported(profile.brain, self._files)
+        brain = _imported(profile.brain, self._files)
+        if self._files is None:  # else it is looked at again each time
+            self._brains[profile.brain] = brain
+        return brain
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
@@ -74,9 +77,9 @@ def _imported(name: str, files: dict[str, int] | None) -> Brain:
             loaded = _fresh(loaded, files)
         brain = getattr(loaded, function)
     except Exception as error:  # whatever a module does when it is imported
-        raise BrainFailed(f"the brain {name!r} cannot be loaded: {error}", kind="profile") from error
+        raise BrainFailed(f"the brain {name!r} cannot be loaded: {error}", kind="brain") from error
     if not callable(brain):
-        raise BrainFailed(f"the brain {name!r} is not a function", kind="profile")
+        raise BrainFailed(f"the brain {name!r} is not a function", kind="brain")
     return brain  # type: ignore[no-any-return]
 
 

@@ -17,6 +17,7 @@ class Fault(StrEnum):
     BLOCKED = "blocked"
     LOST_WORKER = "lost_worker"
     PROFILE = "profile"
+    BRAIN = "brain"
     INTERNAL = "internal"
 
 
@@ -29,6 +30,7 @@ _SENTENCES = {
     Fault.BLOCKED: "The agent blocked its thread and was given up; try again, or ask in another way",
     Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
     Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",
+    Fault.BRAIN: "This profile's brain cannot be loaded; have it mended or choose another profile, then try again",
     Fault.INTERNAL: "The agent could not finish because of an internal error; try again",
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Limits:
     message_bytes: int = 4 * 1024 * 1024
-    answer_bytes: int = 16 * 1024 * 1024
+    answer_chars: int = 16 * 1024 * 1024
     talks_per_user: int = 10_000
     waiting_per_talk: int = 5_000
     attempts: int = 3

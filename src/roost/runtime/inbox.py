@@ -67,6 +67,11 @@ class Inbox:
         place.worker.stop(talk_id, why, requested)
         return lane
 
+    def lane(self, talk_id: str) -> Lane | None:
+        """The lane of a talk, while it has something to do."""
+        place = self._places.get(talk_id)
+        return place.worker.lanes.get(talk_id) if place is not None else None
+
     def holds(self, talk_id: str) -> bool:
         return talk_id in self._places
 

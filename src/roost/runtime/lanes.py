@@ -32,6 +32,7 @@ class Lane:
         self.run: Run | None = None
         self.ending = False
         """It begins no more runs: the program closes, or the lane is someone else's now."""
+        self._stopped = False
         self._arrived = asyncio.Event()
 
     @property
@@ -55,6 +56,7 @@ class Lane:
         if why in (Why.STOP, Why.DELETE):
             self.waiting.clear()
             self.claim = False
+            self._stopped = True
         self.ending = self.ending or why is Why.DRAIN
         if self.run is not None:
             self.run.stop(why, requested)
@@ -78,14 +80,23 @@ class Lane:
                 await self._patience(error)
 
     async def _take_over(self, live: LiveTalk) -> None:
+        self._stopped = False
+        before = {e.envelope_id for e in self.waiting}
         claimed = await self._shop.store.write(
             self._shop.statements.runs.claim, self.talk_id, key=self.talk_id, then=live.claimed
         )
-        self.claim = False
-        self.waiting = deque(claimed.envelopes if claimed else ())
+        # Stopped meanwhile, perhaps after the claim: then only the store knows what is left.
+        self.claim = self._stopped
+        if self._stopped:
+            return
+        taken = claimed.envelopes if claimed else ()
+        before |= {e.envelope_id for e in taken}
+        self.waiting = deque([*taken, *(e for e in self.waiting if e.envelope_id not in before)])
 
     async def _quiet(self) -> None:
         """Messages to be collected wait until no more have come for a while; any other does not."""
+        if self.waiting and self.waiting[0].busy != "collect":
+            return
         clock = self._shop.host.clock
         latest = clock.now() + self._shop.limits.collect_most
         while self.waiting and not self.ending and all(e.busy == "collect" for e in self.waiting):
@@ -110,7 +121,10 @@ class Lane:
         try:
             await run.think()
             # The right to write may be lost in between: then this closes what was opened, and no more.
-            settled = await self._settle(run.closing(), live)
+            closing = run.closing()
+            settled = await self._settle(closing, live)
+            if closing.state is not None and not settled.superseded:
+                live.state = closing.state
             if run.why not in (Why.STOP, Why.DELETE) and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
         finally:

@@ -189,14 +189,25 @@ class LiveTalk:
                 return self._part(chosen[:limit], cursor)
             return self._rest(chosen, cursor)
 
+    def has_news(self, cursor: Cursor) -> bool:
+        """Whether a reader at the cursor has not seen everything; costs next to nothing."""
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return self.revision != cursor.revision
+        return (self.revision, answer.message.seq, answer.length) != (cursor.revision, cursor.seq, cursor.offset)
+
     @property
     def running(self) -> bool:
         return self.waiting > 0 or self.answer is not None
 
     def overlay(self, messages: list[Message]) -> list[Message]:
-        """The same messages, as they stand in memory where the memory has them."""
+        """The same messages, as they stand in memory where the memory has them.
+
+        Those that are committed but not heard of yet are left out: they come when they are.
+        """
         with self._lock:
-            return [self._fresh([self._get(m.seq)])[0] if m.seq >= self._first else m for m in messages]
+            heard = [m for m in messages if m.seq < self._first + len(self._messages)]
+            return [self._fresh([self._get(m.seq)])[0] if m.seq >= self._first else m for m in heard]
 
     # --- inside, with the lock held --------------------------------------------------------------
 

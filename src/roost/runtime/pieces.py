@@ -30,8 +30,10 @@ class Pieces:
             self._remember(message)
             whole = number == len(new) and not reached.target
             cursor = reached if whole else self._between(start, reached, message.seq)
-            seq, offset = self._part
-            yield Change(message, text, replace(cursor, seq=seq, offset=offset).encode(self._talk_id), reset)
+            if (cursor.seq, cursor.offset) != self._part:
+                seq, offset = self._part
+                cursor = replace(cursor, seq=seq, offset=offset)
+            yield Change(message, text, cursor.encode(self._talk_id), reset)
 
     def _grown(self, message: Message) -> tuple[str, bool]:
         known, (seq, offset) = self._seen.get(message.seq), self._part

@@ -7,7 +7,7 @@ import inspect
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from roost.core import checks, faults
 from roost.core.ids import reference
 from roost.core.messages import Message, Status
 from roost.core.runs import Closing, Envelope, Opened, Outcome, Stop, Why
-from roost.errors import BrainFailed, LimitReached
+from roost.errors import BrainFailed, LimitReached, Unavailable
 from roost.ports import Brain, Chunk, Loop, Pending, Profile, Turn
 from roost.runtime.live import LiveTalk, LiveText
 from roost.runtime.shop import Shop
@@ -52,6 +52,9 @@ class Run:
         self._asked_open = False
         self._timer: asyncio.TimerHandle | None = None
         self._steering: deque[tuple[Envelope, Message]] = deque()
+        self._unsplit: deque[LiveText] = deque()
+        """What was said before it was steered, while that is not yet a message of its own."""
+        self._splitting: asyncio.Task[None] | None = None
         self._started = shop.host.clock.now()
         self._first_chunk: float | None = None
         self._requested = 0.0
@@ -76,13 +79,15 @@ class Run:
         self._task.add_done_callback(self._over)
         try:
             await self._ended
+            if self._splitting is not None:
+                await self._splitting
         finally:
             if self._timer is not None:
                 self._timer.cancel()
 
     async def _iterate(self) -> None:
         try:
-            brain = self._shop.brains.brain(self.turn.profile)
+            brain = self._shop.brains.loaded(self.turn.profile) or await self._load()
             if is_blocking(brain):
                 await self._in_thread(brain)
             else:
@@ -99,6 +104,7 @@ class Run:
             )
         time = self._aloop.time
         turned = time()
+        close = getattr(stream, "aclose", None)
         try:
             async for chunk in stream:
                 if self.fenced:
@@ -107,13 +113,32 @@ class Run:
                 if time() - turned > BREATH:
                     await asyncio.sleep(0)
                     turned = time()
+        except GeneratorExit:
+            close = None  # thrown away together with its loop: nothing can be awaited any more
+            raise
         finally:
-            close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
 
+    async def _load(self) -> Brain:
+        """On a thread of its own: what a module does while it is imported must not hold up the loop."""
+        found: list[Brain] = []
+        await self._off_loop(lambda: found.append(self._shop.brains.load(self.turn.profile)))
+        return found[0]
+
     async def _in_thread(self, brain: Brain) -> None:
         self._blocking = True
+
+        def speak() -> None:
+            for chunk in brain(self.turn):  # type: ignore[union-attr]
+                if self.fenced:
+                    break
+                self.say(chunk)
+
+        await self._off_loop(speak)
+
+    async def _off_loop(self, act: Callable[[], object]) -> None:
+        """Run it on a thread of its own, and raise what it raises."""
         finished: asyncio.Future[None] = self._aloop.create_future()
 
         def finish(error: BaseException | None) -> None:
@@ -124,20 +149,17 @@ class Run:
             else:
                 finished.set_exception(error)
 
-        def act() -> None:
+        def guarded() -> None:
             error: BaseException | None = None
             try:
-                for chunk in brain(self.turn):  # type: ignore[union-attr]
-                    if self.fenced:
-                        break
-                    self.say(chunk)
+                act()
             except (SystemExit, KeyboardInterrupt, StopIteration) as raised:
                 error = BrainFailed(f"the brain raised {type(raised).__name__}")
             except BaseException as raised:
                 error = raised
             self._loop.call(finish, error)
 
-        self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", act)
+        self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", guarded)
         await finished
 
     def _over(self, task: asyncio.Task[None]) -> None:
@@ -160,24 +182,32 @@ class Run:
             self._asked_open = True
             self._first_chunk = self._first_chunk or self._shop.host.clock.now()
             # Not at once: of a brain that ends right away the answer is written in one go when it settles.
-            self._loop.call(self._open)
+            self._loop.call(self._open, self._text)
         elif self._text.length > self._saved_length + self._shop.limits.checkpoint_chars:
             self._saved_length = self._text.length
             self._loop.call(self._checkpoint)
         self._live.grown()
-        if self._text.length > self._shop.limits.answer_bytes:
+        if self._text.length > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")
 
     _saved_length = 0
 
-    def _open(self) -> None:
-        if self._task is None or self._task.done() or self.fenced:
+    def _open(self, text: LiveText) -> None:
+        """Give the answer its number, together with its first words: no crash leaves an empty one."""
+        if self._splitting is not None and not self._splitting.done():
+            self._splitting.add_done_callback(lambda _: self._open(text))
+            return
+        unsaved = self._unsaved
+        if self._task is None or self._task.done() or self.fenced or self._unsplit or text is not self._text:
             return
         shop, talk_id = self._shop, self._live.talk_id
+        self._parts = 1
         shop.store.write(
-            shop.statements.runs.open_answer, talk_id, self.run_id, self.epoch,
-            key=talk_id, then=partial(self._opened, self._text),
+            shop.statements.runs.open_answer, talk_id, self.run_id, self.epoch, _taken(unsaved),
+            key=talk_id, then=partial(self._opened, text),
         )  # fmt: skip
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._aloop.call_later(shop.limits.checkpoint_every, self._tick)
 
     def _opened(self, text: LiveText, opened: Opened | None) -> None:
@@ -185,15 +215,14 @@ class Run:
             self._live.opened(opened, text)
 
     def _tick(self) -> None:
-        self._checkpoint()
         self._timer = self._aloop.call_later(self._shop.limits.checkpoint_every, self._tick)
+        self._checkpoint()
 
     def _checkpoint(self) -> None:
-        count = len(self._unsaved)
-        if not count or self._ended.done() or self.fenced:
+        unsaved = self._unsaved
+        if not unsaved or not self._parts or self._ended.done() or self.fenced:
             return
-        content = "".join(self._unsaved[:count])
-        del self._unsaved[:count]
+        content = _taken(unsaved)
         shop, talk_id = self._shop, self._live.talk_id
         self._parts += 1
         shop.store.write(
@@ -222,19 +251,35 @@ class Run:
             self.envelopes += (envelope,)
             taken.append(message)
         if taken and self._text.length:
-            said, self._text = self._text, LiveText()
-            self._unsaved.clear()
+            self._unsplit.append(self._text)
+            self._text = LiveText()
+            self._unsaved = []
+            self._parts = 0
             self._asked_open = False
             self._saved_length = 0
-            self._loop.call(self._split, said)
+            self._loop.call(self._split)
         return tuple(taken)
 
-    def _split(self, said: LiveText) -> None:
+    def _split(self) -> None:
+        """Make what was said a message of its own; what is said from now on is opened after that."""
+        if self._splitting is None or self._splitting.done():
+            self._splitting = self._aloop.create_task(self._write_splits(), name=f"split {self._live.talk_id}")
+
+    async def _write_splits(self) -> None:
         shop, talk_id = self._shop, self._live.talk_id
-        shop.store.write(
-            shop.statements.runs.split_answer, talk_id, self.run_id, self.epoch, said.text(),
-            key=talk_id, then=self._live.settled,
-        )  # fmt: skip
+        while self._unsplit:
+            try:
+                settled = await shop.store.write(
+                    shop.statements.runs.split_answer, talk_id, self.run_id, self.epoch, self._unsplit[0].text(),
+                    key=talk_id, then=self._live.settled,
+                )  # fmt: skip
+            except Unavailable as error:
+                log.warning("a steered answer is kept later: %s", error, extra={"session": talk_id})
+                await asyncio.sleep(0.2 + 0.8 * shop.host.jitter())
+                continue
+            if settled.superseded:
+                return
+            self._unsplit.popleft()
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -275,7 +320,7 @@ class Run:
     def closing(self) -> Closing:
         """What it leaves behind, now that it is over."""
         common: dict[str, Any] = {
-            "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._text.text(),
+            "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._said(),
             "envelopes": self.envelopes, "started": self._started, "first_chunk": self._first_chunk,
         }  # fmt: skip
         if self.fenced:
@@ -308,11 +353,15 @@ class Run:
             blame = BrainFailed("the loop of its worker did not turn any more", kind=fault)
             _, error = report(blame, self.run_id, self._live.talk_id, self.turn.text)
         return Closing(
-            run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._text.text(),
+            run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._said(),
             envelopes=self.envelopes, started=self._started, first_chunk=self._first_chunk, outcome=Outcome.LOST,
             status=Status.FAILED if error else Status.INTERRUPTED, handled=error is not None, error=error,
             fault=fault or faults.Fault.LOST_WORKER, supersede=True,
         )  # fmt: skip
+
+    def _said(self) -> str:
+        """The text of the message that is open: what came after it was steered is in another one, or in none."""
+        return (self._unsplit[0] if self._unsplit else self._text).text()
 
     def stopped(self) -> Stop:
         now = self._shop.host.clock.now()
@@ -345,6 +394,14 @@ def report(error: BaseException, run_id: str, talk_id: str, excerpt: str) -> tup
         },
     )  # fmt: skip
     return fault, faults.sentence(fault, run_id)
+
+
+def _taken(unsaved: list[str]) -> str:
+    """Take what is there, while another thread may add to it."""
+    count = len(unsaved)
+    content = "".join(unsaved[:count])
+    del unsaved[:count]
+    return content
 
 
 def _text_of(chunk: object) -> str:

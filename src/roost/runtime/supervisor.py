@@ -154,9 +154,11 @@ class Supervisor:
         if len(self._crashes) <= limits.crashes:
             self.restarts += 1
             self._start_worker()
-        elif not self._inbox.workers:
+        else:
+            left = len(self._inbox.workers)
             self.down = (
-                f"the workers crashed more than {limits.crashes} times in {limits.crashes_within:.0f} s and stay down: "
-                "messages are kept and will be answered after a restart; the log says why they crashed"
+                f"{limits.talk_workers - left} of {limits.talk_workers} workers crashed too often and stay down: "
+                + ("answers may be slow" if left else "messages are kept and will be answered")
+                + " until Roost is restarted; the log says why they crashed"
             )
             log.critical(self.down)

@@ -141,11 +141,10 @@ class Talks:
             live = await self._shop.talks.get(user_id, talk_id)
             bell: Pending[None] = self._shop.host.pending()
             live.waiters.append(bell)  # listen first, then look, then wait
-            page = await self._look(live, cursor, MOST)
-            if not page.messages and (page.running or follow) and not self.closed:
+            if not live.has_news(Cursor.decode(cursor, talk_id)) and (live.running or follow) and not self.closed:
                 await bell.within(SLOW_LOOK)
-                page = await self._look(live, cursor, MOST)
             _unlisten(live, bell)
+            page = await self._look(live, cursor, MOST)
             cursor = page.cursor
             if live.gone:
                 continue  # which says that it is gone
@@ -176,9 +175,10 @@ class Talks:
             return Receipt(requested, requested, requested)
         if wait > 0 and await run.quiesced.within(wait):
             stop: Stop = await run.quiesced
-            return Receipt(requested, at(stop.acknowledged), at(stop.quiesced), stop.abandoned)
-        acknowledged = run.acknowledged
-        return Receipt(requested, at(acknowledged) if acknowledged else None)
+            # It may have been told to end already, by a message that came before.
+            acknowledged, quiesced = max(stop.acknowledged, halted.now), max(stop.quiesced, halted.now)
+            return Receipt(requested, at(acknowledged), at(quiesced), stop.abandoned)
+        return Receipt(requested, at(max(run.acknowledged, halted.now)) if run.acknowledged else None)
 
     # --- what follows a commit (on the writer's thread) -------------------------------------------
 
@@ -236,7 +236,7 @@ class Talks:
         )
         more = len(found) > limit
         messages = tuple(live.overlay(found[:limit]))
-        onward = Cursor(cursor.revision, 0, 0, messages[-1].seq, target) if more else Cursor(target)
+        onward = Cursor(cursor.revision, 0, 0, found[limit - 1].seq, target) if more else Cursor(target)
         return Page(messages, onward.encode(live.talk_id), live.running, more_after=more or live.revision > target)
 
     def _check(self, user_id: str, talk_id: str | None = None) -> None:

@@ -100,6 +100,7 @@ class Engine:
         job = _Job(op, args, then, self._host.pending())
         writer.queue.append(job)
         writer.pump.ring()
+        self._check_in_time(job)
         return job.pending
 
     def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
@@ -110,18 +111,25 @@ class Engine:
         self._reads.append(job)
         self._turn = (self._turn + 1) % len(self._readers)
         self._readers[self._turn].pump.ring()
+        self._check_in_time(job)
         return job.pending
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        parts: list[_Writer | _Reader] = [*self._writers, *self._readers]
+        # The writers last: of SQLite only the last one to leave, and only one that may write, clears up behind itself.
+        parts: list[_Writer | _Reader] = [*self._readers, *self._writers]
         for part in parts:
             part.pump.close()
             part.step()
             part.connection.close()
         self.database.release()
+
+    def _check_in_time(self, job: _Job) -> None:
+        """Closed while it was being queued, it may never be done: nobody shall wait for it."""
+        if self._closed:
+            job.pending.fail(Unavailable("this Roost is closed"))
 
     def _check_open(self) -> None:
         if self._closed:

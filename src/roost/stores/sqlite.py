@@ -130,8 +130,12 @@ class Sqlite:
     def _prepare(self) -> None:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not os.access(self.path, os.R_OK | os.W_OK):
+            # Before SQLite sees it, which would leave read-only files beside it.
+            raise Unavailable(_MEANINGS[sqlite3.SQLITE_READONLY].format(path=repr(str(self.path))))
         connection = self.connect(read_only=False)
         try:
+            self._refuse_foreign(connection)
             migrations.refuse_newer(connection, str(self.path))
             # Refused before this line, a file that is not ours is left exactly as it was.
             connection.read("PRAGMA journal_mode = WAL")
@@ -140,19 +144,26 @@ class Sqlite:
         finally:
             connection.close()
 
+    def _refuse_foreign(self, connection: SqliteConnection) -> None:
+        tables = {row[0] for row in connection.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and not tables >= {"meta", "talks", "messages"}:
+            raise Unavailable(f"the database {str(self.path)!r} is another program's: name another file")
+
 
 class LockFile:
     """Held while a process owns the file; the kernel lets go of it when the process dies."""
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(database.name + ".lock")
+        self._file = -1
         try:
             self._file = self._take()
+            self.write({})
         except OSError as error:
+            self.release()
             raise Unavailable(
                 f"the folder {str(database.parent)!r} is read-only or full: make it writable and try again"
             ) from error
-        self.write({})
 
     def write(self, facts: dict[str, Any]) -> None:
         text = json.dumps({"pid": os.getpid(), **facts}).encode()

@@ -25,7 +25,7 @@ CREATE TABLE talks (
     options TEXT NOT NULL,
     state TEXT,
     created DOUBLE PRECISION NOT NULL,
-    updated DOUBLE PRECISION NOT NULL,
+    updated DOUBLE PRECISION NOT NULL,   -- when a person last wrote
     last_seq BIGINT NOT NULL,        -- number of its newest message
     revision BIGINT NOT NULL,        -- grows with every visible change
     epoch BIGINT NOT NULL,           -- grows when a run is superseded

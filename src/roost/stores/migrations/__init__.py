@@ -36,6 +36,8 @@ def version(connection: Migrating) -> int:
     if not connection.has_table("meta"):
         return 0
     row = connection.one("SELECT value FROM meta WHERE name = 'schema'")
+    if row is not None and not str(row[0]).isdigit():
+        raise Unavailable(f"the database is damaged, its schema is {row[0]!r:.20}: restore it from a backup")
     return int(row[0]) if row else 0
 
 

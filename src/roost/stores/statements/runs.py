@@ -15,8 +15,8 @@ from roost.stores.statements.messages import MESSAGE, message_of, saved_text
 from roost.stores.statements.talks import found
 
 
-def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int) -> Opened | None:
-    """Give the run's answer its number. None: the run was superseded before it said anything."""
+def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = "") -> Opened | None:
+    """Give the run's answer its number, with its first words as its first part."""
     rows = tx.write(
         "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
         " WHERE talk_id = :talk AND epoch = :epoch RETURNING last_seq, revision, roost_now()",
@@ -27,16 +27,22 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int) -> Opened | None:
     seq, revision, now = rows[0]
     message = Message(seq, Sender.AGENT, "", Status.STREAMING, at(now), run_id=run_id)
     _insert(tx, talk_id, message, revision, now)
+    if content:
+        tx.write(
+            "INSERT INTO parts (talk_id, seq, part, content) VALUES (:talk, :seq, 1, :content)",
+            {"talk": talk_id, "seq": seq, "content": content},
+        )
     return Opened(message, revision)
 
 
 def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str) -> None:
-    """Keep what was said since the last checkpoint."""
+    """Keep what was said since the last checkpoint; if that one failed, nothing: a text has no holes."""
     tx.write(
         "INSERT INTO parts (talk_id, seq, part, content)"
         " SELECT t.talk_id, t.answer_seq, :part, :content FROM talks t"
         " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
-        " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run",
+        " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
+        " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))",
         {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "run": run_id},
     )
 
@@ -64,6 +70,8 @@ def settle(tx: Tx, c: Closing) -> Settled:
         return _settle_superseded(tx, c, row)
     handled = bool(row[2]) if c.handled is None else c.handled
     done = _remove(tx, c.envelopes) if handled else 0
+    if not handled and c.outcome is Outcome.STOPPED:  # drained: that it is run again is nobody's failure
+        tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE lane = :talk", {"talk": c.talk_id})
     settled = _write_answer(
         tx,
         c.talk_id,
@@ -86,8 +94,8 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
         return None
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - :done,"
-        " updated = roost_now(), state = COALESCE(:state, state)"
-        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, waiting, updated",
+        " state = COALESCE(:state, state)"
+        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, waiting, roost_now()",
         {"talk": c.talk_id, "epoch": c.epoch, "done": len(c.envelopes), "state": c.state},
     )
     if not rows:
@@ -143,7 +151,7 @@ def _write_answer(
     adds = not answer_seq and bool(content or error) and status is not Status.INTERRUPTED
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + :adds, epoch = epoch + :supersede,"
-        " waiting = waiting - :done, updated = :now, answer_seq = 0, state = COALESCE(:state, state)"
+        " waiting = waiting - :done, answer_seq = 0, state = COALESCE(:state, state)"
         " WHERE talk_id = :talk RETURNING revision, epoch, waiting",
         {
             "talk": talk_id,

@@ -1,0 +1,44 @@
+"""`python -m bench [NAME …]`: JSON lines on standard output, a table with the goals on standard error."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import pages, startup, talks
+from bench.figures import BENCHES, Figure, progress
+
+MODULES = (talks, startup, pages)
+
+
+def calibration() -> Figure:
+    """A fixed loop of pure CPU: compare it between runs and machines."""
+    start = time.perf_counter()
+    sum(n * n for n in range(2_000_000))
+    return Figure("calibration_loop", time.perf_counter() - start, "s", 1)
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        print(f"no bench is called {', '.join(unknown)}: there are {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    figures = [calibration()]
+    print(figures[0].line(), flush=True)
+    for name in names or BENCHES:
+        progress(f"measuring {name} …")
+        with tempfile.TemporaryDirectory(
+            prefix="roost-bench-", dir=".cache" if Path(".cache").is_dir() else None
+        ) as folder:
+            for figure in BENCHES[name](Path(folder)):
+                progress("")
+                print(figure.line(), flush=True)
+                figures.append(figure)
+    print("\n".join(["", *(figure.row() for figure in figures)]), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

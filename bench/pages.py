@@ -1,0 +1,3 @@
+"""Pages: what idle tabs cost."""
+
+from __future__ import annotations

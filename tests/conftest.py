@@ -1,0 +1,94 @@
+"""What all tests share: a service on a file of its own, and ways to wait that have an end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import roost
+
+T = TypeVar("T")
+
+QUICK = roost.Limits(drain=0.5, stop_patience=0.3)
+"""The usual bounds, but for the time that closing may take."""
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
+"""For programs that a test starts: they find the same Roost, wherever they run."""
+
+settings.register_profile(
+    "roost", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("roost")
+
+
+class Open(Protocol):
+    """Opens a service; what is open at the end of the test is closed."""
+
+    def __call__(
+        self,
+        brains: Mapping[str, roost.Brain] | None = None,
+        *,
+        name: str = "roost.db",
+        limits: roost.Limits = QUICK,
+    ) -> roost.AgentService: ...
+
+
+def eventually(predicate: Callable[[], T], seconds: float = 10.0) -> T:
+    """Ask again and again until the answer is a true one; give it. Fails after so many seconds."""
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not (answer := predicate()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not so within {seconds} s; the last answer was {answer!r:.500}")
+        pause.wait(0.002)
+    return answer
+
+
+def settled(service: roost.AgentService, user: str, talk: str) -> tuple[roost.Message, ...]:
+    """Follow the talk until its run has ended; all messages it has then."""
+    for _ in service.stream_messages(user, talk):
+        pass
+    return everything(service, user, talk)
+
+
+def everything(service: roost.AgentService, user: str, talk: str) -> tuple[roost.Message, ...]:
+    """All messages of a talk, read page by page from the newest to the oldest."""
+    page = service.get_messages(user, talk, limit=1_000)
+    found = page.messages
+    while page.more_before:
+        page = service.get_messages(user, talk, before=found[0].seq, limit=1_000)
+        found = page.messages + found
+    return found
+
+
+@pytest.fixture(name="eventually")
+def _eventually() -> Callable[[Callable[[], object], float], object]:
+    return eventually
+
+
+@pytest.fixture(name="settled")
+def _settled() -> Callable[[roost.AgentService, str, str], tuple[roost.Message, ...]]:
+    return settled
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Open]:
+    """A factory: `service({"parrot": parrot})` opens one on the test's own SQLite file."""
+    opened: list[roost.AgentService] = []
+
+    def start(
+        brains: Mapping[str, roost.Brain] | None = None, *, name: str = "roost.db", limits: roost.Limits = QUICK
+    ) -> roost.AgentService:
+        opened.append(roost.open(f"sqlite:///{tmp_path / name}", brains=brains, limits=limits))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()

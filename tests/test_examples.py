@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def run(name: str, folder: Path) -> list[str]:
+    """What the example prints; it must say nothing on stderr."""
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        cwd=folder, env={**os.environ, "PYTHONPATH": path, "ROOST_DATA": str(folder)},
+        capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.splitlines()
+
+
+def test_the_parrot_repeats_and_finds_its_talks_again(tmp_path: Path) -> None:
+    assert run("parrot.py", tmp_path) == ["hello there ", "talks so far: 1"]
+    assert run("parrot.py", tmp_path) == ["hello there ", "talks so far: 2"]
+
+
+def test_an_interrupted_answer_keeps_its_first_part_and_never_gets_its_second(tmp_path: Path) -> None:
+    assert run("interrupt.py", tmp_path) == [
+        "1 user  complete    tell me everything",
+        "2 agent interrupted part1 ",
+        "3 user  complete    never mind",
+        "4 agent complete    You said 'never mind'.",
+    ]
+
+
+def test_a_blocking_brain_answers_and_stops_when_asked(tmp_path: Path) -> None:
+    assert run("blocking.py", tmp_path) == [
+        "2 3 5 7 11 13 17 19 23 29 ",
+        "stopped: interrupted - at rest: True - abandoned: ()",
+    ]
+
+
+def test_every_example_is_run_here() -> None:
+    tested = Path(__file__).read_text()
+    assert all(f'"{path.name}"' in tested for path in EXAMPLES.glob("*.py"))
