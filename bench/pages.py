@@ -1,3 +1,134 @@
-"""Pages: what idle tabs cost."""
+"""Pages: what idle tabs cost, and how late a token is on the page.
+
+A tab here is a WebSocket that speaks Streamlit's own protocol and asks again as often as the page tells
+it to, as a browser's tab does, without the browser: a hundred of those would measure the browser.
+"""
 
 from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.figures import Figure, bench, percentile
+from bench.startup import Server
+
+
+class Tab:
+    """One open page."""
+
+    def __init__(self, url: str, query: str = "") -> None:
+        self._url = url
+        self._query = query
+        self._fragments: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.cookie = ""
+        self.changes: list[tuple[float, str]] = []
+
+    async def __aenter__(self) -> Self:
+        import websockets
+
+        self.cookie = await asyncio.get_running_loop().run_in_executor(None, _cookie, self._url)
+        headers = {"Cookie": self.cookie, "Origin": self._url}
+        address = self._url.replace("http", "ws") + "/_stcore/stream"
+        self._socket = await websockets.connect(address, additional_headers=headers, max_size=None)
+        self._tasks.append(asyncio.create_task(self._read(), name="tab reads"))
+        await self._ask(None)
+        self._tasks.append(asyncio.create_task(self._pulse(), name="tab asks"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self._socket.close()
+
+    async def _ask(self, fragment: str | None) -> None:
+        from streamlit.proto.BackMsg_pb2 import BackMsg
+
+        message = BackMsg()
+        message.rerun_script.query_string = self._query
+        if fragment is not None:
+            message.rerun_script.fragment_id = fragment
+            message.rerun_script.is_auto_rerun = True
+        await self._socket.send(message.SerializeToString())
+
+    async def _read(self) -> None:
+        from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+        async for data in self._socket:
+            message = ForwardMsg()
+            message.ParseFromString(data)
+            kind = message.WhichOneof("type")
+            if kind == "new_session" and not message.new_session.fragment_ids_this_run:
+                self._fragments.clear()
+            elif kind == "auto_rerun":
+                self._fragments[message.auto_rerun.fragment_id] = message.auto_rerun.interval
+            elif kind == "delta":
+                self.changes.append((time.perf_counter(), str(message.delta)))
+
+    async def _pulse(self) -> None:
+        while True:
+            for fragment, interval in list(self._fragments.items()) or [("", 0.2)]:
+                await asyncio.sleep(interval)
+                if fragment in self._fragments:
+                    await self._ask(fragment)
+
+
+def _cookie(url: str) -> str:
+    from urllib.request import Request, urlopen
+
+    with urlopen(Request(url + "/", headers={"Accept": "text/html"}), timeout=10) as answer:
+        return str(answer.headers["set-cookie"]).split(";")[0]
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@bench("idle-tabs")
+def idle_tabs(folder: Path) -> Iterator[Figure]:
+    """The CPU that a hundred idle tabs cost the server, each, and how quickly it still answers."""
+    count, watched = 100, 20.0
+
+    async def main(server: Server) -> tuple[float, float]:
+        tabs = [Tab(server.url) for _ in range(count)]
+        for tab in tabs:
+            await tab.__aenter__()
+        await asyncio.sleep(5)  # until all have settled
+        with_tabs = cpu_seconds(server.pid)
+        answers = await _answer_times(server.url, watched)
+        used = cpu_seconds(server.pid) - with_tabs
+        for tab in tabs:
+            await tab.__aexit__(None, None, None)
+        return used, percentile(answers, 99)
+
+    with Server(folder / "idle") as server:
+        alone = cpu_seconds(server.pid)
+        time.sleep(5)
+        idle = (cpu_seconds(server.pid) - alone) / 5
+        used, slowest = asyncio.run(main(server))
+    yield Figure("idle_tab_cpu", max(0.0, used / watched - idle) / count * 100, "% core", count, 0.2)
+    yield Figure("answer_beside_100_tabs_p99", slowest * 1e3, "ms", count, 50)
+
+
+async def _answer_times(url: str, seconds: float) -> list[float]:
+    from urllib.request import urlopen
+
+    def ask() -> float:
+        start = time.perf_counter()
+        with urlopen(url + "/healthz", timeout=10) as answer:
+            answer.read()
+        return time.perf_counter() - start
+
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        times.append(await asyncio.get_running_loop().run_in_executor(None, ask))
+        await asyncio.sleep(0.1)
+    return times

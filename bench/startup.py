@@ -11,6 +11,8 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from bench.figures import Figure, bench
 
@@ -21,7 +23,8 @@ def startup(folder: Path) -> Iterator[Figure]:
     bare = _best([python, "-c", "pass"])
     yield Figure("import_roost", _best([python, "-c", "import roost"]) - bare, "s", 5, 0.15)
     yield Figure("roost_help", _best([python, "-m", "roost.cli.main", "--help"]), "s", 5, 0.3)
-    yield Figure("roost_up_to_a_page", _first_page(folder), "s", 1, 4.0)
+    with Server(folder / "up") as server:
+        yield Figure("roost_up_to_a_page", server.seconds, "s", 1, 4.0)
 
 
 def _best(command: list[str], times: int = 5) -> float:
@@ -33,30 +36,44 @@ def _best(command: list[str], times: int = 5) -> float:
     return min(once() for _ in range(times))
 
 
-def _first_page(folder: Path) -> float:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "ROOST_DATA": str(folder / "up")}
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+class Server:
+    """A running `roost up` of its own; `seconds` is the time it took until a page answered."""
+
+    def __init__(self, data: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        start = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"],
+            env={**os.environ, "ROOST_DATA": str(data)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.pid = self._process.pid
+        self._wait(start)
+        self.seconds = time.perf_counter() - start
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(20)
+
+    def _wait(self, start: float) -> None:
         while time.perf_counter() - start < 30:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+                with urllib.request.urlopen(f"{self.url}/", timeout=5) as answer:
                     if answer.status == 200:
-                        return time.perf_counter() - start
+                        return
             except OSError:
                 time.sleep(0.02)
+        self._process.kill()
         raise TimeoutError("no page within 30 s")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
 
 
 _PENDING = """

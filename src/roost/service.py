@@ -26,7 +26,7 @@ from roost.runtime.roost import Roost
 from roost.runtime.talk import PAGE, Talks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
 
-SWITCH_INTERVAL = 1e-4
+SWITCH_INTERVAL = 5e-4
 """Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
 
 
@@ -121,12 +121,11 @@ class AsyncAgentService:
         """
         return await self._talks.get_messages(user_id, talk_session_id, after, before, limit)
 
-    async def stream_messages(
+    def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> AsyncIterator[Change]:
         """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`."""
-        async for change in self._talks.stream(user_id, talk_session_id, after, follow):
-            yield change
+        return self._talks.stream(user_id, talk_session_id, after, follow)
 
     async def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
         """Stop the run under way and drop what waits. Waits up to `wait` seconds for it to be at rest."""

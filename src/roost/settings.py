@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from roost.core.checks import NAME_LENGTH
 from roost.core.limits import Limits
@@ -67,7 +67,7 @@ class Settings(_Frozen):
     def _positive(cls, limits: Limits) -> Limits:
         for field in fields(limits):
             if not getattr(limits, field.name) > 0:
-                raise ValueError(f"{field.name} must be greater than 0")
+                raise PydanticCustomError("limit", "must be greater than 0", {"key": field.name})
         return limits
 
     @field_validator("secret")
@@ -189,11 +189,14 @@ def _known(at: tuple[str, ...]) -> list[str] | None:
 
 def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
     path = tuple(str(part) for part in detail["loc"])
+    if detail["type"] == "limit":
+        path = (*path, detail["ctx"]["key"])
     what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     expected = what if what.startswith("must") or detail["type"] == "value_error" else f"must be {what}"
     if detail["type"] == "missing":
         expected = "is missing"
-    given = "" if path[:1] == ("secret",) or detail["type"] == "missing" else f", not {detail['input']!r:.80}"
+    silent = path[:1] == ("secret",) or detail["type"] in ("missing", "limit")
+    given = "" if silent else f", not {detail['input']!r:.80}"
     return f"{_place(path, text, file, names)}{'.'.join(path)} {expected}{given}"
 
 

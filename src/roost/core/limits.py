@@ -24,3 +24,5 @@ class Limits:
     checkpoint_chars: int = 8_192
     collect_quiet: float = 0.5
     collect_most: float = 2.0
+    requests_per_second: float = 60.0
+    request_burst: float = 600.0

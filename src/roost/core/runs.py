@@ -91,7 +91,6 @@ class Posted:
     superseded: Why | None = None
     withdrawn: int = 0
     repeated: bool = False
-    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class ThreadLoop:
         self._asked: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._loop = LazyLoop()
+        self._loop.set_task_factory(_named_after_its_parent)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -80,11 +81,11 @@ class ThreadLoop:
         call_on(self._loop, partial(act, *args) if args else act)
 
     def silence(self) -> float:
-        now = time.monotonic()
-        if self._asked is None:
-            self._asked = now
-            self.call(self._answer)
-        return now - self._asked
+        now, asked = time.monotonic(), self._asked
+        if asked is None:
+            asked = self._asked = now
+            self.call(self._answer)  # which may be answered before this line has ended
+        return now - asked
 
     def busy_with(self) -> str | None:
         task = asyncio.current_task(self._loop)
@@ -132,6 +133,14 @@ class ThreadLoop:
             return
         finally:
             self._loop.close()
+
+
+def _named_after_its_parent(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    """A task that a brain starts bears the brain's name, so that the right one is blamed for a blocked loop."""
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    if options.get("name") is None and (parent := asyncio.current_task(loop)) is not None:
+        task.set_name(parent.get_name())
+    return task
 
 
 class ThreadHost:

@@ -77,8 +77,6 @@ class LiveTalk:
                 self.answer = None
             self._set(posted.message, posted.revision)
             self._moved(posted.revision, posted.epoch, waiting=1)
-            if posted.title != self.talk.title:
-                self.talk = replace(self.talk, title=posted.title)
 
     def opened(self, opened: Opened, text: LiveText) -> None:
         with self._lock:

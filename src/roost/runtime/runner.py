@@ -8,16 +8,16 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
 
-from roost.core import checks, faults
+from roost.core import faults
 from roost.core.ids import reference
 from roost.core.messages import Message, Status
-from roost.core.runs import Closing, Envelope, Opened, Outcome, Stop, Why
-from roost.errors import BrainFailed, LimitReached, Unavailable
+from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
+from roost.errors import BrainFailed
 from roost.ports import Brain, Chunk, Loop, Pending, Profile, Turn
-from roost.runtime.live import LiveTalk, LiveText
+from roost.runtime.answer import Answer
+from roost.runtime.live import LiveTalk
 from roost.runtime.shop import Shop
 
 log = logging.getLogger("roost.run")
@@ -46,17 +46,9 @@ class Run:
         self.why: Why | None = None
         self.quiesced: Pending[Stop] = shop.host.pending()
         self.error: BaseException | None = None
-        self._text = LiveText()
-        self._unsaved: list[str] = []
-        self._parts = 0
-        self._asked_open = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._answer = Answer(shop, loop, live, self.run_id, self.epoch)
         self._steering: deque[tuple[Envelope, Message]] = deque()
-        self._unsplit: deque[LiveText] = deque()
-        """What was said before it was steered, while that is not yet a message of its own."""
-        self._splitting: asyncio.Task[None] | None = None
         self._started = shop.host.clock.now()
-        self._first_chunk: float | None = None
         self._requested = 0.0
         self.acknowledged: float | None = None
         self._abandoned: tuple[str, ...] = ()
@@ -79,11 +71,8 @@ class Run:
         self._task.add_done_callback(self._over)
         try:
             await self._ended
-            if self._splitting is not None:
-                await self._splitting
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            await self._answer.finish()
 
     async def _iterate(self) -> None:
         try:
@@ -95,6 +84,8 @@ class Run:
         except (SystemExit, KeyboardInterrupt) as error:
             # Raised further it would end the worker's loop, and with it everybody's runs.
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
+        finally:
+            self._answer.finished = True
 
     async def _on_loop(self, brain: Brain) -> None:
         stream = brain(self.turn)
@@ -109,7 +100,7 @@ class Run:
             async for chunk in stream:
                 if self.fenced:
                     break
-                self.say(chunk)
+                self._say(chunk)
                 if time() - turned > BREATH:
                     await asyncio.sleep(0)
                     turned = time()
@@ -133,7 +124,7 @@ class Run:
             for chunk in brain(self.turn):  # type: ignore[union-attr]
                 if self.fenced:
                     break
-                self.say(chunk)
+                self._say(chunk)
 
         await self._off_loop(speak)
 
@@ -168,66 +159,9 @@ class Run:
             self.error = error
             self._ended.set_result(None)
 
-    # --- speaking --------------------------------------------------------------------------------
-
-    def say(self, chunk: str | Chunk) -> None:
-        """Add to the answer; on the loop, or on the thread of a blocking brain."""
-        text = chunk if type(chunk) is str else _text_of(chunk)
-        if not text or self.fenced:
-            return
-        text = checks.clean(text)
-        self._text.append(text)
-        self._unsaved.append(text)
-        if not self._asked_open:
-            self._asked_open = True
-            self._first_chunk = self._first_chunk or self._shop.host.clock.now()
-            # Not at once: of a brain that ends right away the answer is written in one go when it settles.
-            self._loop.call(self._open, self._text)
-        elif self._text.length > self._saved_length + self._shop.limits.checkpoint_chars:
-            self._saved_length = self._text.length
-            self._loop.call(self._checkpoint)
-        self._live.grown()
-        if self._text.length > self._shop.limits.answer_chars:
-            raise LimitReached("the answer grew too long")
-
-    _saved_length = 0
-
-    def _open(self, text: LiveText) -> None:
-        """Give the answer its number, together with its first words: no crash leaves an empty one."""
-        if self._splitting is not None and not self._splitting.done():
-            self._splitting.add_done_callback(lambda _: self._open(text))
-            return
-        unsaved = self._unsaved
-        if self._task is None or self._task.done() or self.fenced or self._unsplit or text is not self._text:
-            return
-        shop, talk_id = self._shop, self._live.talk_id
-        self._parts = 1
-        shop.store.write(
-            shop.statements.runs.open_answer, talk_id, self.run_id, self.epoch, _taken(unsaved),
-            key=talk_id, then=partial(self._opened, text),
-        )  # fmt: skip
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._aloop.call_later(shop.limits.checkpoint_every, self._tick)
-
-    def _opened(self, text: LiveText, opened: Opened | None) -> None:
-        if opened is not None:
-            self._live.opened(opened, text)
-
-    def _tick(self) -> None:
-        self._timer = self._aloop.call_later(self._shop.limits.checkpoint_every, self._tick)
-        self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        unsaved = self._unsaved
-        if not unsaved or not self._parts or self._ended.done() or self.fenced:
-            return
-        content = _taken(unsaved)
-        shop, talk_id = self._shop, self._live.talk_id
-        self._parts += 1
-        shop.store.write(
-            shop.statements.runs.checkpoint, talk_id, self.run_id, self.epoch, self._parts, content, key=talk_id
-        )  # fmt: skip
+    def _say(self, chunk: str | Chunk) -> None:
+        if not self.fenced:
+            self._answer.say(chunk if type(chunk) is str else _text_of(chunk))
 
     # --- being steered ---------------------------------------------------------------------------
 
@@ -250,36 +184,9 @@ class Run:
             envelope, message = self._steering.popleft()
             self.envelopes += (envelope,)
             taken.append(message)
-        if taken and self._text.length:
-            self._unsplit.append(self._text)
-            self._text = LiveText()
-            self._unsaved = []
-            self._parts = 0
-            self._asked_open = False
-            self._saved_length = 0
-            self._loop.call(self._split)
+        if taken:
+            self._answer.split()
         return tuple(taken)
-
-    def _split(self) -> None:
-        """Make what was said a message of its own; what is said from now on is opened after that."""
-        if self._splitting is None or self._splitting.done():
-            self._splitting = self._aloop.create_task(self._write_splits(), name=f"split {self._live.talk_id}")
-
-    async def _write_splits(self) -> None:
-        shop, talk_id = self._shop, self._live.talk_id
-        while self._unsplit:
-            try:
-                settled = await shop.store.write(
-                    shop.statements.runs.split_answer, talk_id, self.run_id, self.epoch, self._unsplit[0].text(),
-                    key=talk_id, then=self._live.settled,
-                )  # fmt: skip
-            except Unavailable as error:
-                log.warning("a steered answer is kept later: %s", error, extra={"session": talk_id})
-                await asyncio.sleep(0.2 + 0.8 * shop.host.jitter())
-                continue
-            if settled.superseded:
-                return
-            self._unsplit.popleft()
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -287,7 +194,7 @@ class Run:
         """From here on nothing it says reaches anyone."""
         if not self.fenced:
             self.why, self._requested = why, requested
-            self.fenced = True
+            self.fenced = self._answer.finished = True
 
     def stop(self, why: Why, requested: float) -> None:
         """Fence it and make it end; on its loop."""
@@ -320,8 +227,8 @@ class Run:
     def closing(self) -> Closing:
         """What it leaves behind, now that it is over."""
         common: dict[str, Any] = {
-            "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._said(),
-            "envelopes": self.envelopes, "started": self._started, "first_chunk": self._first_chunk,
+            "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._answer.said(),
+            "envelopes": self.envelopes, "started": self._started, "first_chunk": self._answer.first_chunk,
         }  # fmt: skip
         if self.fenced:
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
@@ -353,15 +260,11 @@ class Run:
             blame = BrainFailed("the loop of its worker did not turn any more", kind=fault)
             _, error = report(blame, self.run_id, self._live.talk_id, self.turn.text)
         return Closing(
-            run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._said(),
-            envelopes=self.envelopes, started=self._started, first_chunk=self._first_chunk, outcome=Outcome.LOST,
+            run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._answer.said(),
+            envelopes=self.envelopes, started=self._started, first_chunk=self._answer.first_chunk, outcome=Outcome.LOST,
             status=Status.FAILED if error else Status.INTERRUPTED, handled=error is not None, error=error,
             fault=fault or faults.Fault.LOST_WORKER, supersede=True,
         )  # fmt: skip
-
-    def _said(self) -> str:
-        """The text of the message that is open: what came after it was steered is in another one, or in none."""
-        return (self._unsplit[0] if self._unsplit else self._text).text()
 
     def stopped(self) -> Stop:
         now = self._shop.host.clock.now()
@@ -394,14 +297,6 @@ def report(error: BaseException, run_id: str, talk_id: str, excerpt: str) -> tup
         },
     )  # fmt: skip
     return fault, faults.sentence(fault, run_id)
-
-
-def _taken(unsaved: list[str]) -> str:
-    """Take what is there, while another thread may add to it."""
-    count = len(unsaved)
-    content = "".join(unsaved[:count])
-    del unsaved[:count]
-    return content
 
 
 def _text_of(chunk: object) -> str:

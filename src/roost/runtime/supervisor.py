@@ -61,11 +61,14 @@ class Supervisor:
         clock = self._shop.host.clock
         swept = 0.0
         while not self._closing:
-            if not swept or clock.monotonic() - swept > SWEEP:
-                swept = clock.monotonic()
-                await self._sweep()
-                self._shop.talks.trim()
-            self._watch()
+            try:
+                if not swept or clock.monotonic() - swept > SWEEP:
+                    swept = clock.monotonic()
+                    await self._sweep()
+                    self._shop.talks.trim()
+                self._watch()
+            except Exception:  # without it nothing is watched, moved or restarted any more
+                log.exception("the supervisor has stumbled and goes on")
             await self._pause(WATCH)
         await self._ending.wait()
 
@@ -158,7 +161,7 @@ class Supervisor:
             left = len(self._inbox.workers)
             self.down = (
                 f"{limits.talk_workers - left} of {limits.talk_workers} workers crashed too often and stay down: "
-                + ("answers may be slow" if left else "messages are kept and will be answered")
-                + " until Roost is restarted; the log says why they crashed"
+                + ("answers may be slow until" if left else "messages are kept and will be answered when")
+                + " Roost is restarted; the log says why they crashed"
             )
             log.critical(self.down)

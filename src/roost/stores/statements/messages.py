@@ -17,7 +17,7 @@ UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = wai
   title = CASE WHEN title = '' THEN :title ELSE title END
 WHERE talk_id = :talk AND user_id = :user AND waiting < :most
   AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
-RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, title, answer_seq
+RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq
 """
 
 
@@ -32,7 +32,7 @@ def post(
     rows = tx.write(_ADVANCE, {**ids, "busy": busy, "title": title, "most": most})
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
-    seq, revision, epoch, waiting, policy, now, title, answer_seq = rows[0]
+    seq, revision, epoch, waiting, policy, now, answer_seq = rows[0]
     tx.write(
         "INSERT INTO messages (talk_id, seq, sender, content, status, key, created, revision)"
         " VALUES (:talk, :seq, 'user', :content, 'complete', :key, :now, :revision)",
@@ -43,7 +43,7 @@ def post(
     superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
     withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is Why.ROLLBACK else 0
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
-    return Posted(message, revision, epoch, envelope, superseded, withdrawn, title=title)
+    return Posted(message, revision, epoch, envelope, superseded, withdrawn)
 
 
 def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
@@ -81,7 +81,7 @@ def message_of(row: Row) -> Message:
 
 
 def saved_text(tx: Tx, talk_id: str, seq: int) -> str:
-    """What the checkpoints kept of a message that is being written."""
+    """What the checkpoints kept of a message that is being written, after its first words."""
     rows = tx.read(
         "SELECT content FROM parts WHERE talk_id = :talk AND seq = :seq ORDER BY part",
         {"talk": talk_id, "seq": seq},
@@ -92,7 +92,7 @@ def saved_text(tx: Tx, talk_id: str, seq: int) -> str:
 def _whole(tx: Tx, talk_id: str, message: Message) -> Message:
     if message.status is not Status.STREAMING:
         return message
-    text = saved_text(tx, talk_id, message.seq)
+    text = message.content + saved_text(tx, talk_id, message.seq)
     return Message(message.seq, message.sender, text, message.status, message.created, message.error, message.run_id)
 
 

@@ -16,7 +16,6 @@ from roost.stores.statements.talks import found
 
 
 def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = "") -> Opened | None:
-    """Give the run's answer its number, with its first words as its first part."""
     rows = tx.write(
         "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
         " WHERE talk_id = :talk AND epoch = :epoch RETURNING last_seq, revision, roost_now()",
@@ -25,13 +24,8 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = ""
     if not rows:
         return None
     seq, revision, now = rows[0]
-    message = Message(seq, Sender.AGENT, "", Status.STREAMING, at(now), run_id=run_id)
+    message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id)
     _insert(tx, talk_id, message, revision, now)
-    if content:
-        tx.write(
-            "INSERT INTO parts (talk_id, seq, part, content) VALUES (:talk, :seq, 1, :content)",
-            {"talk": talk_id, "seq": seq, "content": content},
-        )
     return Opened(message, revision)
 
 
@@ -95,7 +89,8 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - :done,"
         " state = COALESCE(:state, state)"
-        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, waiting, roost_now()",
+        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0"
+        " RETURNING last_seq, revision, waiting, roost_now()",
         {"talk": c.talk_id, "epoch": c.epoch, "done": len(c.envelopes), "state": c.state},
     )
     if not rows:
@@ -275,18 +270,19 @@ def _end(
 def _close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Message | None:
     """Close, from its checkpoints, a message whose run is lost."""
     row = tx.one(
-        "SELECT run_id, created FROM messages WHERE talk_id = :talk AND seq = :seq",
+        "SELECT run_id, created, content FROM messages WHERE talk_id = :talk AND seq = :seq",
         {"talk": talk_id, "seq": seq},
     )
     if row is None or row[0] is None:
         return None
-    run_id, created = row
+    run_id, created, begun = row
     tx.write(
         "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
         " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
         {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
     )
-    return _end(tx, talk_id, run_id, seq, saved_text(tx, talk_id, seq), Status.INTERRUPTED, None, revision)
+    text = begun + saved_text(tx, talk_id, seq)
+    return _end(tx, talk_id, run_id, seq, text, Status.INTERRUPTED, None, revision)
 
 
 def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
