@@ -1,0 +1,80 @@
+"""One ASGI application: the API, and the pages behind it, for one Roost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+
+import roost
+from roost.api import faults, rest
+from roost.api import pages as page_app
+from roost.api.auth import Identity
+from roost.api.door import Door
+from roost.errors import NotFound, RoostError
+from roost.service import AgentService
+from roost.settings import Settings
+
+STORE_PATIENCE = 5.0
+
+
+def create_app(service: AgentService, settings: Settings, identity: Identity, *, pages: bool = True) -> FastAPI:
+    """The API of this service, and with `pages` the pages at `/`. The service is closed with the application."""
+    shown = page_app.mounted(service, identity) if pages else None
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(asyncio.to_thread, service.close)
+            if shown is not None:
+                await stack.enter_async_context(shown.lifespan()(app))
+            yield
+
+    app = FastAPI(
+        title="Roost", version=roost.__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
+        openapi_url=f"{rest.PREFIX}/openapi.json", summary="A home for long-lived agents.",
+    )  # fmt: skip
+    faults.set_up(app)
+    # The last that is added comes first.
+    app.add_middleware(Door, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts))
+    app.include_router(rest.routes(service.asynchronous, identity))
+    _health(app, service)
+    _nothing_else(app)
+    if shown is not None:
+        app.mount("/", shown)
+    return app
+
+
+def _nothing_else(app: FastAPI) -> None:
+    # Else the pages would answer with themselves, as they do on every path.
+    @app.api_route("/api/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)
+    async def nothing(path: str) -> None:
+        raise NotFound("there is no such route: see /api/v1/openapi.json")
+
+
+def _health(app: FastAPI, service: AgentService) -> None:
+    @app.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        """The process answers."""
+        return {"name": "roost", "status": "ok"}
+
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        """It can do its work: all workers are up, and the store can be read."""
+        health = service.health()
+        ready = health.problem is None and health.workers > 0 and await _answers(service)
+        status = "ok" if ready else "down"
+        return JSONResponse({"name": "roost", "status": status}, 200 if ready else 503)
+
+
+async def _answers(service: AgentService) -> bool:
+    try:
+        async with asyncio.timeout(STORE_PATIENCE):
+            await service.asynchronous.list_sessions("readyz", limit=1)
+    except (RoostError, TimeoutError):
+        return False
+    return True

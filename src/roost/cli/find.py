@@ -1,0 +1,73 @@
+"""Where the command line finds its service: the one that runs, or its own on the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from roost import log
+from roost.api.auth import local_user
+from roost.errors import RoostError
+from roost.service import AgentService
+from roost.settings import Settings
+from roost.stores.sqlite import owner
+from roost.wiring import data_folder, default_url, from_settings, sqlite_path
+
+if TYPE_CHECKING:
+    from roost.client import RemoteService
+
+    Service = AgentService | RemoteService
+else:
+    Service = AgentService
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a running `roost up` wrote into the lock file."""
+
+    url: str
+    token: str
+    pid: int
+
+
+def store_url(settings: Settings) -> str:
+    return settings.store or default_url(settings.data)
+
+
+def running(settings: Settings) -> Running | None:
+    """The process that says it serves the store; it may have died since."""
+    path = sqlite_path(store_url(settings))
+    facts: dict[str, Any] = owner(path.with_name(path.name + ".lock")) if path else {}
+    try:
+        return Running(str(facts["url"]), str(facts["token"]), int(facts["pid"]))
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def reached(settings: Settings) -> RemoteService | None:
+    """A client of the process that serves the store, if there is one and it answers."""
+    from roost.client import connect
+
+    found = running(settings)
+    if found is None:
+        return None
+    service = connect(found.url, found.token)
+    try:
+        service.health()
+    except RoostError:
+        return None
+    return service
+
+
+def service_of(settings: Settings) -> Service:
+    """Through the process that holds the store, or else on the store itself."""
+    remote = reached(settings)
+    if remote is not None:
+        return remote
+    # What goes wrong inside belongs into the log, not between the lines of a talk.
+    log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, terminal=False)
+    return AgentService(from_settings(settings))
+
+
+def user_of(settings: Settings) -> str:
+    return local_user(settings.user)

@@ -1,0 +1,154 @@
+"""RemoteService: the methods of AgentService, done by a server."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from roost.client.events import changes
+from roost.client.http import Wire
+from roost.core import checks
+from roost.core.health import Health
+from roost.core.messages import Change, Message, Page
+from roost.core.talks import Receipt, Talk
+from roost.ports import Profile
+from roost.protocol.talks import (
+    HealthReply,
+    MessageReply,
+    PageReply,
+    ProfileList,
+    ReceiptReply,
+    TalkList,
+    TalkReply,
+)
+from roost.runtime.talk import PAGE
+
+LONGEST_WAIT = 30.0
+
+
+def connect(url: str, token: str | None = None) -> RemoteService:
+    """The service of a running `roost up`. Nothing is sent yet: `health()` tells whether it is there."""
+    return RemoteService(url, token)
+
+
+class RemoteService:
+    """The same methods as AgentService, with the same errors; see AsyncAgentService for what each does.
+
+    What breaks on the way is tried again where that is safe; then it is Unavailable.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._wire = Wire(url, token)
+        self.url = self._wire.url
+
+    def create_talk_session(
+        self, user_id: str, *, profile: str | None = None, agent: str | None = None, busy: str = "interrupt",
+        title: str | None = None, model: str | None = None, temperature: float | None = None,
+        instructions: str | None = None,
+    ) -> str:  # fmt: skip
+        """Start a talk with a profile (the default one if none is named); its id."""
+        body = {
+            "profile": profile, "agent": agent, "busy": busy, "title": title,
+            "model": model, "temperature": temperature, "instructions": instructions,
+        }  # fmt: skip
+        answer = self._wire.ask("POST", "/talks", _user(user_id), body, repeatable=False)
+        return TalkReply.model_validate(answer).talk_session_id
+
+    def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
+        """The user's talks, last used first."""
+        answer = self._wire.ask("GET", "/talks", _user(user_id), query={"limit": limit, "before": before})
+        return [reply.talk(user_id) for reply in TalkList.model_validate(answer).talks]
+
+    def get_session(self, user_id: str, talk_session_id: str) -> Talk:
+        answer = self._wire.ask("GET", _path(talk_session_id), _user(user_id))
+        return TalkReply.model_validate(answer).talk(user_id)
+
+    def rename(self, user_id: str, talk_session_id: str, title: str) -> Talk:
+        return self._change(user_id, talk_session_id, {"title": title})
+
+    def configure(
+        self, user_id: str, talk_session_id: str, *, profile: str | None = None, busy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Talk:  # fmt: skip
+        """Change how the talk goes on from the next answer."""
+        wanted = {"profile": profile, "busy": busy, "options": None if options is None else dict(options)}
+        return self._change(user_id, talk_session_id, wanted)
+
+    def delete(self, user_id: str, talk_session_id: str) -> None:
+        """Stop it and remove it with everything that belongs to it."""
+        self._wire.ask("DELETE", _path(talk_session_id), _user(user_id))
+
+    def add_message(
+        self, user_id: str, talk_session_id: str, content: str, *, key: str | None = None, busy: str | None = None
+    ) -> Message:
+        """Keep the message, stop the run under way (see `busy`), and return: the answer comes by itself.
+
+        Without a key it gets one of its own, so that a try that is repeated adds nothing twice.
+        """
+        body = {"content": content, "key": secrets.token_hex(16) if key is None else key, "busy": busy}
+        answer = self._wire.ask("POST", _path(talk_session_id) + "/messages", _user(user_id), body)
+        return MessageReply.model_validate(answer).message()
+
+    def get_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, before: int | None = None,
+        limit: int = PAGE,
+    ) -> Page:  # fmt: skip
+        """The newest messages; or with `after` what is new since; or with `before` older ones."""
+        query = {"after": after, "before": before, "limit": limit}
+        answer = self._wire.ask("GET", _path(talk_session_id) + "/messages", _user(user_id), query=query)
+        return PageReply.model_validate(answer).page()
+
+    def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> Iterator[Change]:
+        """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`.
+
+        A connection that breaks is made again, and the stream goes on where it broke.
+        """
+        return changes(self._wire, _user(user_id), _path(talk_session_id), after, follow)
+
+    def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
+        """Stop the run under way and drop what waits. Waits up to `wait` seconds (30 at most) for it to be at rest."""
+        bounded = min(wait, LONGEST_WAIT) if wait > 0 and not math.isnan(wait) else 0.0
+        answer = self._wire.ask("POST", _path(talk_session_id) + "/stop", _user(user_id), {"wait": bounded})
+        return ReceiptReply.model_validate(answer).receipt()
+
+    def profiles(self) -> Sequence[Profile]:
+        """What can be talked with, the default first."""
+        answer = self._wire.ask("GET", "/profiles", None)
+        return [reply.profile() for reply in ProfileList.model_validate(answer).profiles]
+
+    def health(self) -> Health:
+        return HealthReply.model_validate(self._wire.ask("GET", "/health", None)).health()
+
+    def link(self) -> str:
+        """A link that signs one browser in as the local user, once."""
+        return self.url + str(self._wire.ask("POST", "/links", None, repeatable=False)["path"])
+
+    def close(self) -> None:
+        """Let go of the connections; the server goes on."""
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _change(self, user_id: str, talk_session_id: str, body: Mapping[str, Any]) -> Talk:
+        answer = self._wire.ask("PATCH", _path(talk_session_id), _user(user_id), body)
+        return TalkReply.model_validate(answer).talk(user_id)
+
+
+def _user(user_id: str) -> str:
+    return checks.name(user_id, "the user id")
+
+
+def _path(talk_session_id: str) -> str:
+    return "/talks/" + quote(checks.name(talk_session_id, "the talk session id"), safe="")

@@ -1,0 +1,209 @@
+"""Talks and messages on the wire: camelCase, strict about what comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from roost.core.health import Health
+from roost.core.messages import Change, Message, Page, Sender, Status
+from roost.core.talks import BusyPolicy, Receipt, Talk
+from roost.ports import Profile
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True, frozen=True
+    )
+
+
+class _Incoming(_Wire):
+    # Strict, so that a number where a text belongs is refused and not turned into one.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Options(_Incoming):
+    """A talk's own ways: what is missing is the profile's."""
+
+    model: str | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+
+
+class NewTalk(_Incoming):
+    profile: str | None = None
+    agent: str | None = None
+    busy: str = "interrupt"
+    title: str | None = None
+    model: str | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+
+
+class TalkChange(_Incoming):
+    """What is missing stays as it is; `options` replace those that were set."""
+
+    title: str | None = None
+    profile: str | None = None
+    busy: str | None = None
+    options: Options | None = None
+
+
+class NewMessage(_Incoming):
+    content: str
+    key: str | None = None
+    busy: str | None = None
+
+
+class StopRequest(_Incoming):
+    wait: float = Field(default=0.0, ge=0, le=30)
+
+
+class TalkReply(_Wire):
+    talk_session_id: str
+    profile: str
+    busy: BusyPolicy
+    title: str
+    created: datetime
+    updated: datetime
+    messages: int
+    running: bool
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, talk: Talk) -> Self:
+        return cls.model_validate(talk, from_attributes=True)
+
+    def talk(self, user_id: str) -> Talk:
+        return Talk(user_id=user_id, **dict(self))
+
+
+class TalkList(_Wire):
+    talks: list[TalkReply]
+
+
+class MessageReply(_Wire):
+    seq: int
+    sender: Sender
+    content: str
+    status: Status
+    created: datetime
+    error: str | None = None
+    run_id: str | None = None
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        return cls.model_validate(message, from_attributes=True)
+
+    def message(self) -> Message:
+        return Message(**dict(self))
+
+
+class PageReply(_Wire):
+    messages: list[MessageReply]
+    cursor: str
+    running: bool
+    more_before: bool
+    more_after: bool
+
+    @classmethod
+    def of(cls, page: Page) -> Self:
+        return cls.model_validate(page, from_attributes=True)
+
+    def page(self) -> Page:
+        shown = tuple(reply.message() for reply in self.messages)
+        return Page(shown, self.cursor, self.running, self.more_before, self.more_after)
+
+
+class MessageHead(_Wire):
+    """A message without its text."""
+
+    seq: int
+    sender: Sender
+    status: Status
+    created: datetime
+    error: str | None = None
+    run_id: str | None = None
+
+
+class ChangeEvent(_Wire):
+    """One event of a stream: after `offset` characters the message goes on with `text`.
+
+    With `reset` it is `text` and nothing else. The whole content is not sent again and again: a long
+    answer would cost its length squared.
+    """
+
+    message: MessageHead
+    text: str
+    offset: int
+    cursor: str
+    reset: bool = False
+
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        head = MessageHead.model_validate(change.message, from_attributes=True)
+        offset = len(change.message.content) - len(change.text)
+        return cls(message=head, text=change.text, offset=offset, cursor=change.cursor, reset=change.reset)
+
+    def change(self, before: str) -> Change:
+        """The change, for someone who has read `before` of this message."""
+        content = self.text if self.reset else before + self.text
+        message = Message(content=content, **dict(self.message))
+        return Change(message, self.text, self.cursor, self.reset)
+
+
+class ReceiptReply(_Wire):
+    requested: datetime
+    acknowledged: datetime | None
+    quiesced: datetime | None
+    abandoned: tuple[str, ...]
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> Self:
+        return cls.model_validate(receipt, from_attributes=True)
+
+    def receipt(self) -> Receipt:
+        return Receipt(**dict(self))
+
+
+class ProfileReply(_Wire):
+    """What people choose by; where its code lies is nobody's business."""
+
+    name: str
+    description: str
+    model: str | None = None
+    temperature: float | None = None
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self:
+        return cls.model_validate(profile, from_attributes=True)
+
+    def profile(self) -> Profile:
+        return Profile(self.name, "", self.description, self.model, self.temperature)
+
+
+class ProfileList(_Wire):
+    profiles: list[ProfileReply]
+
+
+class HealthReply(_Wire):
+    name: str = "roost"
+    version: str
+    workers: int
+    expected: int
+    restarts: int
+    problem: str | None
+
+    def health(self) -> Health:
+        return Health(self.workers, self.expected, self.restarts, self.problem)
+
+
+class LinkReply(_Wire):
+    """A link that signs one browser in as the local user, once."""
+
+    path: str
+    seconds: int

@@ -1,0 +1,27 @@
+"""The entry of the pages. Streamlit runs it as a script; `streamlit run` first imports it to learn how to serve it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from roost.errors import RoostError
+from roost.ui import access, parts, talk
+from roost.ui.text import plain
+
+
+def main() -> None:
+    parts.set_up()
+    try:
+        service, user = access.current()
+        talk.page(service, user)
+    except RoostError as error:
+        st.error(plain(str(error)))
+        st.button("Try again", key="load_again")  # any click runs the page again
+
+
+if __name__ == "__main__":
+    main()
+elif __name__ == "app":  # the name under which `streamlit run` imports it
+    from roost.ui import alone
+
+    app = st.App(__file__, middleware=alone.middleware())

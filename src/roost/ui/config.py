@@ -1,0 +1,54 @@
+"""How Streamlit is set up for the pages, whoever serves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamlit import config
+
+_LIGHT = {
+    "primaryColor": "#1F6F64",
+    "backgroundColor": "#FFFFFF",
+    "secondaryBackgroundColor": "#F3F4F1",
+    "textColor": "#1E2422",
+    "linkColor": "#17665B",
+    "borderColor": "#DCDFDA",
+    "codeBackgroundColor": "#F6F7F4",
+}
+_DARK = {
+    "primaryColor": "#2F8F80",
+    "backgroundColor": "#16191A",
+    "secondaryBackgroundColor": "#212627",
+    "textColor": "#E6E9E7",
+    "linkColor": "#7CCBBD",
+    "borderColor": "#363D3D",
+    "codeBackgroundColor": "#1D2223",
+}
+
+OPTIONS: dict[str, Any] = {
+    # The default collects garbage after each run of a fragment: twenty polling tabs would stop the server.
+    "runner.postScriptGC": False,
+    "runner.magicEnabled": False,
+    "browser.gatherUsageStats": False,
+    "client.toolbarMode": "minimal",
+    "client.showErrorDetails": "none",
+    "client.showErrorLinks": False,
+    "server.headless": True,
+    "server.fileWatcherType": "none",
+    # Seconds for which the state of a tab whose connection broke is kept.
+    "server.disconnectedSessionTTL": 120,
+    "theme.baseRadius": "medium",
+    "theme.showWidgetBorder": True,
+    "theme.baseFontSize": 16,
+    "theme.codeFontSize": "0.85rem",
+    "theme.headingFontWeights": [600, 600, 600, 600, 600, 600],
+    **{f"theme.light.{name}": value for name, value in _LIGHT.items()},
+    **{f"theme.dark.{name}": value for name, value in _DARK.items()},
+}
+"""By Streamlit's names. All fonts are Streamlit's own, which it serves itself: nothing is fetched from elsewhere."""
+
+
+def apply() -> None:
+    """Set the options in this process; before Streamlit serves its first page."""
+    for name, value in OPTIONS.items():
+        config.set_option(name, value, where_defined="Roost")

@@ -1,0 +1,102 @@
+"""What pages are made of: a message, the mark that one is being written, notices, the invitation to begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from zlib import crc32
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from roost.core.messages import Message, Sender, Status
+from roost.ports import Profile
+from roost.ui.text import defused, plain, verbatim
+
+STYLE = Path(__file__).with_name("style.css")
+SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+SUGGESTIONS = {
+    "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
+}
+_TYPED = {"Count, so that I can interrupt you": "count", "Show me markdown": "markdown", "Fail, please": "fail"}
+
+
+def set_up() -> None:
+    st.set_page_config(page_title="Roost", page_icon=str(STYLE.with_name("icon.png")), layout="centered")
+    st.html(STYLE)
+
+
+def behaviour(place: str) -> None:
+    """What only the browser can do: focus in the line to type in, copying. Runs anew when the place changes."""
+    st.html(f"<script>/* {crc32(place.encode())} */{SCRIPT}</script>", unsafe_allow_javascript=True)
+
+
+def message(message: Message, body: Callable[[], None]) -> None:
+    """One message of a talk; `body` draws what is in it.
+
+    A message has the same elements at the same places whether it is being written (the body is then
+    a fragment, which has a container of its own) or finished: so nothing moves when it ends.
+    """
+    with st.chat_message("user" if message.sender is Sender.USER else "assistant"):
+        body()
+
+
+def finished(message: Message) -> None:
+    with st.container():
+        content(message)
+
+
+def content(message: Message) -> None:
+    """What was said, and how it stands: people's words exactly as they typed them, agents' as Markdown."""
+    if message.sender is Sender.USER:
+        st.text(verbatim(message.content))
+    elif message.content:
+        st.markdown(defused(message.content), anchors=False)
+    if message.status is Status.FAILED:
+        st.error(plain(message.error or "The answer could not be finished."))
+    st.caption(_footing(message))
+
+
+def waiting() -> None:
+    """Shown from the question to the first word of the answer."""
+    with st.container(key="waiting"):
+        st.caption("Thinking …")
+
+
+def _footing(message: Message) -> str:
+    if message.status is Status.STREAMING:
+        return "Writing …"
+    when = _told(message.created)
+    return f"Interrupted · {when}" if message.status is Status.INTERRUPTED else when
+
+
+def _told(moment: datetime) -> str:
+    """A time as people near this browser write it: the hour, and the day unless it is today."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = ZoneInfo("UTC")
+    local, now = moment.astimezone(zone), datetime.now(zone)
+    if local.date() == now.date():
+        return f"{local:%H:%M}"
+    if now - local < timedelta(days=300):
+        return f"{local.day} {local:%B, %H:%M}"
+    return f"{local.day} {local:%B %Y, %H:%M}"
+
+
+def invitation(
+    profiles: Sequence[Profile], chosen: str, choose: Callable[[], None], say: Callable[[str], None]
+) -> None:
+    """An empty talk: who answers, and what one might say."""
+    with st.container(key="invitation"):
+        st.subheader("What would you like to talk about?", anchor=False)
+        names = [profile.name for profile in profiles]
+        st.selectbox("Who answers", names, index=names.index(chosen), key="profile", on_change=choose)
+        profile = profiles[names.index(chosen)]
+        about = [profile.description, f"Model: {profile.model}." if profile.model else ""]
+        st.caption(plain(" ".join(filter(None, about))) or "Type a message below and press Enter.")
+        with st.container(key="suggestions", horizontal=True):
+            for suggestion in SUGGESTIONS.get(profile.name, ()):
+                typed = _TYPED.get(suggestion, suggestion)
+                st.button(suggestion, key=f"suggest_{typed}", on_click=say, args=(typed,))

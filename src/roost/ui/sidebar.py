@@ -1,0 +1,203 @@
+"""The sidebar: a new talk, one's own talks, and the settings of the one that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from roost.core.talks import BusyPolicy, Talk
+from roost.errors import NotFound, RoostError
+from roost.ports import Profile
+from roost.service import AgentService
+from roost.ui.text import plain
+
+FIRST = 12
+MORE = 30
+UNTITLED = "New talk"
+
+BUSY = {
+    BusyPolicy.INTERRUPT: "interrupts it",
+    BusyPolicy.QUEUE: "is answered afterwards",
+    BusyPolicy.REJECT: "is refused",
+    BusyPolicy.ROLLBACK: "takes its place",
+    BusyPolicy.STEER: "steers it",
+    BusyPolicy.COLLECT: "waits for a pause in typing",
+}
+"""What a message does that comes while an answer is being written."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """How the next talk shall be; it is made when its first message is sent."""
+
+    profile: str
+    busy: str = BusyPolicy.INTERRUPT
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def listed(service: AgentService, user: str) -> list[Talk]:
+    """One more than is shown, so that one knows whether there are more."""
+    return service.list_sessions(user, limit=int(st.session_state.get("talks_shown", FIRST)) + 1)
+
+
+def shape(talks: Sequence[Talk]) -> tuple[object, ...]:
+    """Changes whenever the list of talks looks different."""
+    return tuple((talk.talk_session_id, talk.title, talk.running) for talk in talks)
+
+
+def draw(service: AgentService, user: str, talks: Sequence[Talk], talk: Talk | None, draft: Draft) -> None:
+    with st.sidebar:
+        st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=start_new)
+        with st.container(key="talks", gap=None):
+            _talks(talks, talk.talk_session_id if talk else None)
+        with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
+            _settings(service, user, talk, draft)
+            if talk:
+                _deletion(service, user, talk)
+
+
+def start_new() -> None:
+    """Leave the open talk; the next one begins with its first message."""
+    st.query_params.clear()
+    st.session_state.pop("notice", None)
+
+
+def open_talk(talk_id: str) -> None:
+    st.query_params["talk"] = talk_id
+    st.session_state.pop("notice", None)
+
+
+def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
+    shown = int(st.session_state.get("talks_shown", FIRST))
+    if not talks:
+        st.caption("Your talks will be listed here.")
+    for talk in talks[:shown]:
+        talk_id = talk.talk_session_id
+        place = "open" if talk_id == open_id else "other"
+        with st.container(key=f"talk_{place}_{talk_id}"):
+            title = plain(talk.title or UNTITLED)
+            st.button(
+                f"{title} :green[●]" if talk.running else title,
+                key=f"open_{talk_id}",
+                type="tertiary",
+                width="stretch",
+                wrap=False,
+                on_click=open_talk,
+                args=(talk_id,),
+            )
+    if len(talks) > shown:
+        st.button("More talks", key="more_talks", type="tertiary", on_click=_show_more, args=(shown,))
+
+
+def _show_more(shown: int) -> None:
+    st.session_state["talks_shown"] = min(shown + MORE, 900)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft) -> None:
+    """A form filled with what is stored; when that changes elsewhere, it is a new form."""
+    stored = talk or draft
+    mark = hash((talk and (talk.talk_session_id, talk.title, talk.profile), stored.busy, repr(stored.options)))
+    with st.form(f"settings_{mark}", border=False):
+        values: dict[str, Any] = {}
+        if talk:
+            values["title"] = st.text_input("Title", talk.title, max_chars=200)
+            values["profile"] = _profile_field(service.profiles(), talk.profile)
+        profile = next((p for p in service.profiles() if p.name == stored.profile), None)
+        values |= _option_fields(stored.options, profile)
+        policies = list(BUSY)
+        values["busy"] = st.selectbox(
+            "A message sent during an answer",
+            policies,
+            index=policies.index(BusyPolicy(stored.busy)),
+            format_func=lambda policy: BUSY[policy],
+        )
+        if st.form_submit_button("Save", width="stretch"):
+            _save(service, user, talk, draft, values)
+
+
+def _profile_field(profiles: Sequence[Profile], current: str) -> str:
+    about = {profile.name: profile.description for profile in profiles}
+    names = list(about) if current in about else [current, *about]
+    return str(
+        st.selectbox(
+            "Who answers",
+            names,
+            index=names.index(current),
+            format_func=lambda name: f"{name}: {about[name]}" if about.get(name) else name,
+        )
+    )
+
+
+def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[str, Any]:
+    usual = "as the profile says"
+    return {
+        "model": st.text_input(
+            "Model", options.get("model", ""), max_chars=200, placeholder=(profile and profile.model) or usual
+        ),
+        "temperature": st.number_input(
+            "Temperature", 0.0, 2.0, options.get("temperature"), step=0.1, placeholder=usual
+        ),
+        "instructions": st.text_area(
+            "Instructions", options.get("instructions", ""), placeholder="What the agent shall keep in mind"
+        ),
+    }
+
+
+def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, values: Mapping[str, Any]) -> None:
+    options = {name: values[name] or None for name in ("model", "instructions")}
+    options["temperature"] = values["temperature"]
+    options = {name: value for name, value in options.items() if value is not None}
+    if talk is None:
+        draft.busy, draft.options = values["busy"], options
+        st.rerun()
+    try:
+        title = values["title"].strip()
+        if title and title != talk.title:
+            service.rename(user, talk.talk_session_id, title)
+        service.configure(
+            user, talk.talk_session_id, profile=_changed(values["profile"], talk.profile),
+            busy=values["busy"], options=options,
+        )  # fmt: skip
+    except RoostError as error:
+        st.error(plain(str(error)))
+        return
+    st.rerun()
+
+
+def _changed(value: str, before: str) -> str | None:
+    return value if value != before else None
+
+
+# --- deletion -------------------------------------------------------------------------------------
+
+
+def _deletion(service: AgentService, user: str, talk: Talk) -> None:
+    talk_id = talk.talk_session_id
+    if st.session_state.get("deleting") != talk_id:
+        st.button("Delete this talk", key="delete", type="tertiary", on_click=_ask, args=(talk_id,))
+        return
+    st.warning("Delete this talk with all its messages? This can't be undone.")
+    with st.container(horizontal=True):
+        st.button("Delete", key="delete_really", type="primary", on_click=_delete, args=(service, user, talk_id))
+        st.button("Keep it", key="delete_not", on_click=_ask, args=(None,))
+
+
+def _ask(talk_id: str | None) -> None:
+    st.session_state["deleting"] = talk_id
+
+
+def _delete(service: AgentService, user: str, talk_id: str) -> None:
+    try:
+        service.delete(user, talk_id)
+    except NotFound:
+        pass  # another tab was quicker
+    except RoostError as error:
+        st.session_state["notice"] = str(error)
+        return
+    start_new()

@@ -1,0 +1,228 @@
+"""The talk page: history, the live answer, and the line to type in.
+
+The script draws what has been read and ends. A fragment, the pulse, looks for more: quickly while an answer
+is being written, slowly otherwise. It draws only the message being written; when anything else has
+changed, it has the whole page drawn again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from roost.core.messages import Message, Sender, Status
+from roost.core.talks import Talk
+from roost.errors import Invalid, NotFound, RoostError
+from roost.service import AgentService
+from roost.ui import parts, sidebar
+from roost.ui.reading import Reading
+from roost.ui.sidebar import Draft
+from roost.ui.text import plain
+
+QUICK = 0.2
+SLOW = 2.0
+CALM = 5.0
+"""Seconds between looks: while an answer is being written, afterwards, and when nothing has happened for a while."""
+CALM_AFTER = 15
+"""Looks that found nothing."""
+LOOK_AT_TALKS = 4.0
+"""Seconds between looks at the list of talks."""
+GONE = "This talk does not exist any more. Here is a new one."
+
+
+@dataclass(slots=True)
+class Scene:
+    """What the page shows, as the pulse compares it with what there is."""
+
+    service: AgentService
+    user: str
+    reading: Reading | None
+    talks: list[Talk]
+    every: float
+    shape: tuple[object, ...] = ()
+    looks: int = 0
+
+    def remember(self) -> None:
+        self.shape = self.now(self.talks)
+
+    def now(self, talks: list[Talk]) -> tuple[object, ...]:
+        reading = self.reading.shape if self.reading else ()
+        return (reading, sidebar.shape(talks), self.service.health().problem)
+
+    @property
+    def is_stale(self) -> bool:
+        """Read what is new; whether more has changed than the text being written. Raises NotFound."""
+        self.looks += 1
+        if self.reading:
+            self.reading.go_on(self.service)
+        if self.looks % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
+            self.talks = sidebar.listed(self.service, self.user)
+        return self.now(self.talks) != self.shape
+
+
+def page(service: AgentService, user: str) -> None:
+    reading, talk = _open(service, user)
+    talks = sidebar.listed(service, user)
+    draft = _draft(service)
+    sidebar.draw(service, user, talks, talk, draft)
+    running = reading is not None and reading.running
+    calm = st.session_state.pop("calm", False)
+    scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW)
+    _notices(service)
+    _history(scene, draft)
+    with st.bottom, st.container(key="controls"):  # always there, so that the line to type in stays where it is
+        if running:
+            st.button("Stop", key="stop", on_click=_stop, args=(service, user), shortcut="Esc")
+    # Not inside `st.bottom`: only where Streamlit puts it there by itself the page follows the answer down.
+    st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(service, user))
+    parts.behaviour(reading.talk_id if reading else "new")
+
+
+# --- what is open ---------------------------------------------------------------------------------
+
+
+def _open(service: AgentService, user: str) -> tuple[Reading | None, Talk | None]:
+    """The talk that the address names, read up to now; a talk that is gone says so and leaves a new one."""
+    talk_id = st.query_params.get("talk")
+    if talk_id is None:
+        st.session_state.pop("reading", None)
+        return None, None
+    try:
+        talk = service.get_session(user, talk_id)
+        reading = st.session_state.get("reading")
+        if isinstance(reading, Reading) and (reading.user_id, reading.talk_id) == (user, talk_id):
+            reading.go_on(service)
+        else:
+            reading = Reading.start(service, user, talk_id)
+    except (NotFound, Invalid):
+        sidebar.start_new()
+        st.session_state.pop("reading", None)
+        st.session_state["notice"] = GONE
+        return None, None
+    st.session_state["reading"] = reading
+    return reading, talk
+
+
+def _draft(service: AgentService) -> Draft:
+    names = [profile.name for profile in service.profiles()]
+    draft = st.session_state.get("draft")
+    if not isinstance(draft, Draft) or draft.profile not in names:
+        draft = st.session_state["draft"] = Draft(names[0])
+    return draft
+
+
+def _notices(service: AgentService) -> None:
+    with st.container(key="notices"):
+        problem = service.health().problem
+        if problem:
+            st.warning(plain(problem))
+        notice = st.session_state.get("notice")  # until the person does something else
+        if notice:
+            st.info(plain(notice))
+
+
+# --- the messages ---------------------------------------------------------------------------------
+
+
+def _history(scene: Scene, draft: Draft) -> None:
+    reading = scene.reading
+    with st.container(key="older"):
+        if reading and reading.more_before:
+            st.button("Show older messages", key="show_older", on_click=_show_older, args=(scene.service,))
+    pulse = st.fragment(_pulse, run_every=scene.every)
+    scene.remember()
+    with st.container(key="messages"):
+        writing = reading.writing if reading else None
+        for message in reading.messages if reading else ():
+            if message is writing:
+                parts.message(message, lambda: pulse(scene))
+            else:
+                parts.message(message, lambda message=message: parts.finished(message))  # type: ignore[misc]
+        if writing is None:
+            pulse(scene)
+    if reading is None:
+        say = partial(_say, scene.service, scene.user)
+        parts.invitation(scene.service.profiles(), draft.profile, _choose, say)
+    else:
+        _try_again(scene, reading)
+
+
+def _pulse(scene: Scene) -> None:
+    """Draw the message being written, or the sign that one is on its way. The first time it is part of the page."""
+    try:
+        if scene.looks and scene.is_stale:
+            st.rerun()
+    except RoostError:
+        st.rerun()  # the page says what is wrong
+    scene.looks += not scene.looks
+    if scene.every == SLOW and scene.looks > CALM_AFTER:
+        st.session_state["calm"] = True
+        st.rerun()
+    reading = scene.reading
+    if reading and reading.writing:
+        parts.content(reading.writing)
+    elif reading and reading.running:
+        parts.waiting()
+
+
+def _try_again(scene: Scene, reading: Reading) -> None:
+    last: Message | None = reading.messages[-1] if reading.messages else None
+    if reading.running or last is None or last.sender is Sender.USER or last.status is not Status.FAILED:
+        return
+    question = reading.question_before(last.seq)
+    if question:
+        st.button("Try again", key="try_again", on_click=_say, args=(scene.service, scene.user, question.content))
+
+
+# --- what people do -------------------------------------------------------------------------------
+
+
+def _submit(service: AgentService, user: str) -> None:
+    text = st.session_state["prompt"]
+    if text:
+        _say(service, user, text)
+
+
+def _say(service: AgentService, user: str, text: str) -> None:
+    if not _send(service, user, text):
+        st.session_state["prompt"] = text  # into the line, so that nothing typed is lost
+
+
+def _send(service: AgentService, user: str, text: str) -> bool:
+    """Add the message to the open talk, or to a new one."""
+    talk_id = st.query_params.get("talk")
+    try:
+        if talk_id is None:
+            draft = _draft(service)
+            talk_id = service.create_talk_session(user, profile=draft.profile, busy=draft.busy, **draft.options)
+        service.add_message(user, talk_id, text)
+    except RoostError as error:
+        st.session_state["notice"] = str(error)
+        return False
+    sidebar.open_talk(talk_id)
+    return True
+
+
+def _stop(service: AgentService, user: str) -> None:
+    try:
+        service.stop(user, st.query_params["talk"])
+    except (RoostError, KeyError):
+        return  # the talk is gone: the page says so
+
+
+def _show_older(service: AgentService) -> None:
+    reading: Any = st.session_state.get("reading")
+    try:
+        if isinstance(reading, Reading):
+            reading.go_back(service)
+    except RoostError as error:
+        st.session_state["notice"] = str(error)
+
+
+def _choose() -> None:
+    draft = st.session_state.get("draft")
+    if isinstance(draft, Draft):
+        draft.profile = st.session_state["profile"]

@@ -1,0 +1,37 @@
+"""Fixtures of the API's tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+import roost
+from tests.api.serving import Served, serving
+from tests.conftest import Open
+
+
+async def parrot(turn: roost.Turn) -> AsyncIterator[str]:
+    for word in turn.text.split():
+        yield word + " "
+
+
+async def endless(turn: roost.Turn) -> AsyncIterator[str]:
+    yield "part1 "
+    await asyncio.sleep(3600)
+
+
+async def slow(turn: roost.Turn) -> AsyncIterator[str]:
+    for number in range(40):
+        yield f"wört{number} 🐦 "
+        await asyncio.sleep(0.005)
+
+
+BRAINS: dict[str, roost.Brain] = {"parrot": parrot, "endless": endless, "slow": slow}
+
+
+@pytest.fixture
+def served(service: Open) -> Iterator[Served]:
+    with serving(service(BRAINS)) as running:
+        yield running

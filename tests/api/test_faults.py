@@ -1,0 +1,54 @@
+"""Errors on their way out: one shape, the right status, and nothing of the inside."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import roost
+from roost import errors
+from roost.api.faults import STATUS
+from roost.protocol.faults import code_of, error_from
+from tests.api.serving import Served
+
+
+def test_every_error_of_the_caller_and_the_operator_has_a_status() -> None:
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, roost.RoostError)}
+    assert kinds - {roost.RoostError, roost.BrainFailed} == set(STATUS)
+
+
+@pytest.mark.parametrize("kind", STATUS, ids=lambda kind: kind.__name__)
+def test_every_error_comes_back_from_its_code(kind: type[roost.RoostError]) -> None:
+    again = error_from(code_of(kind), "a sentence")
+    assert (type(again), str(again)) == (kind, "a sentence")
+
+
+def test_what_nobody_expected_is_told_with_a_reference_and_nothing_else(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("the password is hunter2")
+
+    monkeypatch.setattr(served.service.asynchronous, "get_session", broken)
+    with caplog.at_level(logging.ERROR), served.browser("ann") as ann:
+        answer = ann.get("/api/v1/talks/talk_1")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (500, "internal")
+    assert "hunter2" not in answer.text
+    assert "ZeroDivision" not in answer.text
+    record = next(r for r in caplog.records if r.name == "roost.api")
+    assert record.reference == error["reference"]  # type: ignore[attr-defined]
+    assert record.exc_info
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise roost.Unavailable("the disk is full: free some space")
+
+    monkeypatch.setattr(served.service.asynchronous, "create_talk_session", full)
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/talks", json={})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"error": {"code": "unavailable", "message": "the disk is full: free some space"}}

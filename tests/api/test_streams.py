@@ -1,0 +1,133 @@
+"""Server-sent events: everything once, in order, from wherever one resumes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from roost.api import streams
+from tests.api.serving import Served
+from tests.conftest import eventually
+
+
+def lines(response: httpx.Response) -> Iterator[str]:
+    """As the standard has them: what else Unicode takes for the end of a line is text."""
+    rest = b""
+    for piece in response.iter_raw():
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line.decode() for line in whole)
+
+
+def events(response: httpx.Response) -> Iterator[tuple[str, str | None, Any]]:
+    """(event, id, data) of each event as it comes."""
+    fields: dict[str, str] = {}
+    for line in lines(response):
+        name, _, value = line.partition(": ")
+        if line and name:
+            fields[name] = value
+        elif not line and fields:
+            yield fields["event"], fields.get("id"), json.loads(fields["data"])
+            fields = {}
+
+
+def grown(texts: dict[int, str], change: Any) -> None:
+    seq = change["message"]["seq"]
+    before = "" if change["reset"] else texts.get(seq, "")
+    assert change["reset"] or len(before) == change["offset"]
+    texts[seq] = before + change["text"]
+
+
+def read(client: httpx.Client, talk: str, texts: dict[int, str], after: str | None = None) -> list[str | None]:
+    """Read a stream to its end; the ids that came."""
+    headers = {"Last-Event-ID": after} if after else {}
+    with client.stream("GET", f"/api/v1/talks/{talk}/stream", headers=headers) as response:
+        assert response.status_code == 200
+        ids: list[str | None] = []
+        for kind, number, data in events(response):
+            if kind == "end":
+                return ids
+            grown(texts, data)
+            ids.append(number)
+    pytest.fail("the stream broke off")
+
+
+def test_a_stream_gives_the_answer_to_the_byte_and_ends_with_it(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="slow")
+    served.service.add_message("ann", talk, "go\n\nnow: \u2028 data: x")
+    texts: dict[int, str] = {}
+    with served.browser("ann") as ann:
+        ids = read(ann, talk, texts)
+    assert len(ids) > 10
+    assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
+
+
+def test_a_stream_can_be_resumed_after_every_event_to_the_byte(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="slow", busy="queue")
+    for text in ("one", "two", "three"):
+        served.service.add_message("ann", talk, text)
+    with served.browser("ann") as ann:
+        texts: dict[int, str] = {}
+        cursor: str | None = None
+        for _ in range(1_000):
+            headers = {"Last-Event-ID": cursor} if cursor else {}
+            with ann.stream("GET", f"/api/v1/talks/{talk}/stream", headers=headers) as response:
+                kind, cursor, data = next(events(response))
+            if kind == "end":
+                break
+            grown(texts, data)
+    assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
+
+
+def test_a_stream_that_follows_shows_what_is_said_later(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    with served.browser("ann") as ann, ann.stream("GET", f"/api/v1/talks/{talk}/stream?follow=true") as response:
+        stream = events(response)
+        served.service.add_message("ann", talk, "first")
+        assert next(stream)[2]["text"] == "first"
+        for _, _, change in stream:
+            if change["message"]["status"] == "complete":
+                break
+        served.service.add_message("ann", talk, "second")
+        assert next(stream)[2]["text"] == "second"
+
+
+def test_a_talk_that_is_deleted_ends_its_streams_with_the_error(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="endless")
+    with served.browser("ann") as ann, ann.stream("GET", f"/api/v1/talks/{talk}/stream?follow=true") as response:
+        served.service.add_message("ann", talk, "go")
+        stream = events(response)
+        next(stream)
+        served.service.delete("ann", talk)
+        kind, _, data = list(stream)[-1]
+    assert (kind, data["error"]["code"]) == ("error", "not_found")
+
+
+def test_a_wrong_cursor_is_refused_before_the_stream_begins(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    with served.browser("ann") as ann:
+        refused = ann.get(f"/api/v1/talks/{talk}/stream", headers={"Last-Event-ID": "nonsense"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid")
+
+
+def test_streams_are_counted_and_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PER_USER", 1)
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    path = f"/api/v1/talks/{talk}/stream?follow=true"
+    served.service.add_message("ann", talk, "hello")
+    with served.browser("ann") as ann, served.browser("bob") as bob:
+        with ann.stream("GET", path) as first:
+            stream = events(first)
+            next(stream)
+            refused = ann.get(path)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "limit_reached")
+            assert bob.get(path).status_code == 404
+        eventually(lambda: is_open(ann, path))
+
+
+def is_open(client: httpx.Client, path: str) -> bool:
+    with client.stream("GET", path) as response:
+        return response.status_code == 200

@@ -1,0 +1,59 @@
+"""Brains that the browser tests steer by what they type."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from roost.ports import Turn
+
+PACE = 0.05
+MARKDOWN = """### Heading
+
+Some *emphasis* and `code`, <b>no bold</b>, <script>window.hacked = 1</script>
+and <img src=x onerror="window.hacked = 1">.
+
+| name | value |
+| --- | --- |
+| a | 1 |
+
+```python
+#![not a picture](in code)
+def greet() -> str:
+    return "hello"
+```
+
+![a picture](http://pictures.example/pixel.png) and ![by reference][pixel], :material/home:
+
+[pixel]: http://pictures.example/reference.png
+"""
+
+
+async def steered(turn: Turn) -> AsyncIterator[str]:
+    """Does what the first word says, with the number after it; other words it repeats."""
+    command, _, rest = turn.text.partition(" ")
+    match command:
+        case "slow":
+            for number in range(1, int(rest) + 1):
+                yield f"word{number} "
+                await asyncio.sleep(PACE)
+            yield "end."
+        case "fail":
+            yield "half an answer"
+            await asyncio.sleep(PACE)
+            raise ValueError("secret-detail-of-the-inside")
+        case "flaky":
+            yield "an answer "
+            if sum(message.content.startswith("flaky") for message in turn.history) == 0:
+                raise ValueError("once")
+            yield "at last"
+        case "long":
+            yield "x" * 79 + "\n"
+            yield ("lorem ipsum dolor sit amet " * 40 + "\n\n") * (int(rest) // 1080) + "the-very-end"
+        case "wait":
+            await asyncio.sleep(float(rest))
+            yield "waited"
+        case "markdown":
+            yield MARKDOWN
+        case _:
+            yield f"You said: {turn.text}"

@@ -1,0 +1,139 @@
+"""A real server, a real browser, and people who each have their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+import roost
+from roost.api.auth import Identity, identity
+from tests.browser.brains import steered
+from tests.servers import ROOT, find_chromium
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+SETTINGS = """
+default_profile = "steered"
+
+[profiles.steered]
+brain = "tests.browser.brains:steered"
+description = "Does what it is told."
+
+[profiles.other]
+brain = "echo"
+description = "Says the same."
+"""
+START_LIMIT = 30
+LONG_TALK = 500
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running `roost up`. `long_talk` was held before it started, by the user `old`."""
+
+    url: str
+    identity: Identity
+    long_talk: str
+    process: subprocess.Popen[bytes]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("roost")
+    (folder / "roost.toml").write_text(SETTINGS)
+    long_talk = _hold_long_talk(folder / "roost.db")
+    port = free_port()
+    environment = os.environ | {"ROOST_DATA": str(folder), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    command = [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+        try:
+            wait_until_ready(process, port, "/readyz", folder / "output")
+            yield Server(f"http://localhost:{port}", identity(folder), long_talk, process)
+        finally:
+            process.terminate()
+            process.wait(START_LIMIT)
+
+
+def _hold_long_talk(file: Path) -> str:
+    with roost.open(f"sqlite:///{file}", brains={"steered": steered}) as service:
+        talk = service.create_talk_session("old", profile="steered", title="A long talk")
+        for number in range(LONG_TALK // 2):
+            service.add_message("old", talk, f"question {number}", key=f"{number}")
+            for _ in service.stream_messages("old", talk):
+                pass
+    return talk
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, output: Path) -> None:
+    for _ in range(START_LIMIT * 20):
+        try:
+            with closing(HTTPConnection("localhost", port, timeout=5)) as connection:
+                connection.request("GET", path)
+                if connection.getresponse().status == 200:
+                    return
+        except OSError:
+            pass
+        try:
+            process.wait(0.05)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    raise RuntimeError(f"the server did not start:\n{output.read_text()}")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = find_chromium()
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(server: Server, browser: Browser) -> Iterator[Visit]:
+    """Open a page as a person of one's own, or as the named `user`; at the end nothing was asked of another host."""
+    contexts: list[BrowserContext] = []
+    asked: list[str] = []
+
+    def opened(path: str = "/", *, user: str | None = None, **options: Any) -> Page:
+        context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
+        contexts.append(context)
+        context.on("request", lambda request: asked.append(request.url))
+        context.set_default_timeout(15_000)
+        if user is not None:
+            cookie = server.identity.cookie(user)
+            context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])
+        page = context.new_page()
+        page.goto(server.url + path)
+        page.get_by_test_id("stChatInputTextArea").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [url for url in asked if urlsplit(url).hostname not in ("localhost", None)] == []

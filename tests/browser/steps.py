@@ -1,0 +1,74 @@
+"""What people do and see on the talk page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.servers import ROOT
+
+expect.set_options(timeout=15_000)
+
+SCREENSHOTS = ROOT / "screenshots"
+
+_WATCH = """() => {
+  window.seen = {doubled: [], steps: []};
+  const look = () => {
+    const texts = [...document.querySelectorAll('[data-testid="stChatMessage"]')].map(
+      (m) => m.querySelector('[data-testid="stText"], [data-testid="stMarkdownContainer"]')?.innerText ?? "");
+    window.seen.doubled.push(...texts.filter((text, i) => text && texts.indexOf(text) < i));
+    if (window.seen.steps.at(-1) !== texts.length) window.seen.steps.push(texts.length);
+  };
+  new MutationObserver(look).observe(document.body, {childList: true, subtree: true, characterData: true});
+  look();
+}"""
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_test_id("stChatInputTextArea").fill(text)
+    page.keyboard.press("Enter")
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_test_id("stChatMessage")
+
+
+def expect_messages(page: Page, *texts: str) -> None:
+    """These and no others, in this order, each once; a text stands for a message that contains it."""
+    expect(messages(page)).to_have_text([re.compile(re.escape(text)) for text in texts])
+
+
+def expect_rest(page: Page) -> None:
+    """Nothing is being written."""
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.get_by_text("Writing …")).to_have_count(0)
+
+
+def watch(page: Page) -> None:
+    """From now on look at the messages after each change of the page."""
+    page.evaluate(_WATCH)
+
+
+def watched(page: Page) -> dict[str, Any]:
+    """Texts that were there twice at once, and how the number of messages changed."""
+    found: dict[str, Any] = page.evaluate("() => window.seen")
+    return found
+
+
+def expect_steady(page: Page, count: int) -> None:
+    """There are so many messages now; at no moment was one there twice, and none ever went away."""
+    seen = watched(page)
+    assert seen["doubled"] == []
+    assert seen["steps"] == sorted(seen["steps"])
+    assert seen["steps"][-1] == count
+
+
+def talk_titles(page: Page) -> Locator:
+    return page.locator(".st-key-talks button")
+
+
+def shot(page: Page, name: str) -> None:
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")

@@ -1,0 +1,152 @@
+"""`roost chat`: in a terminal and through a pipe, with a server and without."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from roost.cli.text import line, plain
+from tests.cli.running import COMMAND, environment, roost, up
+from tests.conftest import eventually
+
+BRAINS = """
+import asyncio
+async def endless(turn):
+    yield "part1 "
+    await asyncio.sleep(3600)
+async def painter(turn):
+    yield "\\x1b]0;owned\\x07\\x1b[31mred\\x1b"
+    yield "[0m \\x9b2J\\r\\n\\x08end\\u202e"
+async def broken(turn):
+    yield "so far "
+    raise ValueError("hunter2")
+"""
+PROFILES = "".join(f"[profiles.{name}]\nbrain = 'brains:{name}'\n" for name in ("endless", "painter", "broken"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "brains.py").write_text(BRAINS)
+    (tmp_path / "roost.toml").write_text(PROFILES)
+    return tmp_path
+
+
+class Terminal:
+    """A process with a terminal of its own, and a person who types."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._own, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments], cwd=folder, env=environment(folder) | {"TERM": "dumb"},
+            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        os.set_blocking(self._own, False)
+        self._seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._own, text.encode())
+
+    def shows(self, text: str) -> bool:
+        with suppress(OSError):
+            self._seen += os.read(self._own, 65536).decode()
+        return text in self._seen
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        os.close(self._own)
+
+
+@contextmanager
+def terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
+    opened = Terminal(folder, *arguments)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_lines_from_a_pipe_are_answered_one_by_one(folder: Path) -> None:
+    done = roost(folder, "chat", "--profile", "echo", stdin="hello there\n\ngood bye")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello there\ngood bye\n", "")
+
+
+def test_a_talk_goes_on_where_it_was(folder: Path) -> None:
+    roost(folder, "chat", "--profile", "echo", stdin="one\n")
+    talk = roost(folder, "talks", "ls").stdout.split()[0]
+    assert roost(folder, "chat", "--talk", talk, stdin="two\n").stdout == "two\n"
+    assert len(roost(folder, "talks", "ls").stdout.splitlines()) == 1
+
+
+def test_it_is_the_same_through_a_running_server(folder: Path) -> None:
+    with up(folder):
+        assert roost(folder, "chat", "--profile", "echo", stdin="hello there\n").stdout == "hello there\n"
+        assert "hello there" in roost(folder, "talks", "ls").stdout
+    assert "hello there" in roost(folder, "talks", "ls").stdout
+
+
+def test_what_an_agent_says_cannot_touch_the_terminal(folder: Path) -> None:
+    said = roost(folder, "chat", "--profile", "painter", stdin="go\n").stdout
+    assert "red" in said
+    assert all(c == "\n" or (c.isprintable() and c not in "\u202e") for c in said)
+    talk = roost(folder, "talks", "ls").stdout.split()[0]
+    assert "\x1b" not in roost(folder, "talks", "show", talk).stdout
+
+
+def test_a_failure_is_one_sentence_and_an_exit_code(folder: Path) -> None:
+    failed = roost(folder, "chat", "--profile", "broken", stdin="go\n")
+    assert (failed.returncode, failed.stdout) == (1, "so far \n")
+    assert len(failed.stderr.splitlines()) == 1
+    assert "reference" in failed.stderr
+    assert "hunter2" not in failed.stderr
+
+
+def test_ctrl_c_stops_the_answer_and_a_second_one_leaves(folder: Path) -> None:
+    with terminal(folder, "chat", "--profile", "endless") as person:
+        eventually(lambda: person.shows("> "))
+        person.type("go\n")
+        eventually(lambda: person.shows("part1 "))
+        person.process.send_signal(signal.SIGINT)
+        eventually(lambda: person.shows("(stopped)"))
+        person.process.send_signal(signal.SIGINT)
+        assert person.process.wait(15) == 130
+    shown = roost(folder, "talks", "ls", "--json").stdout
+    assert '"messages": 2' in shown
+
+
+def test_ctrl_d_leaves_and_looking_in_leaves_nothing_behind(folder: Path) -> None:
+    with terminal(folder, "chat") as person:
+        eventually(lambda: person.shows("> "))
+        person.type("\x04")
+        assert person.process.wait(15) == 0
+    assert "No talks yet" in roost(folder, "talks", "ls").stdout
+
+
+def test_an_unknown_talk_or_profile_is_told(folder: Path) -> None:
+    for arguments in (["--talk", "talk_1"], ["--profile", "nobody"]):
+        refused = roost(folder, "chat", *arguments, stdin="hi\n")
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[31mb\x1b[0m", "ab"), ("a\x1b]8;;http://x\x07b", "ab"), ("\x1b]52;c;AAAA", ""), ("a\rb\r\nc", "ab\nc"),
+        ("\x9b31m", "31m"), ("tab\tnewline\n", "tab\tnewline\n"), ("grüß 🐦", "grüß 🐦"), ("\x1b", ""), ("\x1b(B", ""),
+    ],
+)  # fmt: skip
+def test_plain_text_stays_and_escapes_go(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_a_line_is_one_line() -> None:
+    assert line("a\n b\x1b[2J\t c") == "a b c"

@@ -1,0 +1,194 @@
+"""The other commands: lists, the doctor, errors and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import roost as package
+from roost.stores.sqlite import owner
+from roost.wiring import announce
+from tests.api.serving import serving
+from tests.cli.running import COMMAND, environment, free_port, roost, up
+from tests.servers import ROOT
+
+
+def store(folder: Path) -> str:
+    (folder / "data").mkdir(exist_ok=True)
+    return f"sqlite:///{folder}/data/roost.db"
+
+
+def test_talks_are_listed_for_people_and_for_programs(tmp_path: Path) -> None:
+    with package.open(store(tmp_path)) as service:
+        talk = service.create_talk_session("ann", profile="echo", title="Birds \x7e")
+        service.create_talk_session("bob", profile="echo", title="Not hers")
+    listed = json.loads(roost(tmp_path, "talks", "ls", "--json").stdout)
+    assert [(t["talkSessionId"], t["title"]) for t in listed] == [(talk, "Birds ~")]
+    assert "Not hers" not in roost(tmp_path, "talks", "ls").stdout
+
+
+def test_a_long_talk_is_shown_whole(tmp_path: Path) -> None:
+    with package.open(store(tmp_path)) as service:
+        talk = service.create_talk_session("ann", profile="echo", busy="queue")
+        for number in range(1_100):
+            service.add_message("ann", talk, f"m{number}")
+        service.stop("ann", talk, wait=5)
+    messages = json.loads(roost(tmp_path, "talks", "show", talk, "--json").stdout)["messages"]
+    assert [m["content"] for m in messages if m["sender"] == "user"] == [f"m{n}" for n in range(1_100)]
+    assert [m["seq"] for m in messages] == list(range(1, len(messages) + 1))
+
+
+def test_someone_elses_talk_is_not_found_nor_one_that_never_was(tmp_path: Path) -> None:
+    with package.open(store(tmp_path)) as service:
+        talk = service.create_talk_session("bob", profile="echo")
+    answers = [roost(tmp_path, "talks", "show", talk_id) for talk_id in (talk, "talk_never")]
+    assert answers[0].stderr == answers[1].stderr
+    assert [answer.returncode for answer in answers] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("port = 'x'", "roost.toml, line 1: port must be a valid integer"),
+        ("[limits]\nmesage_bytes = 1", "roost.toml, line 2: there is no setting 'limits.mesage_bytes': did you mean"),
+        ("port = 1\nhost = ", "roost.toml, line 2"),
+    ],
+)
+def test_a_bad_settings_file_is_one_sentence_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "roost.toml").write_text(text)
+    for command in (["up"], ["talks", "ls"], ["chat"], ["ui"]):
+        refused = roost(tmp_path, *command)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert told in refused.stderr
+        assert "Traceback" not in refused.stderr
+    examined = roost(tmp_path, "doctor")
+    assert examined.returncode == 1
+    assert f"problem  settings: {told}" in examined.stdout
+
+
+def test_an_error_has_its_stack_trace_only_when_asked_for(tmp_path: Path) -> None:
+    assert "Traceback" not in roost(tmp_path, "talks", "show", "x").stderr
+    assert "Traceback" in roost(tmp_path, "talks", "show", "x", ROOST_DEBUG="1").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["up", "--port", "many"], ["talks", "show"], ["talks", "ls", "--limit", "0"]]
+)
+def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
+    assert roost(tmp_path, *arguments).returncode == 2
+
+
+def test_a_store_in_use_by_a_script_is_told(tmp_path: Path) -> None:
+    with package.open(store(tmp_path)):
+        refused = roost(tmp_path, "talks", "ls")
+    assert refused.returncode == 1
+    assert f"in use by process {os.getpid()}" in refused.stderr
+
+
+# --- the doctor ------------------------------------------------------------------------------------------
+
+
+def findings(folder: Path, *arguments: str, **variables: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    done = roost(folder, "doctor", "--json", *arguments, **variables)
+    return done.returncode, {f["what"]: (f["status"], f["text"] + f["fix"]) for f in json.loads(done.stdout)}
+
+
+def test_all_is_well_at_first(tmp_path: Path) -> None:
+    code, found = findings(tmp_path, "--port", str(free_port()))
+    assert (code, {status for status, _ in found.values()}) == (0, {"ok"})
+    assert set(found) == {
+        "python", "sqlite", "pages", "postgresql", "settings", "profiles", "data folder", "store", "server", "port",
+    }  # fmt: skip
+
+
+def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        code, found = findings(tmp_path)
+    assert (code, found["server"][0]) == (0, "ok")
+    assert f":{running.port}, 2 workers up" in found["server"][1]
+
+
+def test_a_taken_port_a_bad_brain_and_a_misspelt_variable_are_found(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'no_such_module:brain'")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        code, found = findings(tmp_path, "--port", str(other.getsockname()[1]), ROOST_PROT="1")
+    assert code == 1
+    assert (found["port"][0], found["profiles"][0]) == ("problem", "ok")
+    text = roost(tmp_path, "doctor", "--port", str(free_port()), ROOST_PROT="1").stdout
+    assert "problem  profiles: lost: the brain 'no_such_module:brain' cannot be loaded" in text
+    assert "→ did you mean ROOST_PORT?" in text
+
+
+def test_a_file_that_is_no_database_is_found(tmp_path: Path) -> None:
+    store(tmp_path)
+    (tmp_path / "data" / "roost.db").write_text("this is not a database, however long it is " * 100)
+    code, found = findings(tmp_path)
+    assert (code, found["store"][0]) == (1, "problem")
+
+
+def test_a_server_that_died_is_told(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        running.process.kill()
+        running.process.wait(10)
+        assert owner(running.lock)["pid"] == running.process.pid
+    _, found = findings(tmp_path)
+    assert found["server"][0] == "warn"
+    assert roost(tmp_path, "talks", "ls").returncode == 0
+
+
+def test_workers_that_stay_down_are_told(tmp_path: Path) -> None:
+    with package.open(store(tmp_path)) as service, serving(service) as served:
+        announce(service.roost, url=served.url, token=served.identity.token)
+        service.roost.supervisor.down = "a worker crashed too often"
+        code, found = findings(tmp_path)
+    assert (code, found["server"][0]) == (1, "problem")
+    assert "a worker crashed too often" in found["server"][1]
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, found = findings(tmp_path, ROOST_DATA=str(tmp_path / "file" / "data"))
+    assert (code, found["data folder"][0]) == (1, "problem")
+    refused = roost(tmp_path, "talks", "ls", ROOST_DATA=str(tmp_path / "file" / "data"))
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
+
+
+# --- small ones ------------------------------------------------------------------------------------------
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    assert roost(tmp_path, "version").stdout == f"roost {package.__version__}\n"
+    assert json.loads(roost(tmp_path, "version", "--json").stdout) == {"version": package.__version__}
+
+
+def test_help_is_quick_and_loads_nothing_it_does_not_need(tmp_path: Path) -> None:
+    heavy = {"pydantic", "fastapi", "streamlit", "uvicorn", "rich", "httpx", "sqlite3"} - {"sqlite3"}
+    program = (
+        "import sys\nfrom roost.cli.main import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"assert not {heavy!r} & set(sys.modules), sorted({heavy!r} & set(sys.modules))"
+    )
+    started = time.perf_counter()
+    command = [COMMAND[0], "-c", program]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert time.perf_counter() - started < 3  # the goal is 0.3 s; a busy machine is no failure
+
+
+def test_completion_is_there(tmp_path: Path) -> None:
+    assert "doctor" in roost(
+        tmp_path, _ROOST_COMPLETE="complete_bash", COMP_WORDS="roost do", COMP_CWORD="1"
+    ).stdout  # fmt: skip
+
+
+def test_the_bench_is_run_in_a_checkout_and_else_told_of(tmp_path: Path) -> None:
+    if (ROOT / "bench" / "__main__.py").exists():
+        assert roost(tmp_path, "bench", "--help").returncode == 0
+    else:
+        assert "make bench" in roost(tmp_path, "bench").stderr

@@ -1,0 +1,242 @@
+"""`roost up`: everything in one process, and gone without a trace when it is told to go."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import pytest
+import websockets.sync.client
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.typing import Origin, Subprotocol
+
+from roost.client import connect
+from roost.stores.sqlite import owner
+from tests.cli.running import Up, roost, up
+from tests.conftest import eventually
+
+BRAINS = """
+import asyncio
+async def endless(turn):
+    yield "part1 "
+    await asyncio.sleep(3600)
+async def brief(turn):
+    yield "part1 "
+    await asyncio.sleep(1)
+    yield "part2"
+"""
+PROFILES = "[profiles.endless]\nbrain = 'brains:endless'\n[profiles.brief]\nbrain = 'brains:brief'\n[limits]\ndrain = 3"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "brains.py").write_text(BRAINS)
+    (tmp_path / "roost.toml").write_text(PROFILES)
+    return tmp_path
+
+
+def nothing_listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_pages_and_api_and_ends_cleanly_at_a_signal(folder: Path, number: int) -> None:
+    with up(folder) as running:
+        page = httpx.get(f"http://localhost:{running.port}/", headers={"Accept": "text/html"}, trust_env=False)
+        assert "<title>Streamlit</title>" in page.text
+        assert any("roost_user" in name for name in page.cookies)
+        assert running.lock.stat().st_mode & 0o777 == 0o600
+        assert running.end(number) == 0
+    assert "Stopping" in running.output
+    assert running.output.endswith("Stopped.\n")
+    assert not running.lock.exists()
+    assert nothing_listens(running.port)
+
+
+def test_an_answer_may_end_before_it_stops_and_is_watched_to_its_end(folder: Path) -> None:
+    with up(folder) as running:
+        facts = owner(running.lock)
+        with connect(facts["url"], facts["token"]) as service:
+            talk = service.create_talk_session("ann", profile="brief")
+            service.add_message("ann", talk, "go")
+            stream = service.stream_messages("ann", talk)
+            next(change for change in stream if change.message.content == "part1 ")
+            running.process.send_signal(signal.SIGTERM)
+            assert [change.message.content for change in stream][-1] == "part1 part2"
+        assert running.process.wait(10) == 0
+
+
+def test_an_answer_that_does_not_end_is_kept_and_the_process_ends_all_the_same(folder: Path) -> None:
+    with up(folder) as running:
+        facts = owner(running.lock)
+        with connect(facts["url"], facts["token"]) as service:
+            talk = service.create_talk_session("ann", profile="endless")
+            service.add_message("ann", talk, "go")
+            eventually(lambda: len(service.get_messages("ann", talk).messages) == 2)
+        assert running.end(signal.SIGTERM) == 0
+    shown = json.loads(roost(folder, "talks", "show", talk, "--json").stdout)
+    assert [m["content"] for m in shown["messages"]][:2] == ["go", "part1 "]
+
+
+def test_a_second_ctrl_c_leaves_at_once(folder: Path) -> None:
+    with up(folder, ROOST_LIMITS__DRAIN="25") as running:
+        facts = owner(running.lock)
+        with connect(facts["url"], facts["token"]) as service:
+            talk = service.create_talk_session("ann", profile="endless")
+            service.add_message("ann", talk, "go")
+            eventually(lambda: len(service.get_messages("ann", talk).messages) == 2)
+        running.process.send_signal(signal.SIGINT)
+        eventually(lambda: "Stopping" in running.output)
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(5) == 130
+    with up(folder):
+        pass  # a lock file that a process left behind keeps nobody out
+
+
+def test_a_streaming_reader_does_not_keep_it(folder: Path) -> None:
+    with up(folder) as running:
+        facts = owner(running.lock)
+        with connect(facts["url"], facts["token"]) as service:
+            talk = service.create_talk_session("ann", profile="brief")
+            reader = threading.Thread(
+                target=lambda: list(service.stream_messages("ann", talk, follow=True)), daemon=True
+            )
+            reader.start()
+            assert running.end(signal.SIGTERM) == 0
+
+
+def test_the_link_signs_in_once_and_another_can_be_had(folder: Path) -> None:
+    with up(folder) as running:
+        links = [running.link(), roost(folder, "link").stdout.strip()]
+        assert links[0] != links[1]
+        for link in links:
+            with httpx.Client(trust_env=False) as browser:
+                assert browser.get(link).status_code == 303
+                assert browser.get(f"http://localhost:{running.port}/api/v1/talks").json() == {"talks": []}
+            assert httpx.get(link, trust_env=False).status_code == 403
+        assert links[0].partition("code=")[2] not in (folder / "data" / "roost.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("http://localhost:{port}", "localhost:{port}", 101),
+        ("http://evil.example", "localhost:{port}", 403),
+        ("http://localhost:1", "localhost:{port}", 403),
+        ("http://evil.example", "evil.example", 403),
+    ],
+)
+def test_a_websocket_of_another_site_is_refused(folder: Path, origin: str, host: str, status: int) -> None:
+    with up(folder) as running:
+        connection = HTTPConnection("localhost", running.port, timeout=10)
+        connection.request(
+            "GET", "/_stcore/stream",
+            headers={
+                "Host": host.format(port=running.port), "Origin": origin.format(port=running.port),
+                "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+            },
+        )  # fmt: skip
+        assert connection.getresponse().status == status
+        connection.close()
+
+
+def test_a_taken_port_is_told_with_who_has_it(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        refused = roost(folder, "up", "--port", str(port))
+    assert refused.returncode == 1
+    assert f"port {port} is in use by process {os.getpid()}" in refused.stderr
+    assert f"--port {port + 1}" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_second_one_is_told_where_the_first_is(folder: Path) -> None:
+    with up(folder) as running:
+        same_port = roost(folder, "up", "--port", str(running.port))
+        assert "another Roost" in same_port.stderr
+        same_store = roost(folder, "up", "--port", "0")
+        assert same_store.returncode == 1
+        assert f"in use by process {running.process.pid} at http://127.0.0.1:{running.port}" in same_store.stderr
+
+
+def test_it_listens_on_this_machine_only(folder: Path) -> None:
+    refused = roost(folder, "up", "--host", "0.0.0.0", "--port", "0")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no way of signing in" in refused.stderr
+
+
+def test_its_log_is_json_and_tells_no_secret(folder: Path) -> None:
+    with up(folder, ROOST_SECRET="correct horse battery staple", SOME_API_KEY="sk-1234567890") as running:
+        running.end(signal.SIGTERM)
+    text = (folder / "data" / "roost.log").read_text()
+    assert all({"time", "level", "logger", "message"} <= set(json.loads(line)) for line in text.splitlines())
+    assert "battery" not in text
+    assert not (folder / "data" / "secret").exists()
+
+
+def test_reload_takes_up_a_changed_brain_at_its_next_answer(folder: Path) -> None:
+    brain = "async def changing(turn):\n    yield {answer!r}\n"
+    (folder / "changing.py").write_text(brain.format(answer="old"))
+    (folder / "roost.toml").write_text("[profiles.changing]\nbrain = 'changing:changing'")
+    with up(folder, "--reload"):
+        assert roost(folder, "chat", stdin="hi\n").stdout == "old\n"
+        (folder / "changing.py").write_text(brain.format(answer="a new one"))
+        assert roost(folder, "chat", stdin="hi\n").stdout == "a new one\n"
+
+
+def open_page(running: Up, browser: httpx.Client) -> str:
+    """Open the page as a browser does, with the browser's cookies; what comes until the script has ended."""
+    cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    address, origin = f"ws://localhost:{running.port}/_stcore/stream", f"http://localhost:{running.port}"
+    shown = b""
+    with websockets.sync.client.connect(
+        address, origin=Origin(origin), subprotocols=[Subprotocol("streamlit")],
+        additional_headers={"Cookie": cookies}, proxy=None,
+    ) as socket:  # fmt: skip
+        socket.send(BackMsg(rerun_script=ClientState()).SerializeToString())
+        while True:
+            data = socket.recv(timeout=20)
+            assert isinstance(data, bytes)
+            shown += data
+            if ForwardMsg.FromString(data).HasField("script_finished"):
+                return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize(("command", "ready"), [("up", "Stop with"), ("ui", "Sign in with")])
+def test_the_page_knows_its_user_by_the_cookie_and_the_end_is_clean(folder: Path, command: str, ready: str) -> None:
+    with up(folder, command=command, ready=ready) as running:
+        eventually(lambda: not nothing_listens(running.port))
+        with httpx.Client(headers={"Accept": "text/html"}, trust_env=False) as nobody:
+            assert "not signed in" in open_page(running, nobody)
+        with httpx.Client(headers={"Accept": "text/html"}, trust_env=False) as browser:
+            browser.get(running.link())
+            assert "not signed in" not in open_page(running, browser)
+        assert running.lock.exists()
+        assert running.end(signal.SIGTERM) == 0, running.output
+    assert not running.lock.exists()
+
+
+def test_the_pages_alone_have_the_same_door(folder: Path) -> None:
+    with up(folder, command="ui", ready="Sign in with") as running:
+        eventually(lambda: not nothing_listens(running.port))
+        address = f"http://localhost:{running.port}"
+        with httpx.Client(base_url=address, headers={"Accept": "text/html"}, trust_env=False) as browser:
+            assert "content-security-policy" in browser.get("/").headers
+            assert any("roost_user" in name for name in browser.cookies)
+            assert browser.get("/", headers={"Host": "evil.example"}).status_code == 421
+            assert browser.get(running.link()).status_code == 303
+        running.end(signal.SIGTERM)
+    assert nothing_listens(running.port)

@@ -1,0 +1,170 @@
+"""The service over the network is the service: same results, same errors, whatever the network does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import roost
+from roost.client import RemoteService, connect
+from roost.client import http as client_http
+from tests.api.serving import Served
+from tests.client.proxy import failing
+from tests.conftest import eventually
+
+
+@pytest.fixture
+def remote(served: Served) -> Iterator[RemoteService]:
+    with connect(served.url, served.identity.token) as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_http, "FIRST_PAUSE", 0.001)
+
+
+def test_every_method_gives_what_the_service_itself_gives(served: Served, remote: RemoteService) -> None:
+    own = served.service
+    talk = remote.create_talk_session("ann", profile="parrot", busy="queue", title="Birds", instructions="Be brief.")
+    assert remote.get_session("ann", talk) == own.get_session("ann", talk)
+    message = remote.add_message("ann", talk, "grüß dich 🐦\n")
+    changes = list(remote.stream_messages("ann", talk))
+    assert changes[-1].message.status == "complete"
+    assert remote.get_messages("ann", talk) == own.get_messages("ann", talk)
+    assert remote.get_messages("ann", talk).messages[0] == message
+    assert remote.list_sessions("ann") == own.list_sessions("ann")
+    assert remote.rename("ann", talk, "Words").title == "Words"
+    assert remote.configure("ann", talk, profile="slow", options={"temperature": 1.0}) == own.get_session("ann", talk)
+    assert [p.name for p in remote.profiles()] == [p.name for p in own.profiles()]
+    assert remote.health() == own.health()
+    remote.delete("ann", talk)
+    assert own.list_sessions("ann") == []
+
+
+def test_a_stream_has_the_same_changes_as_the_services_own(served: Served, remote: RemoteService) -> None:
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    served.service.add_message("ann", talk, "one two three")
+    list(served.service.stream_messages("ann", talk))
+    assert list(remote.stream_messages("ann", talk)) == list(served.service.stream_messages("ann", talk))
+
+
+def test_a_stream_begun_in_the_middle_of_a_text_knows_the_whole_text(served: Served, remote: RemoteService) -> None:
+    talk = served.service.create_talk_session("ann", profile="slow")
+    served.service.add_message("ann", talk, "go")
+    for change in served.service.stream_messages("ann", talk):
+        if len(change.message.content) > 30:
+            break
+    later = list(remote.stream_messages("ann", talk, after=change.cursor))
+    assert change.message.content + "".join(c.text for c in later) == later[-1].message.content
+    assert later[-1].message == served.service.get_messages("ann", talk).messages[-1]
+
+
+def test_stop_gives_its_receipt(served: Served, remote: RemoteService) -> None:
+    talk = remote.create_talk_session("ann", profile="endless")
+    remote.add_message("ann", talk, "go")
+    eventually(lambda: len(remote.get_messages("ann", talk).messages) == 2)
+    receipt = remote.stop("ann", talk, wait=5)
+    assert receipt.quiesced is not None
+    assert receipt.requested <= receipt.quiesced
+
+
+@pytest.mark.parametrize(
+    ("error", "content", "options"),
+    [
+        (roost.Invalid, "", {}),
+        (roost.Invalid, "a\0b", {}),
+        (roost.Invalid, "\ud800", {}),
+        (roost.Invalid, "x", {"busy": "never"}),
+        (roost.Conflict, "other", {"key": "k"}),
+        (roost.Busy, "x", {"busy": "reject"}),
+    ],
+)
+def test_errors_come_back_as_the_same_errors(
+    remote: RemoteService, error: type[Exception], content: str, options: dict[str, str]
+) -> None:
+    talk = remote.create_talk_session("ann", profile="endless")
+    remote.add_message("ann", talk, "go", key="k")
+    with pytest.raises(error):
+        remote.add_message("ann", talk, content, **options)
+    assert [m.content for m in remote.get_messages("ann", talk).messages if m.sender == "user"] == ["go"]
+
+
+def test_bad_ids_users_and_limits_are_refused_as_by_the_service(served: Served, remote: RemoteService) -> None:
+    talk = served.service.create_talk_session("ann")
+    for face in (served.service, remote):
+        for user, talk_id, limit in (("", talk, 1), ("ann", "", 1), ("ann", talk, 0), ("ann\n", talk, 1)):
+            with pytest.raises(roost.Invalid):
+                face.get_messages(user, talk_id, limit=limit)
+        with pytest.raises(roost.NotFound):
+            face.get_messages("ann", "a/../b?c#d", limit=1)
+
+
+def test_a_message_whose_answer_was_lost_is_sent_again_and_stored_once(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+        proxy.cuts = [1, 20]
+        message = remote.add_message("ann", talk, "hello")
+        assert proxy.connections == 3
+    assert message.seq == 1
+    assert [m.content for m in served.service.get_messages("ann", talk).messages][:1] == ["hello"]
+    assert sum(m.sender == "user" for m in served.service.get_messages("ann", talk).messages) == 1
+
+
+def test_a_talk_whose_answer_was_lost_is_not_made_twice(served: Served) -> None:
+    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+        proxy.cuts = [1]
+        with pytest.raises(roost.Unavailable, match="cannot be reached"):
+            remote.create_talk_session("ann")
+    assert len(served.service.list_sessions("ann")) == 1
+
+
+def test_a_delete_whose_answer_was_lost_is_done(served: Served) -> None:
+    talk = served.service.create_talk_session("ann")
+    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+        proxy.cuts = [1]
+        remote.delete("ann", talk)
+    assert served.service.list_sessions("ann") == []
+
+
+def test_a_stream_that_breaks_again_and_again_is_whole(served: Served) -> None:
+    talk = served.service.create_talk_session("ann", profile="slow")
+    served.service.add_message("ann", talk, "go")
+    texts: dict[int, str] = {}
+    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+        proxy.cuts = [1500 + 137 * number for number in range(12)]
+        for change in remote.stream_messages("ann", talk):
+            assert not change.reset
+            texts[change.message.seq] = texts.get(change.message.seq, "") + change.text
+            assert texts[change.message.seq] == change.message.content
+        assert proxy.connections > 3
+    assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
+
+
+def test_a_server_that_is_not_there_is_unavailable_in_bounded_time(served: Served) -> None:
+    with failing(served.url) as proxy:
+        url = proxy.url
+    with connect(url, "token") as remote:
+        with pytest.raises(roost.Unavailable, match=url):
+            remote.health()
+        with pytest.raises(roost.Unavailable, match=url):
+            list(remote.stream_messages("ann", "talk_1"))
+
+
+def test_a_wrong_token_is_forbidden(served: Served) -> None:
+    with connect(served.url, "wrong") as remote, pytest.raises(roost.Forbidden, match="token"):
+        remote.list_sessions("ann")
+
+
+@pytest.mark.parametrize("url", ["localhost:8501", "ftp://localhost", "http://", ""])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(roost.Invalid, match="http://host:port"):
+        connect(url)
+
+
+def test_a_closed_client_says_so(served: Served) -> None:
+    remote = connect(served.url, served.identity.token)
+    remote.close()
+    with pytest.raises(roost.Unavailable, match="closed"):
+        remote.health()

@@ -1,0 +1,107 @@
+"""Logs: one JSON object a line, with everything but the secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost import log
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, as it was before at the end."""
+    logger = logging.getLogger()
+    handlers, level = list(logger.handlers), logger.level
+    logger.handlers = []
+    yield logger
+    for handler in logger.handlers:
+        handler.close()
+    logger.handlers, logger.level = handlers, level
+    logging.captureWarnings(False)
+
+
+def formatted(message: str, *arguments: object, error: BaseException | None = None, **extra: Any) -> dict[str, Any]:
+    info = (type(error), error, error.__traceback__) if error else None
+    record = logging.getLogger("roost.test").makeRecord(
+        "roost.test", logging.ERROR, "file", 1, message, arguments, info, extra=extra
+    )
+    line = log.JsonFormatter(log.Redactor()).format(record)
+    assert "\n" not in line
+    entry: dict[str, Any] = json.loads(line)
+    return entry
+
+
+def raised(error: Exception) -> Exception:
+    """The error, with a stack trace."""
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return caught.value
+
+
+def test_an_entry_has_time_level_logger_message_and_all_extras() -> None:
+    entry = formatted("a run of %s failed", "ann", session="talk_1", run="run_1", excerpt="grüß\n", number=7, what={1})
+    assert entry["message"] == "a run of ann failed"
+    assert (entry["level"], entry["logger"]) == ("error", "roost.test")
+    assert (entry["session"], entry["run"], entry["excerpt"], entry["number"]) == ("talk_1", "run_1", "grüß\n", 7)
+    assert entry["time"].endswith("+00:00")
+
+
+def test_a_stack_trace_is_one_field_with_the_type_of_the_error() -> None:
+    entry = formatted("failed", error=raised(ZeroDivisionError("oops")))
+    assert entry["error_type"] == "ZeroDivisionError"
+    assert "test_log.py" in entry["stack"]
+
+
+def test_half_a_surrogate_is_no_reason_to_lose_an_entry() -> None:
+    assert formatted("\ud800")["message"] == "?"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abc.def-123", "abc.def-123"),
+        ("postgresql://roost:hunter2@db/roost", "hunter2"),
+        ("GET /enter?code=a_b-c&x=1", "a_b-c"),
+        ("key is sk-1234567890", "sk-1234567890"),
+        ("signed with correct horse battery", "correct horse battery"),
+    ],
+)
+def test_secrets_are_hidden_wherever_they_stand(monkeypatch: pytest.MonkeyPatch, text: str, secret: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
+    monkeypatch.setenv("ROOST_SECRET", "correct horse battery")
+    entry = formatted(text, error=raised(ValueError(text)), excerpt=text)
+    assert secret not in json.dumps(entry)
+    assert entry["message"].count(log.HIDDEN) == 1
+
+
+def test_what_is_short_or_no_secret_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", "a")
+    monkeypatch.setenv("KEYBOARD", "qwertzuiop")
+    assert formatted("a banana on a qwertzuiop")["message"] == "a banana on a qwertzuiop"
+
+
+def test_a_token_can_be_hidden_later() -> None:
+    redactor = log.Redactor()
+    redactor.hide("my-fresh-token")
+    assert redactor.clean("it is my-fresh-token!") == f"it is {log.HIDDEN}!"
+
+
+def test_all_goes_to_the_file_and_warnings_to_the_terminal(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(tmp_path / "roost.log", level="info")
+    logging.getLogger("roost.x").info("quiet")
+    logging.getLogger("roost.x").warning("loud \x1b[31m", extra={"reference": "ABCD"})
+    assert [json.loads(line)["message"] for line in (tmp_path / "roost.log").read_text().splitlines()] == [
+        "quiet",
+        "loud \x1b[31m",
+    ]
+    assert (tmp_path / "roost.log").stat().st_mode & 0o777 == 0o600
+    shown = capsys.readouterr().err
+    assert shown == "warning: loud  [31m (reference ABCD)\n"

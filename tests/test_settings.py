@@ -1,0 +1,155 @@
+"""Settings: the file, the variables, and sentences that say where and what."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost.settings import Settings, line_of, load
+from tests.conftest import settled
+from tests.servers import ROOT
+
+GOOD = """
+store = "sqlite:///here.db"
+port = 9000
+default_profile = "clerk"
+
+[profiles.clerk]
+brain = "echo"
+description = "Repeats."
+instructions = \"\"\"
+Be brief.
+port = 1
+\"\"\"
+
+[limits]
+message_bytes = 1000
+drain = 1.5
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "roost.toml"
+
+
+def refusal(file: Path, text: str, environ: dict[str, str] | None = None) -> str:
+    file.write_text(text)
+    with pytest.raises(roost.Invalid) as error:
+        load(file, environ or {})
+    return str(error.value).replace(str(file), "F")
+
+
+def test_a_good_file_is_read(file: Path) -> None:
+    file.write_text(GOOD)
+    settings = load(file, {})
+    assert (settings.store, settings.port, settings.host) == ("sqlite:///here.db", 9000, "127.0.0.1")
+    assert settings.limits == roost.Limits(message_bytes=1000, drain=1.5)
+    assert settings.profile_list()[0].instructions == "Be brief.\nport = 1\n"
+
+
+def test_variables_override_the_file_and_options_override_both(file: Path) -> None:
+    file.write_text(GOOD)
+    environ = {"ROOST_PORT": "9001", "ROOST_LIMITS__MESSAGE_BYTES": "5", "ROOST_HOSTS": "a.example,b.example"}
+    settings = load(file, environ)
+    assert (settings.port, settings.limits.message_bytes, settings.limits.drain) == (9001, 5, 1.5)
+    assert settings.hosts == ("a.example", "b.example")
+    assert load(file, environ, port=9002, host=None).port == 9002
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("port = 'x'", "F, line 1: port must be a valid integer"),
+        ("# a\n\nport = 70000", "F, line 3: port must be less than or equal to 65535, not 70000"),
+        ("host = '''a\nb'''\nport = true\nprot = 1", "F, line 4: there is no setting 'prot': did you mean 'port'?"),
+        ("[limits]\nmessage_byte = 1", "F, line 2: there is no setting 'limits.message_byte': did you mean 'message"),
+        ("[limits]\nattempts = 'many'", "F, line 2: limits.attempts must be"),
+        ("[limits]\n\nattempts = 0", "F, line 3: limits.attempts must be greater than 0"),
+        ("[profiles.a]\nbrain = 'echo'\nmodle = 'x'", "F, line 3: there is no setting 'profiles.a.modle': did you"),
+        ("[profiles.a]\nmodel = 'x'", "F, line 1: profiles.a.brain is missing"),
+        ("[profiles.a]\nbrain = 'echo'\ntemperature = 3", "F, line 3: profiles.a.temperature must be less than"),
+        ("[profiles.a]\nbrain = 'import os'", "F, line 2: profiles.a.brain"),
+        ("zzz = 1", "F, line 1: there is no setting 'zzz': use one of"),
+        ("profiles = 3", "F, line 1: profiles must be a valid dictionary"),
+        ("port = 1\nport = 2", "F, line 2"),
+        ("port = 1\n= 3\n", "F, line 2, column 1: this is not valid TOML"),
+        ("port = 1\nhost = 'x", "F, line 2"),
+        ("secret = 'short'", "F, line 1: secret must have at least 16 characters"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_key_and_its_line(file: Path, text: str, told: str) -> None:
+    assert told in refusal(file, text)
+
+
+def test_all_that_is_wrong_is_told_at_once(file: Path) -> None:
+    told = refusal(file, "port = 'x'\nlog = 'loud'").splitlines()
+    assert [sentence.partition(":")[0] for sentence in told] == ["F, line 1", "F, line 2"]
+
+
+def test_a_bad_variable_is_told_by_its_name(file: Path) -> None:
+    assert refusal(file, "", {"ROOST_PORT": "many"}).startswith("ROOST_PORT: port must be a valid integer")
+    told = refusal(file, "", {"ROOST_LIMITS__MESSAGE_BYTE": "1"})
+    assert told.startswith("ROOST_LIMITS__MESSAGE_BYTE: there is no setting")
+
+
+def test_a_bad_secret_is_not_repeated(file: Path) -> None:
+    assert "hunter2" not in refusal(file, "secret = 'hunter2'")
+    assert "hunter2" not in repr(Settings.model_validate({"secret": "hunter2" * 5}))
+
+
+def test_a_file_that_is_missing_or_no_text_is_told(file: Path) -> None:
+    with pytest.raises(roost.Invalid, match="cannot be read"):
+        load(file, {})
+    file.write_bytes(b"port = 1\n\xff\xfe")
+    with pytest.raises(roost.Invalid, match=r"line 2: this is not UTF-8"):
+        load(file, {})
+
+
+def test_a_line_is_found_whatever_stands_around_it() -> None:
+    text = '# x\na = [\n  1,\n]\n[t]\n\n"b c" = """\nx\n"""\nd.e = 1\nf = {g = 2}\n'
+    lines = {
+        path: line_of(text, path) for path in [("a",), ("t",), ("t", "b c"), ("t", "d", "e"), ("t", "f", "g"), ("z",)]
+    }
+    assert list(lines.values()) == [2, 5, 7, 10, 11, None]
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.9.9.9", True), ("0.0.0.0", False),
+     ("192.168.0.1", False), ("example.com", False)],
+)  # fmt: skip
+def test_loopback_is_known(host: str, own: bool) -> None:
+    assert Settings(host=host).is_loopback is own
+
+
+def test_open_takes_profiles_and_limits_from_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "clerk_brain.py").write_text("async def clerk(turn):\n    yield 'at your service'\n")
+    (tmp_path / "roost.toml").write_text("[profiles.clerk]\nbrain = 'clerk_brain:clerk'\n[limits]\nmessage_bytes = 10")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with roost.open("sqlite:///here.db") as service:
+        talk = service.create_talk_session("ann")
+        with pytest.raises(roost.Invalid, match="too long"):
+            service.add_message("ann", talk, "x" * 11)
+        service.add_message("ann", talk, "hi")
+        assert settled(service, "ann", talk)[-1].content == "at your service"
+
+
+def test_open_takes_the_store_from_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOST_STORE", f"sqlite:///{tmp_path}/there.db")
+    with roost.open():
+        assert (tmp_path / "there.db").exists()
+
+
+def test_importing_roost_loads_nothing_heavy() -> None:
+    heavy = "{'pydantic', 'typer', 'fastapi', 'streamlit', 'uvicorn', 'httpx', 'rich'}"
+    program = f"import sys, roost; print(sorted({heavy} & set(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

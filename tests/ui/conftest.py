@@ -1,0 +1,96 @@
+"""The page without a browser: Streamlit's AppTest on a real service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import roost
+from roost.core.messages import Message, Status
+from roost.ui import access
+from tests.servers import ROOT
+
+SCRIPT = str(ROOT / "src" / "roost" / "ui" / "app.py")
+USER = "ann"
+
+
+async def brain(turn: roost.Turn) -> AsyncIterator[str]:
+    """Answers at once; `hold` says a first word and then nothing until it is stopped; `fail` fails."""
+    yield f"Answer to {turn.text}"
+    if turn.text.startswith("hold"):
+        await asyncio.Event().wait()
+    if turn.text.startswith("fail"):
+        raise ValueError("broken inside")
+
+
+@dataclass
+class Tab:
+    """One browser tab on the page, as AppTest sees it."""
+
+    service: roost.AgentService
+    app: AppTest = field(default_factory=lambda: AppTest.from_file(SCRIPT, default_timeout=30))
+
+    @property
+    def talk_id(self) -> str | None:
+        found = self.app.query_params.get("talk")
+        return found[0] if isinstance(found, list) else found
+
+    def look(self) -> Tab:
+        """What the pulse does when something has changed: the whole page is drawn again."""
+        self.app.run()
+        assert not self.app.exception
+        return self
+
+    def open(self, talk_id: str) -> Tab:
+        self.app.query_params["talk"] = talk_id
+        return self.look()
+
+    def say(self, text: str) -> Tab:
+        self.app.chat_input(key="prompt").set_value(text).run()
+        assert not self.app.exception
+        return self
+
+    def click(self, key: str) -> Tab:
+        self.app.button(key=key).click().run()
+        assert not self.app.exception
+        return self
+
+    def has(self, key: str) -> bool:
+        return any(button.key == key for button in self.app.button)
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """Who said what, as it stands on the page."""
+        bodies: list[tuple[str, Any]] = [(said.name, said.children[0]) for said in self.app.chat_message]
+        return [(name, body.children[0].value) for name, body in bodies]
+
+    def settle(self) -> list[Message]:
+        """Wait until nothing runs, and give all messages as the service has them."""
+        talk_id = self.talk_id
+        assert talk_id is not None
+        for _ in self.service.stream_messages(USER, talk_id):
+            pass
+        return self.stored()
+
+    def stored(self) -> list[Message]:
+        assert self.talk_id is not None
+        messages = self.service.get_messages(USER, self.talk_id, limit=1000).messages
+        return [message for message in messages if message.status is not Status.WITHDRAWN]
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentService]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('ui') / 'roost.db'}"
+    with roost.open(url, brains={"brain": brain, "other": brain}, default="brain") as opened:
+        access.host(opened, lambda _: USER)
+        yield opened
+
+
+@pytest.fixture
+def tab(service: roost.AgentService) -> Tab:
+    return Tab(service).look()

@@ -1,0 +1,103 @@
+"""What the page does, seen without a browser."""
+
+from __future__ import annotations
+
+import roost
+from roost.ui import access
+from roost.ui.reading import Reading
+from roost.ui.talk import QUICK, Scene
+from tests.ui.conftest import USER, Tab
+
+
+def test_an_empty_page_invites_and_makes_no_talk_yet(tab: Tab) -> None:
+    before = len(tab.service.list_sessions(USER, limit=1000))
+    assert [title.value for title in tab.app.subheader] == ["What would you like to talk about?"]
+    assert tab.shown == []
+    assert len(tab.service.list_sessions(USER, limit=1000)) == before
+
+
+def test_a_first_message_makes_the_talk_and_puts_it_into_the_address(tab: Tab) -> None:
+    tab.say("hello")
+    tab.settle()
+    assert tab.look().shown == [("user", "hello"), ("assistant", "Answer to hello")]
+    assert tab.talk_id in {talk.talk_session_id for talk in tab.service.list_sessions(USER)}
+
+
+def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
+    tab.say("hold")
+    assert tab.has("stop")
+    tab.click("stop")
+    tab.settle()
+    tab.look()
+    assert not tab.has("stop")
+    assert tab.shown[0] == ("user", "hold")
+    assert all(caption.value != "Writing …" for caption in tab.app.caption)
+
+
+def test_a_failed_answer_can_be_tried_again(tab: Tab) -> None:
+    tab.say("fail")
+    tab.settle()
+    tab.look()
+    assert "reference" in tab.app.error[0].value
+    assert "broken" not in tab.app.error[0].value
+    tab.click("try_again")
+    tab.settle()
+    asked = [text for name, text in tab.look().shown if name == "user"]
+    assert asked == ["fail", "fail"]
+
+
+def test_a_talk_that_is_not_there_says_so_and_leaves_a_new_one(tab: Tab) -> None:
+    tab.open("talk_of_somebody_else")
+    assert "does not exist any more" in tab.app.info[0].value
+    assert tab.talk_id is None
+    tab.say("a new one")
+    tab.settle()
+    assert tab.look().shown[0] == ("user", "a new one")
+
+
+def test_a_talk_deleted_after_asking_is_gone(tab: Tab) -> None:
+    tab.say("hello")
+    tab.settle()
+    talk_id = tab.talk_id
+    tab.look().click("delete")
+    tab.click("delete_not")
+    tab.click("delete").click("delete_really")
+    assert tab.talk_id is None
+    assert talk_id not in {talk.talk_session_id for talk in tab.service.list_sessions(USER)}
+
+
+def test_settings_are_kept_with_the_talk(tab: Tab) -> None:
+    tab.say("hello")
+    tab.settle()
+    tab.look()
+    values = {field.label: field for field in tab.app.sidebar.text_input}
+    values["Title"].set_value("A title")
+    values["Model"].set_value("some-model")
+    tab.app.sidebar.number_input[0].set_value(0.5)
+    next(button for button in tab.app.sidebar.button if button.label == "Save").click().run()
+    assert tab.talk_id is not None
+    talk = tab.service.get_session(USER, tab.talk_id)
+    assert (talk.title, talk.options) == ("A title", {"model": "some-model", "temperature": 0.5})
+
+
+def test_a_browser_without_a_cookie_is_told_so(service: roost.AgentService) -> None:
+    try:
+        access.host(service, lambda _: None)
+        tab = Tab(service).look()
+        assert "not signed in" in tab.app.error[0].value
+        assert len(tab.app.chat_input) == 0
+    finally:
+        access.host(service, lambda _: USER)
+
+
+def test_the_pulse_asks_for_a_new_page_only_when_more_has_changed_than_the_text(tab: Tab) -> None:
+    tab.say("hold")
+    assert tab.talk_id is not None
+    reading = Reading.start(tab.service, USER, tab.talk_id)
+    while reading.writing is None:
+        reading.go_on(tab.service)
+    scene = Scene(tab.service, USER, reading, talks=[], every=QUICK)
+    scene.remember()
+    assert not scene.is_stale
+    tab.service.stop(USER, tab.talk_id, wait=5)
+    assert scene.is_stale
