@@ -157,6 +157,7 @@ class Stubborn:
             await child.wait()
         finally:
             child.kill()
+            await child.wait()
 
     async def _block(self) -> None:
         await asyncio.sleep(0.05)  # so that what was said is seen

@@ -69,9 +69,7 @@ def test_the_server_is_stopped_when_a_test_fails() -> None:
 
 
 @pytest.mark.postgres
-def test_the_wheels_server_runs_where_debian_has_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_wheels_server_runs_where_debian_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(servers, "DEBIANS_POSTGRES", tmp_path)
     with postgres_server() as url, fresh_database(url) as fresh, psycopg.connect(fresh) as connection:
         assert connection.info.server_version >= 18_00_00

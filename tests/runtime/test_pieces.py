@@ -1,0 +1,94 @@
+"""A stream can be left after any piece and taken up again: nothing is missing, nothing comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import roost
+from roost.core.messages import Cursor, Message, Page, Sender, Status, at
+from roost.runtime.pieces import KEPT, Pieces
+from tests.conftest import Open, everything, settled
+
+TALK = "talk_abcd"
+
+
+async def slow(turn: roost.Turn) -> AsyncIterator[str]:
+    for number in range(15):
+        yield f"w{number} "
+        await asyncio.sleep(0.002)
+
+
+def message(seq: int, content: str, status: Status = Status.COMPLETE) -> Message:
+    return Message(seq, Sender.AGENT, content, status, at(0))
+
+
+def page(revision: int, *messages: Message, seq: int = 0, offset: int = 0) -> Page:
+    return Page(messages, Cursor(revision, seq, offset).encode(TALK), running=False)
+
+
+def test_one_who_leaves_after_each_piece_reads_everything_once(service: Open) -> None:
+    own = service({"slow": slow})
+    talk = own.create_talk_session("ann", profile="slow", busy="queue")
+    for text in ("one", "two", "three"):
+        own.add_message("ann", talk, text)
+    texts: dict[int, str] = {}
+    cursor: str | None = None
+    while (change := next(iter(own.stream_messages("ann", talk, after=cursor)), None)) is not None:
+        assert not change.reset
+        texts[change.message.seq] = texts.get(change.message.seq, "") + change.text
+        cursor = change.cursor
+    assert texts == {m.seq: m.content for m in everything(own, "ann", talk)}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_from_every_cursor_of_a_finished_talk_exactly_the_rest_follows(service: Open, restarted: bool) -> None:
+    own = service({"slow": slow})
+    talk = own.create_talk_session("ann", profile="slow")
+    for text in ("one", "two", "three"):
+        own.add_message("ann", talk, text)
+    changes = list(own.stream_messages("ann", talk))
+    if restarted:
+        own.close()
+        own = service({"slow": slow})
+    expected = {m.seq: m.content for m in settled(own, "ann", talk)}
+    for number, left in enumerate(changes, start=1):
+        texts: dict[int, str] = {}
+        for change in [*changes[:number], *own.stream_messages("ann", talk, after=left.cursor)]:
+            before = "" if change.reset else texts.get(change.message.seq, "")
+            texts[change.message.seq] = before + change.text
+        assert texts == expected
+
+
+def test_a_message_that_is_as_it_was_comes_only_once() -> None:
+    pieces = Pieces(TALK, None)
+    assert len(list(pieces.of(page(1, message(1, "a"))))) == 1
+    assert list(pieces.of(page(2, message(1, "a")))) == []
+
+
+def test_a_text_that_shrank_after_a_crash_starts_anew() -> None:
+    after = Cursor(5, 3, 10).encode(TALK)
+    [change] = Pieces(TALK, after).of(page(6, message(3, "short", Status.INTERRUPTED)))
+    assert (change.text, change.reset) == ("short", True)
+
+
+def test_a_text_goes_on_where_the_cursor_stood() -> None:
+    after = Cursor(5, 3, 4).encode(TALK)
+    [change] = Pieces(TALK, after).of(page(6, message(3, "abcdefg", Status.STREAMING), seq=3, offset=7))
+    assert (change.text, change.reset, change.cursor) == ("efg", False, Cursor(6, 3, 7).encode(TALK))
+
+
+def test_a_withdrawn_message_is_emptied() -> None:
+    pieces = Pieces(TALK, None)
+    list(pieces.of(page(1, message(1, "abc", Status.STREAMING), seq=1, offset=3)))
+    [change] = pieces.of(page(2, message(1, "", Status.WITHDRAWN)))
+    assert (change.text, change.reset) == ("", True)
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    pieces = Pieces(TALK, None)
+    for seq in range(1, 10 * KEPT):
+        list(pieces.of(page(seq, message(seq, "x"))))
+    assert len(pieces._seen) <= 2 * KEPT

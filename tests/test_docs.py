@@ -1,0 +1,255 @@
+"""The docs are true: their samples run and print what they say, their links lead somewhere, nothing is left out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost.core.faults import Fault
+from roost.core.talks import BusyPolicy
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+END_OF_BLOCK = "\x1e"
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    language: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{named(self.page)} {self.text.splitlines()[0]}"
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, *languages: str) -> list[Block]:
+    found = [Block(page, language, text) for language, text in FENCE.findall(page.read_text())]
+    return [block for block in found if not languages or block.language in languages]
+
+
+def all_blocks(*languages: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page, *languages)]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
+    return {**kept, "PYTHONPATH": path, "ROOST_DATA": str(folder), "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
+def test_python_samples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    """All samples of a page in one program, in order; a `text` block right after one is what it prints."""
+    samples = [block.text for block in blocks(page, "python")]
+    program = f"\nprint({END_OF_BLOCK!r})\n".join([*samples, ""])
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    printed = result.stdout.split(f"{END_OF_BLOCK}\n")
+    assert len(printed) == len(samples) + 1
+    for number, expected in expected_outputs(page):
+        assert printed[number] == expected
+
+
+def expected_outputs(page: Path) -> Iterator[tuple[int, str]]:
+    number = -1
+    after_python = False
+    for block in blocks(page):
+        if block.language == "text" and after_python:
+            yield number, block.text
+        after_python = block.language == "python"
+        number += after_python
+
+
+@pytest.mark.parametrize("block", all_blocks("toml"), ids=lambda block: str(block.name))
+def test_settings_in_the_docs_are_valid(block: Block, tmp_path: Path) -> None:
+    from roost.settings import load
+
+    file = tmp_path / "roost.toml"
+    file.write_text(block.text)
+    settings = load(file, environ={})
+    assert settings.profiles
+
+
+def test_every_setting_is_documented() -> None:
+    from roost.settings import ProfileSettings, Settings
+
+    page = (DOCS / "guides" / "configure.md").read_text()
+    tables = {"profiles": "[profiles.NAME]", "limits": "[limits]"}
+    missing = [name for name in Settings.model_fields if f"| `{tables.get(name, name)}` |" not in page]
+    missing += [name for name in ProfileSettings.model_fields if f"`{name}`" not in page]
+    assert missing == []
+
+
+def test_the_mistake_shown_in_the_docs_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roost.settings import load
+
+    monkeypatch.chdir(tmp_path)
+    Path("roost.toml").write_text('host = "127.0.0.1"\n\nprot = 8501\n')
+    [told] = blocks(DOCS / "guides" / "configure.md", "text")
+    with pytest.raises(roost.Invalid) as refused:
+        load("roost.toml", environ={})
+    assert str(refused.value) == told.text.strip()
+
+
+@pytest.mark.parametrize("block", all_blocks("json"), ids=lambda block: str(block.name))
+def test_json_in_the_docs_is_json(block: Block) -> None:
+    assert json.loads(block.text)
+
+
+@pytest.mark.parametrize("block", all_blocks("sh"), ids=lambda block: str(block.name))
+def test_commands_in_the_docs_exist(block: Block) -> None:
+    for line in block.text.splitlines():
+        program, *arguments = shlex.split(line, comments=True) or ["#"]
+        match program.removeprefix(".venv/bin/"):
+            case "roost":
+                check_roost(arguments)
+            case "make":
+                target = next(word for word in arguments if "=" not in word)
+                assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            case "#":
+                continue
+            case other:
+                pytest.fail(f"nobody checks the command {other!r}")
+
+
+def check_roost(arguments: list[str]) -> None:
+    words = [word for word in arguments if not word.startswith("-")]
+    told = helped()
+    for count in range(1, len(words) + 1):
+        if count > 1 and "Commands" not in told:
+            break
+        told = helped(*words[:count])
+    missing = [word for word in arguments if word.startswith("--") and word not in told]
+    assert missing == []
+
+
+@lru_cache
+def helped(*command: str) -> str:
+    """What `roost COMMAND --help` prints."""
+    result = subprocess.run(
+        [sys.executable, "-m", "roost.cli.main", *command, "--help"],
+        env=environment(ROOT / "nowhere"), capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, f"roost {' '.join(command)}: {result.stderr or result.stdout}"
+    return result.stdout
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text())
+    broken = [link for link in LINK.findall(prose) if "://" not in link and not leads_somewhere(page, link)]
+    assert broken == []
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    target, _, anchor = link.partition("#")
+    file = (page.parent / target).resolve() if target else page
+    return file.exists() and (not anchor or anchor in anchors(file))
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them from headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen, unread = set[Path](), [ROOT / "README.md"]
+    while unread:
+        page = unread.pop()
+        if page.suffix == ".md" and page not in seen and page.exists():
+            seen.add(page)
+            links = LINK.findall(page.read_text())
+            unread += [(page.parent / link.partition("#")[0]).resolve() for link in links if "://" not in link]
+    assert sorted(named(page) for page in PAGES if page not in seen) == []
+
+
+# --- nothing is left out --------------------------------------------------------------------------
+
+
+def test_every_method_of_the_service_is_documented() -> None:
+    page = (DOCS / "reference" / "service.md").read_text()
+    methods = [name for name, _ in inspect.getmembers(roost.AgentService, inspect.isfunction) if name[0] != "_"]
+    assert [name for name in methods if f"| `{name}(" not in page] == []
+
+
+def test_the_documented_arguments_are_those_of_the_methods() -> None:
+    page = (DOCS / "reference" / "service.md").read_text()
+    for name, given in re.findall(r"^\| `(\w+)\(([^)]*)\)`", page, re.MULTILINE):
+        documented = [argument.split("=")[0] for argument in given.split(", ") if argument]
+        real = list(inspect.signature(getattr(roost.AgentService, name)).parameters)[1:]
+        short = [{"user_id": "user", "talk_session_id": "talk"}.get(argument, argument) for argument in real]
+        assert documented == [argument for argument in short if argument != "agent"], name
+
+
+@pytest.mark.parametrize("kind", [roost.Message, roost.Page, roost.Change, roost.Talk, roost.Receipt])
+def test_every_field_of_what_the_service_gives_is_documented(kind: type) -> None:
+    page = (DOCS / "reference" / "service.md").read_text()
+    [row] = re.findall(rf"^\| `{kind.__name__}` \| (.*) \|$", page, re.MULTILINE)
+    assert [field.name for field in fields(kind) if f"`{field.name}`" not in row] == []
+
+
+def test_every_limit_is_documented_with_its_default() -> None:
+    page = (DOCS / "reference" / "limits.md").read_text()
+    documented = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", page, re.MULTILINE))
+    assert documented == {field.name: str(field.default) for field in fields(roost.Limits)}
+
+
+def test_every_error_every_kind_of_failure_and_every_busy_policy_is_documented() -> None:
+    errors = (DOCS / "reference" / "errors.md").read_text()
+    public = [name for name, value in vars(roost).items() if isinstance(value, type) and issubclass(value, Exception)]
+    assert [name for name in public if f"`{name}`" not in errors and f"`roost.{name}`" not in errors] == []
+    assert [fault for fault in Fault if f"| `{fault}` |" not in errors] == []
+    policies = (DOCS / "guides" / "talk-from-python.md").read_text()
+    assert [policy for policy in BusyPolicy if f"| `{policy}`" not in policies] == []
+
+
+def test_every_command_is_documented() -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text()
+    listed = helped().split("Commands", 1)[1]
+    commands = re.findall(r"^\W{0,4}([a-z][a-z-]*)\s{2,}", listed, re.MULTILINE)
+    assert "up" in commands
+    assert [command for command in commands if f"`roost {command}" not in page] == []
+
+
+def test_every_route_is_documented(tmp_path: Path) -> None:
+    app = pytest.importorskip("roost.api.app")
+    from roost.api.auth import Identity
+    from roost.settings import Settings
+
+    page = (DOCS / "reference" / "http.md").read_text()
+    with roost.open(f"sqlite:///{tmp_path / 'roost.db'}") as service:
+        served = app.create_app(service, Settings(), Identity(b"0" * 32, "ann"), pages=False)
+    routes = {f"{method.upper()} {path}" for path, ways in served.openapi()["paths"].items() for method in ways}
+    documented = set(re.findall(r"^\| `([A-Z]+ /\S+)`", page, re.MULTILINE))
+    assert documented == routes
