@@ -102,8 +102,9 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For one module at a time: while Playwright is open, an event loop runs on this thread."""
     path = find_chromium()
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

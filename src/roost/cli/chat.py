@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
+from typing import Self
 
 from roost.cli.find import Service, service_of, user_of
 from roost.cli.text import line, plain
@@ -41,10 +43,12 @@ class Chat:
     def run(self, *, terminal: bool) -> int:
         if terminal:
             self._greet()
-        for text in _lines(prompt="> " if terminal else ""):
-            if text.strip():
-                self._say(text)
-                self._hear()
+        with _Presses() as presses:
+            for text in _lines(prompt="> " if terminal else ""):
+                if text.strip():
+                    self._say(text)
+                    self._hear(presses)
+                presses.check()
         return 1 if self._failed else 0
 
     def _go_on(self, talk_id: str) -> None:
@@ -66,12 +70,13 @@ class Chat:
             self._talk = self._service.create_talk_session(self._user, profile=self._profile)
         self._service.add_message(self._user, self._talk, text)
 
-    def _hear(self) -> None:
+    def _hear(self, presses: _Presses) -> None:
         """Print the answer as it comes. Ctrl-C stops it; a second one, while it stops or after it, leaves."""
         try:
             self._listen()
         except KeyboardInterrupt:
             assert self._talk is not None
+            presses.heed()
             self._service.stop(self._user, self._talk, wait=STOP_PATIENCE)
             self._listen()
 
@@ -97,6 +102,31 @@ class Chat:
         if message.error:
             self._failed = True
             print(line(message.error), file=sys.stderr)
+
+
+class _Presses:
+    """Counts Ctrl-C: one raised where Python cannot pass it on, as while something is collected, is not lost."""
+
+    def __init__(self) -> None:
+        self._count = self._heeded = 0
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def heed(self) -> None:
+        self._heeded = self._count
+
+    def check(self) -> None:
+        if self._count > self._heeded:
+            raise KeyboardInterrupt
+
+    def _press(self, *_: object) -> None:
+        self._count += 1
+        raise KeyboardInterrupt
 
 
 def _lines(prompt: str) -> Iterator[str]:
