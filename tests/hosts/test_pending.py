@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.pending import HostPending, call_on, drive, together
+from roost.hosts.pending import HostPending, Together, call_on, drive
 
 
 async def result_of(pending: HostPending[int]) -> int:
@@ -88,7 +88,7 @@ def test_what_is_gathered_reaches_the_loop_in_order_and_in_one_go() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        with together():
+        with Together():
             for n in range(5):
                 call_on(loop, partial(order.append, n))
         await asyncio.sleep(0.001)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+_Gathered = dict[asyncio.AbstractEventLoop, list[Callable[[], object]]]
 
 
 class _Here(threading.local):
     """What this thread is doing."""
 
     driving = False
-    gathered: dict[asyncio.AbstractEventLoop, list[Callable[[], object]]] | None = None
+    gathered: _Gathered | None = None
 
 
 _here = _Here()
@@ -39,20 +39,22 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
 
 
-@contextmanager
-def together() -> Iterator[None]:
-    """Gather what is called on loops, and wake each loop once at the end.
+class Together:
+    """Gathers what is called on loops, and wakes each loop once at the end.
 
     Each wake gives up the interpreter to the loop that wakes; woken one by one, twenty that wait cost
     twenty hand-overs.
     """
-    gathered: dict[asyncio.AbstractEventLoop, list[Callable[[], object]]] = {}
-    _here.gathered = gathered
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_gathered",)
+    _gathered: _Gathered
+
+    def __enter__(self) -> None:
+        _here.gathered = self._gathered = {}
+
+    def __exit__(self, *_: object) -> None:
         _here.gathered = None
-        for loop, acts in gathered.items():
+        for loop, acts in self._gathered.items():
             _wake(loop, _call_all, acts)
 
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from roost.core.ids import RANDOM_BITS, encode
-from roost.hosts.pending import HostPending, together
+from roost.hosts.pending import HostPending, Together
 from roost.ports import Loop, Pump
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ class SimulatedHost:
         return HostPending()
 
     def together(self) -> AbstractContextManager[object]:
-        return together()
+        return Together()
 
     def pump(self, name: str, step: Callable[[], None]) -> Pump:
         pump = SimulatedPump(self, step)

@@ -14,7 +14,7 @@ from typing import Any
 
 from roost.core.ids import RANDOM_BITS, encode
 from roost.hosts.lazy import LazyLoop
-from roost.hosts.pending import HostPending, call_on, together
+from roost.hosts.pending import HostPending, Together, call_on
 from roost.ports import Loop, Pump
 
 
@@ -163,7 +163,7 @@ class ThreadHost:
         return HostPending()
 
     def together(self) -> AbstractContextManager[object]:
-        return together()
+        return Together()
 
     def pump(self, name: str, step: Callable[[], None]) -> Pump:
         return ThreadPump(name, step)

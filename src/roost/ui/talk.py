@@ -23,7 +23,7 @@ from roost.ui.sidebar import Draft
 from roost.ui.text import plain
 
 QUICK = 0.2
-SLOW = 2.0
+SLOW = 3.0
 CALM = 5.0
 """Seconds between looks: while an answer is being written, afterwards, and when nothing has happened for a while."""
 CALM_AFTER = 15
