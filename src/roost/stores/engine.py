@@ -164,9 +164,13 @@ class _Writer:
                 for job in batch:
                     self._commit([job])
             return
+        # First those who have something to do, then those who wait: an answer begins before its asker goes on.
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
-                _settle(job, result)
+                _follow(job, result)
+        with self._host.together():
+            for job, result in zip(batch, results, strict=True):
+                _tell(job, result)
 
     def _attempt(self, batch: list[_Job]) -> list[Any]:
         connection = self.connection
@@ -229,16 +233,20 @@ class _Refused:
     error: RoostError
 
 
-def _settle(job: _Job, result: Any) -> None:
+def _follow(job: _Job, result: Any) -> None:
+    if job.then is None or type(result) is _Refused:
+        return
+    try:
+        job.then(result)
+    except Exception:  # committed is committed: a failing listener must not undo it for whoever waits
+        log.exception("what follows a commit has failed", extra={"operation": job.op.__name__})
+
+
+def _tell(job: _Job, result: Any) -> None:
     if type(result) is _Refused:
         job.pending.fail(result.error)
-        return
-    if job.then is not None:
-        try:
-            job.then(result)
-        except Exception:  # committed is committed: a failing listener must not undo it for whoever waits
-            log.exception("what follows a commit has failed", extra={"operation": job.op.__name__})
-    job.pending.set(result)
+    else:
+        job.pending.set(result)
 
 
 def _fail(job: _Job, error: Exception, database: Database) -> None:
