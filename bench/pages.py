@@ -7,15 +7,21 @@ it to, as a browser's tab does, without the browser: a hundred of those would me
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import roost
 from bench.figures import Figure, bench, percentile
 from bench.startup import Server
+
+_TOKEN = re.compile(r"@(\d+\.\d{4}) ")
 
 
 class Tab:
@@ -27,12 +33,14 @@ class Tab:
         self._fragment = ("", 0.1)
         self._tasks: list[asyncio.Task[None]] = []
         self.cookie = ""
-        self.messages = self.looks = 0
+        self.looks = 0
+        self.lags: dict[str, float] = {}
+        """How late each token that told its time was here."""
 
     async def __aenter__(self) -> Self:
         import websockets
 
-        self.cookie = await asyncio.get_running_loop().run_in_executor(None, _cookie, self._url)
+        self.cookie = self.cookie or await asyncio.get_running_loop().run_in_executor(None, visitor_cookie, self._url)
         headers = {"Cookie": self.cookie, "Origin": self._url}
         address = self._url.replace("http", "ws") + "/_stcore/stream"
         self._socket = await websockets.connect(address, additional_headers=headers, max_size=None)
@@ -67,7 +75,9 @@ class Tab:
             kind = message.WhichOneof("type")
             if kind == "auto_rerun":
                 self._fragment = (message.auto_rerun.fragment_id, message.auto_rerun.interval)
-            self.messages += 1
+            elif kind == "delta":
+                for token in _TOKEN.findall(str(message.delta)):
+                    self.lags.setdefault(token, time.time() - float(token))
 
     async def _pulse(self) -> None:
         while True:
@@ -78,11 +88,52 @@ class Tab:
                 self.looks += 1
 
 
-def _cookie(url: str) -> str:
+def visitor_cookie(url: str) -> str:
     from urllib.request import Request, urlopen
 
     with urlopen(Request(url + "/", headers={"Accept": "text/html"}), timeout=10) as answer:
         return str(answer.headers["set-cookie"]).split(";")[0]
+
+
+async def tells_the_time(turn: roost.Turn) -> AsyncIterator[str]:
+    """A brain for the measurement of lags."""
+    for _ in range(100):
+        yield f"@{time.time():.4f} "
+        await asyncio.sleep(0.073)
+
+
+@bench("tokens")
+def tokens(folder: Path) -> Iterator[Figure]:
+    """From the brain to the tab, by polling."""
+    settings = 'default_profile = "time"\n[profiles.time]\nbrain = "bench.pages:tells_the_time"\n'
+    (folder / "tokens").mkdir()
+    (folder / "roost.toml").write_text(settings)
+
+    async def main(server: Server) -> list[float]:
+        cookie = visitor_cookie(server.url)
+        talk = str(_post(server.url, cookie, "/talks", {})["talkSessionId"])
+        _post(server.url, cookie, f"/talks/{talk}/messages", {"content": "go"})
+        tab = Tab(server.url, f"talk={talk}")
+        tab.cookie = cookie
+        async with tab:
+            await asyncio.sleep(9)  # the brain takes seven
+        assert len(tab.lags) > 50, f"only {len(tab.lags)} tokens came"
+        return list(tab.lags.values())[5:]
+
+    with Server(
+        folder / "tokens", ROOST_CONFIG=str(folder / "roost.toml"), PYTHONPATH=os.pathsep.join(sys.path)
+    ) as server:
+        lags = asyncio.run(main(server))
+    yield Figure("token_lag_polling_p50", percentile(lags, 50) * 1e3, "ms", len(lags), 200)
+
+
+def _post(url: str, cookie: str, path: str, body: dict[str, str]) -> dict[str, object]:
+    from urllib.request import Request, urlopen
+
+    headers = {"Cookie": cookie, "Origin": url, "Content-Type": "application/json"}
+    with urlopen(Request(f"{url}/api/v1{path}", json.dumps(body).encode(), headers), timeout=10) as answer:
+        found: dict[str, object] = json.load(answer)
+        return found
 
 
 def cpu_seconds(pid: int) -> float:

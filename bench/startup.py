@@ -39,7 +39,7 @@ def _best(command: list[str], times: int = 5) -> float:
 class Server:
     """A running `roost up` of its own; `seconds` is the time it took until a page answered."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, **environment: str) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -47,7 +47,7 @@ class Server:
         start = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"],
-            env={**os.environ, "ROOST_DATA": str(data)},
+            env={**os.environ, "ROOST_DATA": str(data), **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
