@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 
 import roost
-from roost.core.faults import Fault
+from roost.core.faults import Fault, sentence
 from roost.core.talks import BusyPolicy
+from tests.conftest import Open, eventually
+from tests.journeys.test_workers import crash
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -123,6 +125,13 @@ def test_json_in_the_docs_is_json(block: Block) -> None:
     assert json.loads(block.text)
 
 
+def test_the_change_in_the_docs_is_what_a_stream_sends() -> None:
+    from roost.protocol.talks import ChangeEvent
+
+    shown = json.loads(blocks(DOCS / "reference" / "http.md", "json")[0].text)
+    assert json.loads(ChangeEvent.model_validate(shown).model_dump_json()) == shown
+
+
 @pytest.mark.parametrize("block", all_blocks("sh"), ids=lambda block: str(block.name))
 def test_commands_in_the_docs_exist(block: Block) -> None:
     for line in block.text.splitlines():
@@ -159,6 +168,36 @@ def helped(*command: str) -> str:
     )  # fmt: skip
     assert result.returncode == 0, f"roost {' '.join(command)}: {result.stderr or result.stdout}"
     return result.stdout
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def quoted(heading: str) -> list[str]:
+    """The sentences of the program that stand under a heading of the troubleshooting page."""
+    page = (DOCS / "troubleshooting.md").read_text()
+    section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    quotes = re.findall(r"(?:^> .*\n)+", section, re.MULTILINE)
+    return [" ".join(line.removeprefix("> ") for line in quote.splitlines()) for quote in quotes]
+
+
+def test_what_is_said_about_brains_that_are_not_found_is_the_programs() -> None:
+    said = [sentence(fault, "run_01").split(" (reference")[0] for fault in (Fault.BRAIN, Fault.PROFILE)]
+    assert quoted("A brain is not found") == said
+
+
+def test_what_is_said_about_workers_that_are_down_is_the_programs(service: Open) -> None:
+    roosted = service(limits=roost.Limits(drain=0.5, stop_patience=0.3, crashes=1))
+    problems = []
+    for alive in (2, 1, 0):
+        crash(roosted)
+        eventually(lambda alive=alive: roosted.health().workers == alive)  # type: ignore[misc]
+        eventually(lambda alive=alive: f"{2 - alive} of 2" in (roosted.health().problem or "0 of 2"))  # type: ignore[misc]
+        problems.append(roosted.health().problem or "")
+    assert quoted("The workers are down") == problems[2:]
+    page = (DOCS / "troubleshooting.md").read_text()
+    [while_some_are_left] = re.findall(r"it says \*(.*)\* instead", page)
+    assert while_some_are_left in problems[1]
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -232,6 +271,25 @@ def test_every_error_every_kind_of_failure_and_every_busy_policy_is_documented()
     assert [fault for fault in Fault if f"| `{fault}` |" not in errors] == []
     policies = (DOCS / "guides" / "talk-from-python.md").read_text()
     assert [policy for policy in BusyPolicy if f"| `{policy}`" not in policies] == []
+
+
+def test_every_table_of_the_store_is_documented() -> None:
+    from roost.stores import migrations
+
+    made = {table for step in migrations.steps() for table in re.findall(r"^CREATE TABLE (\w+)", step, re.MULTILINE)}
+    page = (DOCS / "concepts" / "store.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == made
+
+
+def test_every_decision_is_listed_by_its_number() -> None:
+    listed = re.findall(
+        r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (DOCS / "decisions" / "README.md").read_text(), re.MULTILINE
+    )
+    files = sorted(file.name for file in (DOCS / "decisions").glob("0*.md"))
+    assert [file for _, _, file in listed] == files
+    for number, title, file in listed:
+        assert file.startswith(number)
+        assert (DOCS / "decisions" / file).read_text().startswith(f"# {number} {title}\n")
 
 
 def test_every_command_is_documented() -> None:

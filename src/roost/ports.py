@@ -247,8 +247,11 @@ class MessageStatements(Protocol):
 class RunStatements(Protocol):
     """What runs write. Each proves by the talk's epoch that it still may."""
 
-    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = "", /) -> Opened | None:
-        """Give the run's answer its number, with its first words. None: the run was superseded before it said any."""
+    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, /) -> Opened | None:
+        """Give the run's answer its number, with its first words; one that has its number keeps it.
+
+        None: the run was superseded before it said any.
+        """
         ...
 
     def checkpoint(self, tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, /) -> None:

@@ -18,12 +18,12 @@ from typing import Any, Self
 from roost.brains.profiles import Shelf
 from roost.core.health import Health
 from roost.core.limits import Limits
-from roost.core.messages import Change, Message, Page
+from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
 from roost.hosts.pending import drive
 from roost.ports import Brain, Profile
 from roost.runtime.roost import Roost
-from roost.runtime.talk import PAGE, Talks
+from roost.runtime.talk import Talks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
 
 SWITCH_INTERVAL = 5e-4
@@ -76,15 +76,16 @@ class AsyncAgentService:
         user_id: str,
         talk_session_id: str,
         *,
+        title: str | None = None,
         profile: str | None = None,
         busy: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Talk:
-        """Change how the talk goes on from the next answer: its profile, busy policy, and options.
+        """Change the title, and how the talk goes on from the next answer: all of it, or nothing if any is refused.
 
         `options` (model, temperature, instructions) replace those that were set.
         """
-        return await self._talks.change(user_id, talk_session_id, profile, busy, None, options)
+        return await self._talks.change(user_id, talk_session_id, profile, busy, title, options)
 
     async def delete(self, user_id: str, talk_session_id: str) -> None:
         """Stop it and remove it with everything that belongs to it."""
@@ -204,12 +205,16 @@ class AgentService:
         user_id: str,
         talk_session_id: str,
         *,
+        title: str | None = None,
         profile: str | None = None,
         busy: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Talk:
-        """Change how the talk goes on from the next answer."""
-        return drive(self.asynchronous.configure(user_id, talk_session_id, profile=profile, busy=busy, options=options))
+        """Change the title, and how the talk goes on from the next answer."""
+        changes = self.asynchronous.configure(
+            user_id, talk_session_id, title=title, profile=profile, busy=busy, options=options
+        )
+        return drive(changes)
 
     def delete(self, user_id: str, talk_session_id: str) -> None:
         """Stop it and remove it with everything that belongs to it."""
@@ -243,6 +248,7 @@ class AgentService:
             if live is not None:
                 page = live.nothing_new
                 if page is not None and page.cursor == after and live.owner == user_id and before is None:
+                    live.touched = True
                     return page
         return drive(self.asynchronous.get_messages(user_id, talk_session_id, after=after, before=before, limit=limit))
 

@@ -109,7 +109,7 @@ def test_a_run_that_says_nothing_leaves_no_empty_answer(store: Driven, talk: str
 
 def test_an_opened_answer_grows_by_checkpoints_and_is_closed(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    opened = store.write(runs.open_answer, TALK, "run_1", posted.epoch)
+    opened = store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     for part, text in enumerate(["one ", "two "], start=1):
         store.write(runs.checkpoint, TALK, "run_1", posted.epoch, part, text)
     assert all_of(store)[1] == (opened.message.seq, "one two ", "streaming")
@@ -117,11 +117,25 @@ def test_an_opened_answer_grows_by_checkpoints_and_is_closed(store: Driven, talk
     assert all_of(store)[1] == (2, "one two three", "complete")
 
 
+def test_what_seemed_to_fail_and_was_committed_is_not_done_twice(store: Driven, talk: str) -> None:
+    posted = post(store, "a")
+    for words in ("one ", "one two "):
+        opened = store.write(runs.open_answer, TALK, "run_1", posted.epoch, words)
+        assert opened.message.seq == 2
+    for words in ("three ", "three four "):
+        store.write(runs.checkpoint, TALK, "run_1", posted.epoch, 1, words)
+    assert all_of(store)[1] == (2, "one two three four ", "streaming")
+    for _ in range(2):
+        store.write(runs.settle, closing(posted.epoch, posted.envelope, text="one two three four five"))
+    assert all_of(store)[1:] == [(2, "one two three four five", "complete")]
+    assert waiting(store) == (0, 0)
+
+
 def test_a_superseded_run_may_close_its_message_and_nothing_else(store: Driven, talk: str) -> None:
     first = post(store, "a")
-    store.write(runs.open_answer, TALK, "run_1", first.epoch)
+    store.write(runs.open_answer, TALK, "run_1", first.epoch, "")
     second = post(store, "b")
-    assert store.write(runs.open_answer, TALK, "run_9", first.epoch) is None
+    assert store.write(runs.open_answer, TALK, "run_9", first.epoch, "") is None
     store.write(runs.checkpoint, TALK, "run_1", first.epoch, 1, "late")
     settled = store.write(runs.settle, closing(first.epoch, first.envelope, text="part", state='{"x": 1}'))
     assert settled.superseded
@@ -144,7 +158,7 @@ def test_a_stale_run_cannot_touch_the_message_of_the_one_after_it(store: Driven,
     first = post(store, "a")
     store.write(runs.claim, TALK)
     claimed = store.write(runs.claim, TALK)
-    store.write(runs.open_answer, TALK, "run_2", claimed.epoch)
+    store.write(runs.open_answer, TALK, "run_2", claimed.epoch, "")
     settled = store.write(runs.settle, closing(first.epoch, first.envelope, text="stale"))
     assert settled.message is None
     assert all_of(store) == [(1, "a", "complete"), (2, "", "streaming")]
@@ -154,7 +168,7 @@ def test_a_stale_run_cannot_touch_the_message_of_the_one_after_it(store: Driven,
 
 def test_rollback_withdraws_the_open_answer(store: Driven, talk: str) -> None:
     first = post(store, "a")
-    store.write(runs.open_answer, TALK, "run_1", first.epoch)
+    store.write(runs.open_answer, TALK, "run_1", first.epoch, "")
     store.write(runs.checkpoint, TALK, "run_1", first.epoch, 1, "part")
     second = post(store, "b", busy="rollback")
     assert second.withdrawn == 2
@@ -165,17 +179,17 @@ def test_rollback_withdraws_the_open_answer(store: Driven, talk: str) -> None:
 
 def test_claiming_closes_what_was_being_written_and_counts_the_attempt(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    store.write(runs.open_answer, TALK, "run_1", posted.epoch)
+    store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.checkpoint, TALK, "run_1", posted.epoch, 1, "kept")
     claimed = store.write(runs.claim, TALK)
     assert [e.attempts for e in claimed.envelopes] == [2]
     assert all_of(store)[1] == (2, "kept", "interrupted")
-    assert store.read(runs.of_talk, "ann", TALK, 10)[0]["outcome"] == "lost"
+    assert store.read(lambda tx: tx.read("SELECT run_id, outcome FROM runs")) == [("run_1", "lost")]
 
 
 def test_splitting_ends_a_message_and_the_run_goes_on(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    store.write(runs.open_answer, TALK, "run_1", posted.epoch)
+    store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.split_answer, TALK, "run_1", posted.epoch, "one")
     store.write(runs.settle, closing(posted.epoch, posted.envelope, text="two"))
     assert all_of(store)[1:] == [(2, "one", "complete"), (3, "two", "complete")]
@@ -193,7 +207,7 @@ def test_what_is_unfinished_is_found(store: Driven, talk: str) -> None:
     assert store.read(runs.unfinished, "", 10) == []
     posted = post(store, "a")
     assert store.read(runs.unfinished, "", 10) == [(TALK, "ann")]
-    store.write(runs.open_answer, TALK, "run_1", posted.epoch)
+    store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.stop, "ann", TALK)
     assert store.read(runs.unfinished, "", 10) == [(TALK, "ann")], "an open answer is unfinished too"
     assert store.read(runs.unfinished, TALK, 10) == []
@@ -230,7 +244,7 @@ def test_there_is_a_bound_on_talks_and_deleting_makes_room(store: Driven) -> Non
 
 def test_deleting_removes_everything(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    store.write(runs.open_answer, TALK, "run_1", posted.epoch)
+    store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.checkpoint, TALK, "run_1", posted.epoch, 1, "x")
     store.write(talks.delete, "ann", TALK)
 
@@ -261,7 +275,6 @@ def test_what_is_not_yours_does_not_exist(store: Driven, talk: str, attempt: Cal
     assert all_of(store) == before
     assert store.read(messages.before, "bob", TALK, 100, 10) == []
     assert store.read(messages.changed, "bob", TALK, 0, 0, 10) == []
-    assert store.read(runs.of_talk, "bob", TALK, 10) == []
 
 
 def test_any_unicode_comes_back_identical(store: Driven, talk: str) -> None:

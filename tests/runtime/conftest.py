@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -11,6 +11,7 @@ import pytest
 
 from roost import AsyncAgentService, Brain, Limits, Message, Turn, aopen
 from roost.testing import Simulation
+from tests.servers import fresh_database, postgres_server
 
 T = TypeVar("T")
 Scenario = Callable[[AsyncAgentService], Awaitable[T]]
@@ -24,16 +25,36 @@ class World(Protocol):
         ...
 
 
-@pytest.fixture(params=["threads", "simulated-1", "simulated-2", "simulated-3"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(
+    params=[
+        "threads",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        "simulated-1",
+        "simulated-2",
+        "simulated-3",
+    ]
+)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     kind, _, seed = request.param.partition("-")
-    return _threads(tmp_path) if kind == "threads" else _simulated(tmp_path, int(seed))
+    if kind == "postgres":
+        with fresh_database(request.getfixturevalue("postgres")) as url:
+            yield _threads(url)
+    elif kind == "threads":
+        yield _threads(f"sqlite:///{tmp_path}/threads.db")
+    else:
+        yield _simulated(tmp_path, int(seed))
 
 
-def _threads(folder: Path) -> World:
+def _threads(url: str) -> World:
     def run(brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
         async def main() -> T:
-            async with await aopen(f"sqlite:///{folder}/threads.db", brains=brains, limits=limits) as service:
+            async with await aopen(url, brains=brains, limits=limits) as service:
                 return await scenario(service)
 
         return asyncio.run(main())

@@ -12,6 +12,7 @@ from roost.api.auth import CODE_LIFE, Identity
 from roost.api.door import LOCAL, USER
 from roost.api.faults import unauthenticated
 from roost.api.streams import Streams
+from roost.core.messages import PAGE
 from roost.errors import Forbidden
 from roost.protocol.faults import FaultReply
 from roost.protocol.talks import (
@@ -29,7 +30,6 @@ from roost.protocol.talks import (
     TalkList,
     TalkReply,
 )
-from roost.runtime.talk import PAGE
 from roost.service import AsyncAgentService
 
 PREFIX = "/api/v1"
@@ -77,7 +77,9 @@ def _talks(api: APIRouter, service: AsyncAgentService) -> None:
     async def change_talk(user: User, talk_id: str, change: TalkChange) -> TalkReply:
         options = change.options.model_dump(by_alias=False) if change.options else None
         # At once, and not by `configure` and `rename`: what is refused in part changes nothing.
-        talk = await service.roost.talks.change(user, talk_id, change.profile, change.busy, change.title, options)
+        talk = await service.configure(
+            user, talk_id, title=change.title, profile=change.profile, busy=change.busy, options=options
+        )
         return TalkReply.of(talk)
 
     @api.delete("/talks/{talk_id}", status_code=204)

@@ -13,7 +13,7 @@ from roost.client.events import changes
 from roost.client.http import Wire
 from roost.core import checks
 from roost.core.health import Health
-from roost.core.messages import Change, Message, Page
+from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
 from roost.ports import Profile
 from roost.protocol.talks import (
@@ -25,7 +25,6 @@ from roost.protocol.talks import (
     TalkList,
     TalkReply,
 )
-from roost.runtime.talk import PAGE
 
 LONGEST_WAIT = 30.0
 
@@ -71,11 +70,12 @@ class RemoteService:
         return self._change(user_id, talk_session_id, {"title": title})
 
     def configure(
-        self, user_id: str, talk_session_id: str, *, profile: str | None = None, busy: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, user_id: str, talk_session_id: str, *, title: str | None = None, profile: str | None = None,
+        busy: str | None = None, options: Mapping[str, Any] | None = None,
     ) -> Talk:  # fmt: skip
-        """Change how the talk goes on from the next answer."""
-        wanted = {"profile": profile, "busy": busy, "options": None if options is None else dict(options)}
+        """Change the title, and how the talk goes on from the next answer."""
+        kept = None if options is None else dict(options)
+        wanted = {"title": title, "profile": profile, "busy": busy, "options": kept}
         return self._change(user_id, talk_session_id, wanted)
 
     def delete(self, user_id: str, talk_session_id: str) -> None:

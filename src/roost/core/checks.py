@@ -53,6 +53,12 @@ def count(value: object, what: str, *, least: int, most: int) -> int:
     return value
 
 
+def seconds(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise Invalid(f"{what} must be a number of seconds, not {value!r:.80}")
+    return value
+
+
 def clean(chunk: str) -> str:
     """What a brain said, with what no store keeps alike replaced by the replacement character."""
     if chunk.isascii():

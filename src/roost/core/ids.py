@@ -1,13 +1,6 @@
-"""Ids: short, ordered by time, hard to guess."""
+"""Ids: short, and ordered by time. They are no secrets: whose something is, is checked each time."""
 
 from __future__ import annotations
-
-from typing import NewType
-
-UserId = NewType("UserId", str)
-TalkId = NewType("TalkId", str)
-RunId = NewType("RunId", str)
-EnvelopeId = NewType("EnvelopeId", str)
 
 RANDOM_BITS = 52
 

@@ -8,6 +8,10 @@ from enum import StrEnum
 
 from roost.errors import Invalid
 
+PAGE = 200
+"""How many messages, or talks, are given when nobody says how many."""
+MOST = 1_000
+
 
 class Status(StrEnum):
     """Where a message stands; all but `streaming` are final."""

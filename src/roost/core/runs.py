@@ -120,7 +120,6 @@ class Claimed:
 
     revision: int
     epoch: int
-    user_id: str
     envelopes: tuple[Envelope, ...]
     message: Message | None
 

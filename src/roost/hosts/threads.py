@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import threading
@@ -16,6 +17,8 @@ from roost.core.ids import RANDOM_BITS, encode
 from roost.hosts.lazy import LazyLoop
 from roost.hosts.pending import HostPending, Together, call_on
 from roost.ports import Loop, Pump
+
+log = logging.getLogger("roost.threads")
 
 
 class RealClock:
@@ -54,7 +57,10 @@ class ThreadPump:
             self._gate.acquire()
             if self._closing:
                 return
-            self._step()
+            try:
+                self._step()
+            except Exception:  # the thread goes on: without it nothing would ever be written again
+                log.exception("a step has failed", extra={"thread": self._thread.name})
 
 
 class ThreadLoop:

@@ -1,7 +1,9 @@
 """An answer: what a run says, from its first word to the last, and how it gets into the store.
 
-The text is in memory at once. It gets its number with its first words, is kept by checkpoints while it
-grows, and is written whole when the run settles. Where the run is steered, it ends and another begins.
+The text is in memory at once. Behind it comes the keeper, which writes one thing after the other: the
+first words, which give the message its number; then, every so often, what was said since; and where the
+run is steered, the end of one message before the next is begun. What fails is tried again. The last
+words are written by whoever settles the run.
 """
 
 from __future__ import annotations
@@ -21,6 +23,25 @@ from roost.runtime.shop import Shop
 log = logging.getLogger("roost.answer")
 
 
+class _Message(LiveText):
+    """A text that becomes a message of its own, with what of it is not in the store yet."""
+
+    __slots__ = ("is_open", "parts", "unsaved")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsaved: list[str] = []
+        self.is_open = False
+        self.parts = 0
+
+    def take(self) -> str:
+        """What is not in the store yet, while another thread may add to it."""
+        count = len(self.unsaved)
+        content = "".join(self.unsaved[:count])
+        del self.unsaved[:count]
+        return content
+
+
 class Answer:
     """Belongs to one run. `say` and `split` may be called on a blocking brain's thread, the rest on the loop."""
 
@@ -30,15 +51,11 @@ class Answer:
         self._live = live
         self._run_id = run_id
         self._epoch = epoch
-        self._aloop = asyncio.get_running_loop()
-        self._text = LiveText()
-        self._unsaved: list[str] = []
-        self._saved_length = 0
-        self._parts = 0
-        self._asked_open = self._is_open = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._unsplit: deque[LiveText] = deque()
-        self._splitting: asyncio.Task[None] | None = None
+        self._texts: deque[_Message] = deque([_Message()])
+        self._begun = False
+        self._rung_at = 0
+        self._bell: asyncio.Event | None = None
+        self._keeper: asyncio.Task[None] | None = None
         self.first_chunk: float | None = None
         self.finished = False
         """Nothing more is said, or nothing more of it counts: the settling writes what there is."""
@@ -46,104 +63,117 @@ class Answer:
     def say(self, chunk: str) -> None:
         if not chunk or self.finished:
             return
-        text = checks.clean(chunk)
-        self._text.append(text)
-        self._unsaved.append(text)
-        if not self._asked_open:
-            self._asked_open = True
-            self.first_chunk = self.first_chunk or self._shop.host.clock.now()
+        text, said = self._texts[-1], checks.clean(chunk)
+        text.append(said)
+        text.unsaved.append(said)
+        if not self._begun:
+            self._begun = True
+            self.first_chunk = self._shop.host.clock.now()
             # Not at once: of a brain that ends right away the answer is written in one go when it settles.
-            self._loop.call(self._open, self._text)
-        elif self._text.length > self._saved_length + self._shop.limits.checkpoint_chars:
-            self._saved_length = self._text.length
-            self._loop.call(self._checkpoint)
+            self._loop.call(self._start)
+        elif text.length > self._rung_at + self._shop.limits.checkpoint_chars:
+            self._rung_at = text.length
+            self._loop.call(self._ring)
         self._live.grown()
-        if self._text.length > self._shop.limits.answer_chars:
+        if text.length > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")
+
+    def split(self) -> None:
+        """Make what was said a message of its own; what is said from now on is opened after that."""
+        if self._texts[-1].length:
+            self._rung_at = 0
+            self._texts.append(_Message())
+            self._loop.call(self._ring)
 
     def said(self) -> str:
         """The text of the message that is open: what came after it was steered is in another one, or in none."""
-        return (self._unsplit[0] if self._unsplit else self._text).text()
+        return self._texts[0].text()
 
     async def finish(self) -> None:
         """Once the brain is over: what was split is written before the run settles."""
         self.finished = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._splitting is not None:
-            await self._splitting
+        if self._keeper is not None:
+            self._ring()
+            await self._keeper
 
-    # --- into the store --------------------------------------------------------------------------
+    # --- the keeper ------------------------------------------------------------------------------
 
-    def _open(self, text: LiveText) -> None:
-        """Give the answer its number, together with its first words: no crash leaves an empty one."""
-        if self._splitting is not None and not self._splitting.done():
-            self._splitting.add_done_callback(lambda _: self._open(text))
-            return
-        if self.finished or self._unsplit or text is not self._text:
-            return
-        self._is_open = True
-        self._shop.store.write(
-            self._shop.statements.runs.open_answer, self._live.talk_id, self._run_id, self._epoch,
-            _taken(self._unsaved), key=self._live.talk_id, then=partial(self._opened, text),
-        )  # fmt: skip
-        self._tick()
+    def _start(self) -> None:
+        if not self.finished or len(self._texts) > 1:
+            self._bell = asyncio.Event()
+            self._keeper = asyncio.get_running_loop().create_task(self._keep(), name=f"keep {self._live.talk_id}")
 
-    def _opened(self, text: LiveText, opened: Opened | None) -> None:
+    def _ring(self) -> None:
+        if self._bell is not None:
+            self._bell.set()
+
+    async def _keep(self) -> None:
+        assert self._bell is not None
+        while not self.finished or len(self._texts) > 1:
+            try:
+                if not await self._write(self._texts[0]):
+                    return
+            except Unavailable as error:
+                log.warning("an answer is kept later: %s", error, extra={"session": self._live.talk_id})
+                await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
+                continue
+            if len(self._texts) == 1 and not self.finished:
+                await self._pause(self._bell)
+
+    async def _pause(self, bell: asyncio.Event) -> None:
+        """Until there is much to keep, or something else to do; else for the time between two checkpoints."""
+        timer = asyncio.get_running_loop().call_later(self._shop.limits.checkpoint_every, bell.set)
+        try:
+            await bell.wait()
+        finally:
+            timer.cancel()
+        bell.clear()
+
+    async def _write(self, text: _Message) -> bool:
+        """The next thing there is to write of it; whether the run may still write."""
+        if len(self._texts) > 1:
+            return await self._end(text)
+        if not text.is_open:
+            return await self._open(text) if text.length else True
+        if text.unsaved:
+            await self._checkpoint(text)
+        return True
+
+    async def _open(self, text: _Message) -> bool:
+        """Give the message its number, together with its first words: no crash leaves an empty one."""
+        content = text.take()
+        try:
+            opened = await self._shop.store.write(
+                self._shop.statements.runs.open_answer, self._live.talk_id, self._run_id, self._epoch, content,
+                key=self._live.talk_id, then=partial(self._opened, text),
+            )  # fmt: skip
+        except Unavailable:
+            text.unsaved.insert(0, content)
+            raise
+        return opened is not None
+
+    def _opened(self, text: _Message, opened: Opened | None) -> None:
         if opened is not None:
+            text.is_open = True
             self._live.opened(opened, text)
 
-    def _tick(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._aloop.call_later(self._shop.limits.checkpoint_every, self._tick)
-        self._checkpoint()
+    async def _checkpoint(self, text: _Message) -> None:
+        content = text.take()
+        try:
+            await self._shop.store.write(
+                self._shop.statements.runs.checkpoint, self._live.talk_id, self._run_id, self._epoch, text.parts + 1,
+                content, key=self._live.talk_id,
+            )  # fmt: skip
+        except Unavailable:
+            text.unsaved.insert(0, content)
+            raise
+        text.parts += 1
 
-    def _checkpoint(self) -> None:
-        if not self._unsaved or not self._is_open or self.finished:
-            return
-        self._parts += 1
-        self._shop.store.write(
-            self._shop.statements.runs.checkpoint, self._live.talk_id, self._run_id, self._epoch, self._parts,
-            _taken(self._unsaved), key=self._live.talk_id,
+    async def _end(self, text: _Message) -> bool:
+        settled = await self._shop.store.write(
+            self._shop.statements.runs.split_answer, self._live.talk_id, self._run_id, self._epoch, text.text(),
+            key=self._live.talk_id, then=self._live.settled,
         )  # fmt: skip
-
-    # --- steered ---------------------------------------------------------------------------------
-
-    def split(self) -> None:
-        """Make what was said a message of its own; what is said from now on is opened after that."""
-        if self._text.length:
-            self._unsplit.append(self._text)
-            self._text = LiveText()
-            self._unsaved = []
-            self._parts = self._saved_length = 0
-            self._asked_open = self._is_open = False
-            self._loop.call(self._start_splitting)
-
-    def _start_splitting(self) -> None:
-        if self._splitting is None or self._splitting.done():
-            self._splitting = self._aloop.create_task(self._write_splits(), name=f"split {self._live.talk_id}")
-
-    async def _write_splits(self) -> None:
-        shop, talk_id = self._shop, self._live.talk_id
-        while self._unsplit:
-            try:
-                settled = await shop.store.write(
-                    shop.statements.runs.split_answer, talk_id, self._run_id, self._epoch, self._unsplit[0].text(),
-                    key=talk_id, then=self._live.settled,
-                )  # fmt: skip
-            except Unavailable as error:
-                log.warning("a steered answer is kept later: %s", error, extra={"session": talk_id})
-                await asyncio.sleep(0.2 + 0.8 * shop.host.jitter())
-                continue
-            if settled.superseded:
-                return
-            self._unsplit.popleft()
-
-
-def _taken(unsaved: list[str]) -> str:
-    """Take what is there, while another thread may add to it."""
-    count = len(unsaved)
-    content = "".join(unsaved[:count])
-    del unsaved[:count]
-    return content
+        if not settled.superseded:
+            self._texts.popleft()
+        return not settled.superseded

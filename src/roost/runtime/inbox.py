@@ -56,16 +56,17 @@ class Inbox:
             place.underway += 1
         place.worker.deliver(talk_id, user_id, envelope, partial(self._arrived, place))
 
-    def stop(self, talk_id: str, why: Why, requested: float) -> Lane | None:
-        """Fence the run under way at once, and have its worker end it. The lane, if there is one."""
+    def stop(self, talk_id: str, why: Why, requested: float) -> Run | None:
+        """Fence the run under way at once, and have its worker end it. That run, if there is one."""
         place = self._places.get(talk_id)
         if place is None:
             return None
         lane = place.worker.lanes.get(talk_id)
-        if lane is not None and lane.run is not None:
-            lane.run.fence(why, requested)
+        run = lane.run if lane is not None else None
+        if run is not None:
+            run.fence(why, requested)
         place.worker.stop(talk_id, why, requested)
-        return lane
+        return run
 
     def lane(self, talk_id: str) -> Lane | None:
         """The lane of a talk, while it has something to do."""

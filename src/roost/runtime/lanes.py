@@ -43,13 +43,17 @@ class Lane:
         """Something has come in; None: look into the store."""
         if envelope is None:
             self.claim = True
-        elif envelope.busy == "steer" and self.run is not None and not self.run.fenced:
-            live = self._shop.talks.known(self.talk_id)
-            if live is not None:
-                self.run.offer(envelope, live.message(envelope.seq))
-        else:
+        elif not self._steer(envelope):
             self.waiting.append(envelope)
         self._arrived.set()
+
+    def _steer(self, envelope: Envelope) -> bool:
+        """Offer it to the run under way; whether that was possible."""
+        live = self._shop.talks.known(self.talk_id)
+        if envelope.busy != "steer" or self.run is None or self.run.fenced or live is None:
+            return False
+        self.run.offer(envelope, live.message(envelope.seq))
+        return True
 
     def stop(self, why: Why, requested: float) -> None:
         """End the run under way. What waits is dropped too, unless it is what superseded the run."""
@@ -111,21 +115,28 @@ class Lane:
                 timer.cancel()
 
     async def _answer(self, live: LiveTalk) -> None:
+        if not live.knows(self.waiting[-1].seq):
+            live.drop()  # to be loaded again, with what it was not told of
+            return
         envelopes = tuple(self.waiting)
         self.waiting.clear()
         if max(e.attempts for e in envelopes) > self._shop.limits.attempts:
             await self._settle(self._given_up(live, envelopes), live)
             return
+        self._stopped = False
         new, history = live.context([e.seq for e in envelopes])
         self.run = run = Run(self._shop, self._loop, live, envelopes, self._profile(live), new, history)
         try:
             await run.think()
+            if run.why is Why.LOST:
+                return  # someone else has the lane now, and closes what this run has opened
             # The right to write may be lost in between: then this closes what was opened, and no more.
             closing = run.closing()
             settled = await self._settle(closing, live)
             if closing.state is not None and not settled.superseded:
                 live.state = closing.state
-            if run.why not in (Why.STOP, Why.DELETE) and not settled.gone:
+            # Stopped meanwhile: what the store had left then is gone there now.
+            if not self._stopped and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
         finally:
             self.run = None
@@ -156,13 +167,19 @@ class Lane:
 
     async def _settle(self, closing: Closing, live: LiveTalk) -> Settled:
         """Write it, however long the store takes to be able to: until then the answer is kept in memory."""
+        failed = False
         while True:
             try:
-                return await self._shop.store.write(
+                settled = await self._shop.store.write(
                     self._shop.statements.runs.settle, closing, key=self.talk_id, then=live.settled
                 )
             except Unavailable as error:
+                failed = True
                 await self._patience(error)
+                continue
+            if failed and settled.superseded:
+                live.drop()  # an attempt that seemed to fail may have been committed
+            return settled
 
     async def _patience(self, error: Unavailable) -> None:
         log.warning("the store is unavailable, trying again: %s", error, extra={"session": self.talk_id})

@@ -18,10 +18,12 @@ from roost.ports import Host, Pending
 class LiveText:
     """The text of a message while it is being written: appended to by one thread, read by any."""
 
-    __slots__ = ("_parts", "length", "message")
+    __slots__ = ("_joined", "_parts", "length", "message")
 
     def __init__(self) -> None:
         self._parts: list[str] = []
+        self._joined = (0, "")
+        """So many parts, and their text; replaced as one, so that readers need no lock."""
         self.length = 0
         self.message: Message | None = None
 
@@ -31,11 +33,12 @@ class LiveText:
         self.length += len(chunk)
 
     def text(self) -> str:
-        parts = self._parts
-        count = len(parts)
-        if count > 1:
-            parts[:count] = ["".join(parts[:count])]
-        return parts[0] if parts else ""
+        known, text = self._joined
+        count = len(self._parts)
+        if count != known:
+            text += "".join(self._parts[known:count])
+            self._joined = (count, text)
+        return text
 
     def so_far(self) -> Message:
         m = self.message
@@ -57,6 +60,8 @@ class LiveTalk:
         self.state: str | None = loaded.state
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
+        """Deleted, or out of step with the store: whoever needs it asks for it again."""
+        self.touched = False
         self.used = host.clock.monotonic()
         self.answer: LiveText | None = None
         self.waiters: list[Pending[None]] = []
@@ -110,11 +115,25 @@ class LiveTalk:
         with self._lock:
             self.talk = talk
 
-    def deleted(self) -> None:
+    def drop(self) -> None:
+        """It was deleted, or may not know all that was committed."""
         with self._lock:
             self.gone = True
             self.nothing_new = None
         self.wake()
+
+    def retire(self) -> bool:
+        """Drop it if nothing happens here and nobody watches; whether it was so."""
+        with self._lock:
+            if self.running or self.waiters:
+                return False
+            self.gone = True
+            self.nothing_new = None
+            return True
+
+    def knows(self, seq: int) -> bool:
+        with self._lock:
+            return seq < self._first + len(self._messages)
 
     # --- the text being written ------------------------------------------------------------------
 
@@ -253,6 +272,8 @@ class LiveTalk:
             self._messages.append(message)
         elif 0 <= index < len(self._messages):
             self._messages[index] = message
+        elif index > 0:  # one before it was committed without our being told, as when a reply was lost
+            self.gone = True
         self._changes.append((revision, message.seq))
 
     def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:

@@ -180,7 +180,7 @@ class Run:
 
     def take_steering(self) -> tuple[Message, ...]:
         taken = []
-        while self._steering:
+        while self._steering and not self.fenced:
             envelope, message = self._steering.popleft()
             self.envelopes += (envelope,)
             taken.append(message)

@@ -39,23 +39,24 @@ class LiveTalks:
     async def get(self, user_id: str, talk_id: str) -> LiveTalk:
         """Raises NotFound for what is not this user's. Loads through the writer, in order with all commits."""
         live = self._talks.get(talk_id)
-        while live is None:
+        while live is None or live.gone:
             await self._store.write(self._statements.talks.load, user_id, talk_id, TAIL, key=talk_id, then=self.add)
             live = self._talks.get(talk_id)
-        if live.owner != user_id or live.gone:
+        if live.owner != user_id:
             raise NotFound("there is no such talk: it was deleted, or it never existed")
         live.used = self._host.clock.monotonic()
         return live
 
     def add(self, loaded: Loaded) -> None:
         talk_id = loaded.talk.talk_session_id
-        if talk_id not in self._talks:
+        known = self._talks.get(talk_id)
+        if known is None or known.gone:
             self._talks[talk_id] = LiveTalk(self._host, loaded)
 
     def forget(self, talk_id: str) -> None:
         live = self._talks.pop(talk_id, None)
         if live is not None:
-            live.deleted()
+            live.drop()
 
     def wake_all(self) -> None:
         for live in list(self._talks.values()):
@@ -63,8 +64,14 @@ class LiveTalks:
 
     def trim(self) -> None:
         """Forget the longest unused, down to the bound; those being answered or watched stay."""
+        now = self._host.clock.monotonic()
+        for live in list(self._talks.values()):
+            if live.touched:
+                live.touched, live.used = False, now
         spare = len(self._talks) - self._most
-        if spare > 0:
-            idle = [t for t in list(self._talks.values()) if not t.running and not t.waiters]
-            for live in sorted(idle, key=lambda t: t.used)[:spare]:
+        for live in sorted(self._talks.values(), key=lambda t: t.used):
+            if spare <= 0:
+                return
+            if live.retire():
                 self._talks.pop(live.talk_id, None)
+                spare -= 1

@@ -36,7 +36,6 @@ class Supervisor:
         self.restarts = 0
         self.down: str | None = None
         """Why no worker is started any more."""
-        self.workers: list[Worker] = []
         for _ in range(shop.limits.talk_workers):
             self._start_worker()
         self._loop = shop.host.start_loop("roost-supervisor", self._main, lambda *_: None)
@@ -44,11 +43,12 @@ class Supervisor:
     async def close(self) -> None:
         """Drain all workers; ends in bounded time."""
         self._closing = True
-        for worker in list(self._inbox.workers):
+        workers = list(self._inbox.workers)
+        for worker in workers:
             worker.close()
         limits, clock = self._shop.limits, self._shop.host.clock
         latest = clock.monotonic() + limits.drain + limits.stop_patience + 3.0
-        for loop in [*(w.loop for w in self.workers if not w.retired), self._loop]:
+        for loop in [*(worker.loop for worker in workers), self._loop]:
             if loop is self._loop:
                 loop.call(self._end)
             if await loop.over.within(max(0.5, latest - clock.monotonic())):
@@ -112,7 +112,6 @@ class Supervisor:
         worker = Worker(
             self._shop, f"roost-worker-{self._count}", release=self._inbox.release, ended=self._worker_ended
         )  # fmt: skip
-        self.workers.append(worker)
         self._inbox.workers.append(worker)
 
     def _worker_ended(self, worker: Worker, error: BaseException | None) -> None:
@@ -150,6 +149,8 @@ class Supervisor:
         self._inbox.deliver(lane.talk_id, lane.user_id, None)
 
     def _replace(self) -> None:
+        if self._closing:
+            return
         limits, now = self._shop.limits, self._shop.host.clock.monotonic()
         self._crashes.append(now)
         while self._crashes and now - self._crashes[0] > limits.crashes_within:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from roost.core import checks
-from roost.core.messages import Change, Cursor, Message, Page, at
+from roost.core.messages import MOST, PAGE, Change, Cursor, Message, Page, at
 from roost.core.runs import Halted, Posted, Stop, Why
 from roost.core.talks import BusyPolicy, Receipt, Talk, title_from
 from roost.errors import Invalid, NotFound, Unavailable
@@ -16,10 +16,9 @@ from roost.ports import Pending
 from roost.runtime.inbox import Inbox
 from roost.runtime.live import LiveTalk
 from roost.runtime.pieces import Pieces
+from roost.runtime.runner import Run
 from roost.runtime.shop import Shop
 
-PAGE = 200
-MOST = 1_000
 SLOW_LOOK = 5.0
 
 
@@ -141,13 +140,15 @@ class Talks:
             live = await self._shop.talks.get(user_id, talk_id)
             bell: Pending[None] = self._shop.host.pending()
             live.waiters.append(bell)  # listen first, then look, then wait
-            if not live.has_news(Cursor.decode(cursor, talk_id)) and (live.running or follow) and not self.closed:
-                await bell.within(SLOW_LOOK)
-            _unlisten(live, bell)
+            try:
+                if not live.has_news(Cursor.decode(cursor, talk_id)) and (live.running or follow) and not self.closed:
+                    await bell.within(SLOW_LOOK)
+            finally:
+                _unlisten(live, bell)
             page = await self._look(live, cursor, MOST)
             cursor = page.cursor
             if live.gone:
-                continue  # which says that it is gone
+                continue  # the next look says that it does not exist, or loads it again
             if page.messages or self.closed or not (page.running or follow):
                 return page
 
@@ -165,7 +166,8 @@ class Talks:
 
     async def stop(self, user_id: str, talk_id: str, wait: float) -> Receipt:
         self._check(user_id, talk_id)
-        found: list[Any] = []
+        checks.seconds(wait, "`wait`")
+        found: list[Run] = []
         halted = await self._shop.store.write(
             self._ops.runs.stop, user_id, talk_id, key=talk_id, then=partial(self._halted, talk_id, found)
         )  # fmt: skip
@@ -192,15 +194,15 @@ class Talks:
             self._inbox.stop(talk_id, posted.superseded, posted.message.created.timestamp())
         self._inbox.deliver(talk_id, user_id, posted.envelope)
 
-    def _halted(self, talk_id: str, found: list[Any], halted: Halted) -> None:
+    def _halted(self, talk_id: str, found: list[Run], halted: Halted) -> None:
         if not halted.waiting:
             return
         live = self._shop.talks.known(talk_id)
         if live is not None:
             live.stopped(halted)
-        lane = self._inbox.stop(talk_id, Why.STOP, halted.now)
-        if lane is not None and lane.run is not None:
-            found.append(lane.run)
+        run = self._inbox.stop(talk_id, Why.STOP, halted.now)
+        if run is not None:
+            found.append(run)
 
     def _changed(self, talk_id: str, talk: Talk) -> None:
         live = self._shop.talks.known(talk_id)

@@ -15,6 +15,9 @@ from roost.runtime.shop import Shop
 
 log = logging.getLogger("roost.worker")
 
+RESTART = 0.5
+"""Seconds before a lane that failed, which none should, is tried again."""
+
 
 class Worker:
     """`post` may be called from any thread; everything else happens on the worker's loop."""
@@ -72,7 +75,11 @@ class Worker:
         self._rung = False
         inbound = self._inbound
         while inbound:
-            inbound.popleft()()
+            act = inbound.popleft()
+            try:
+                act()
+            except Exception:  # one that fails must not keep the others from being done
+                log.exception("a delivery has failed", extra={"worker": self.name})
 
     def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         arrived()
@@ -100,14 +107,20 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a lane has failed and is started again", exc_info=error, extra={"session": lane.talk_id})
             lane.claim = True
+            asyncio.get_running_loop().call_later(RESTART, self._restart, lane)
+            return
         if self._closing or self.retired:
             return
         if lane.idle and self._release(self, lane.talk_id):
             del self.lanes[lane.talk_id]
         elif not lane.idle:
-            self._start(lane)
+            self._restart(lane)
         else:  # something is on its way to this lane: it starts when that arrives
             del self.lanes[lane.talk_id]
+
+    def _restart(self, lane: Lane) -> None:
+        if not self._closing and not self.retired:
+            self._start(lane)
 
     # --- the end ---------------------------------------------------------------------------------
 

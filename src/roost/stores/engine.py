@@ -53,6 +53,10 @@ class Database(Protocol):
         """What a driver's error means to whoever asked; None for what is no error of the database."""
         ...
 
+    def is_doubtful(self, error: Exception) -> bool:
+        """Whether a commit that failed so may have been done all the same."""
+        ...
+
     def may_retry(self, error: Exception) -> bool:
         """Whether the same batch may well succeed if it is simply done again."""
         ...
@@ -78,16 +82,22 @@ class Engine:
         self.database = database
         self._most = queued
         self._closed = False
-        self._writers = [
-            _Writer(host, database, database.connect(read_only=False), f"roost-writer-{n}")
-            for n in range(database.writers)
-        ]
         self._reads: deque[_Job] = deque()
-        self._readers = [
-            _Reader(host, database, database.connect(read_only=True), self._reads, f"roost-reader-{n}")
-            for n in range(database.readers)
-        ]
-        self._turn = 0
+        self._writers: list[_Writer] = []
+        self._readers: list[_Reader] = []
+        try:
+            self._start(database)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, database: Database) -> None:
+        for number in range(database.writers):
+            connection = database.connect(read_only=False)
+            self._writers.append(_Writer(self._host, database, connection, f"roost-writer-{number}"))
+        for number in range(database.readers):
+            connection = database.connect(read_only=True)
+            self._readers.append(_Reader(self._host, database, connection, self._reads, f"roost-reader-{number}"))
 
     def write(
         self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None
@@ -109,8 +119,8 @@ class Engine:
             raise Unavailable("the store cannot keep up: too many reads are waiting; try again in a moment")
         job = _Job(op, args, None, self._host.pending())
         self._reads.append(job)
-        self._turn = (self._turn + 1) % len(self._readers)
-        self._readers[self._turn].pump.ring()
+        for reader in self._readers:  # whoever is idle takes it
+            reader.pump.ring()
         self._check_in_time(job)
         return job.pending
 
@@ -155,6 +165,10 @@ class _Writer:
     def _commit(self, batch: list[_Job], *, again: bool = True) -> None:
         try:
             results = self._attempt(batch)
+        except _DoubtfulError as doubt:  # done again, it might be done twice
+            for job in batch:
+                _fail(job, doubt.cause, self._database)
+            return
         except Exception as error:  # whatever it is, whoever waits must hear of it
             if again and self._database.may_retry(error):
                 self._commit(batch, again=False)
@@ -177,11 +191,19 @@ class _Writer:
         connection.begin()
         try:
             results = [self._do(job) for job in batch]
-            connection.commit()
+            self._finish()
         except BaseException:
             connection.rollback()
             raise
         return results
+
+    def _finish(self) -> None:
+        try:
+            self.connection.commit()
+        except Exception as error:
+            if self._database.is_doubtful(error):
+                raise _DoubtfulError(error) from error
+            raise
 
     def _do(self, job: _Job) -> Any:
         """A refusal before anything was written harms no one else in the batch, and is kept as the result."""
@@ -226,6 +248,14 @@ class _Reader:
                 _fail(job, error, self._database)
             return
         job.pending.set(result)
+
+
+class _DoubtfulError(Exception):
+    """Whether the commit was done is not known."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass(slots=True)

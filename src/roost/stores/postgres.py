@@ -114,8 +114,10 @@ class Postgres:
             )
         return None
 
+    def is_doubtful(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57")
+
     def may_retry(self, error: Exception) -> bool:
-        # A connection that breaks at the commit is not among these: whether that commit came through is unknown.
         return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)
 
     def release(self) -> None:

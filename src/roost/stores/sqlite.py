@@ -117,6 +117,9 @@ class Sqlite:
         meaning = _MEANINGS.get(code & 0xFF) if code is not None else None
         return Unavailable(meaning.format(path=repr(str(self.path)))) if meaning else None
 
+    def is_doubtful(self, error: Exception) -> bool:
+        return False
+
     def may_retry(self, error: Exception) -> bool:
         return False
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamlit import config
-
 _LIGHT = {
     "primaryColor": "#1F6F64",
     "backgroundColor": "#FFFFFF",
@@ -46,9 +44,3 @@ OPTIONS: dict[str, Any] = {
     **{f"theme.dark.{name}": value for name, value in _DARK.items()},
 }
 """By Streamlit's names. All fonts are Streamlit's own, which it serves itself: nothing is fetched from elsewhere."""
-
-
-def apply() -> None:
-    """Set the options in this process; before Streamlit serves its first page."""
-    for name, value in OPTIONS.items():
-        config.set_option(name, value, where_defined="Roost")

@@ -157,12 +157,10 @@ def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, val
         draft.busy, draft.options = values["busy"], options
         st.rerun()
     try:
-        title = values["title"].strip()
-        if title and title != talk.title:
-            service.rename(user, talk.talk_session_id, title)
+        title = values["title"].strip() or talk.title
         service.configure(
-            user, talk.talk_session_id, profile=_changed(values["profile"], talk.profile),
-            busy=values["busy"], options=options,
+            user, talk.talk_session_id, title=_changed(title, talk.title),
+            profile=_changed(values["profile"], talk.profile), busy=values["busy"], options=options,
         )  # fmt: skip
     except RoostError as error:
         st.error(plain(str(error)))

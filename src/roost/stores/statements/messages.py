@@ -125,7 +125,8 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
     if answer_seq:
         ids = {"talk": talk_id, "seq": answer_seq, "revision": revision}
         tx.write(
-            "UPDATE messages SET status = 'withdrawn', revision = :revision WHERE talk_id = :talk AND seq = :seq",
+            "UPDATE messages SET status = 'withdrawn', content = '', revision = :revision"
+            " WHERE talk_id = :talk AND seq = :seq",
             ids,
         )
         tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)

@@ -15,18 +15,26 @@ from roost.stores.statements.messages import MESSAGE, message_of, saved_text
 from roost.stores.statements.talks import found
 
 
-def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str = "") -> Opened | None:
+def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> Opened | None:
+    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content}
     rows = tx.write(
         "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
-        " WHERE talk_id = :talk AND epoch = :epoch RETURNING last_seq, revision, roost_now()",
-        {"talk": talk_id, "epoch": epoch},
+        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, roost_now()",
+        ids,
     )
-    if not rows:
-        return None
-    seq, revision, now = rows[0]
-    message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id)
-    _insert(tx, talk_id, message, revision, now)
-    return Opened(message, revision)
+    if rows:
+        seq, revision, now = rows[0]
+        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id)
+        _insert(tx, talk_id, message, revision, now)
+        return Opened(message, revision)
+    # Opened before, by an attempt that seemed to fail: then it has its number already.
+    there = tx.write(
+        "UPDATE messages AS m SET content = :content WHERE m.talk_id = :talk AND m.run_id = :run"
+        " AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch)"
+        f" RETURNING {MESSAGE.replace('m.', '')}",
+        ids,
+    )
+    return Opened(message_of(there[0]), there[0][7]) if there else None
 
 
 def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str) -> None:
@@ -36,7 +44,8 @@ def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content
         " SELECT t.talk_id, t.answer_seq, :part, :content FROM talks t"
         " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
         " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
-        " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))",
+        " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))"
+        " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content",
         {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "run": run_id},
     )
 
@@ -60,7 +69,8 @@ def settle(tx: Tx, c: Closing) -> Settled:
     row = _lock(tx, c.talk_id)
     if row is None:
         return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
-    if row[0] != c.epoch:
+    # With none of its envelopes left it was settled before, or what it answers was dropped.
+    if row[0] != c.epoch or not _still_there(tx, c.envelopes):
         return _settle_superseded(tx, c, row)
     handled = bool(row[2]) if c.handled is None else c.handled
     done = _remove(tx, c.envelopes) if handled else 0
@@ -84,14 +94,15 @@ def settle(tx: Tx, c: Closing) -> Settled:
 
 def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     """The usual end of a short turn, in as few statements as can be. None: it is not that simple."""
-    if c.status is Status.INTERRUPTED:
+    if c.status is Status.INTERRUPTED or len(c.envelopes) != 1:
         return None
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - :done,"
         " state = COALESCE(:state, state)"
         " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0"
+        " AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = :envelope)"
         " RETURNING last_seq, revision, waiting, roost_now()",
-        {"talk": c.talk_id, "epoch": c.epoch, "done": len(c.envelopes), "state": c.state},
+        {"talk": c.talk_id, "epoch": c.epoch, "done": 1, "state": c.state, "envelope": c.envelopes[0].envelope_id},
     )
     if not rows:
         return None
@@ -200,12 +211,12 @@ def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str]]:
 def claim(tx: Tx, talk_id: str) -> Claimed | None:
     """Take a lane over: count the attempt, close what was being written, and give its envelopes."""
     row = tx.one(
-        f"SELECT user_id, answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
+        f"SELECT answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
         {"talk": talk_id},
     )
     if row is None:
         return None
-    user_id, answer_seq, now = row
+    answer_seq, now = row
     rows = tx.write(
         "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, answer_seq = 0 WHERE talk_id = :talk"
         " RETURNING revision, epoch",
@@ -219,21 +230,7 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
         {"talk": talk_id},
     )
     envelopes = tuple(sorted((Envelope(*e) for e in taken), key=lambda e: e.seq))
-    return Claimed(revision, epoch, user_id, envelopes, message)
-
-
-def of_talk(tx: Tx, user_id: str, talk_id: str, limit: int) -> list[dict[str, object]]:
-    """The newest runs of a talk, newest first."""
-    rows = tx.read(
-        "SELECT r.run_id, r.outcome, r.seq, r.attempts, r.started, r.first_chunk, r.ended, r.fault,"
-        " r.stop_requested, r.stop_acknowledged, r.stop_quiesced, r.abandoned"
-        " FROM runs r JOIN talks t ON t.talk_id = r.talk_id WHERE r.talk_id = :talk AND t.user_id = :user"
-        " ORDER BY r.run_id DESC LIMIT :limit",
-        {"talk": talk_id, "user": user_id, "limit": limit},
-    )
-    names = ("run_id", "outcome", "seq", "attempts", "started", "first_chunk", "ended", "fault",
-             "stop_requested", "stop_acknowledged", "stop_quiesced", "abandoned")  # fmt: skip
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return Claimed(revision, epoch, envelopes, message)
 
 
 def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float) -> None:
