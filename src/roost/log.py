@@ -9,13 +9,14 @@ import os
 import re
 import sys
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
-_SECRET_VARIABLE = re.compile(r"(_|^)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
+_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/@]+@")
+_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/]+@")
 _CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"']+")
 _SHORTEST = 6
 HIDDEN = "•••"
@@ -67,7 +68,9 @@ class JsonFormatter(logging.Formatter):
             entry["stack"] = self.formatException(record.exc_info)
         if record.stack_info:
             entry["stack_info"] = record.stack_info
-        return json.dumps({name: self._clean(value) for name, value in entry.items()}, ensure_ascii=False)
+        line = json.dumps({name: self._clean(value) for name, value in entry.items()}, ensure_ascii=False)
+        # Ends of lines to some readers, so that one entry would look like several.
+        return line.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
     def _clean(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
@@ -109,8 +112,16 @@ def set_up(file: Path | None, *, level: str = "info", terminal: bool = True) -> 
     return redactor
 
 
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """Each file it begins is readable for its owner alone."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        return TextIOWrapper(os.fdopen(descriptor, "ab"), encoding=self.encoding, line_buffering=True)
+
+
 def _file_handler(file: Path, redactor: Redactor) -> logging.Handler:
     file.touch(mode=0o600, exist_ok=True)
-    handler = logging.handlers.RotatingFileHandler(file, maxBytes=MOST_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    handler = _PrivateFile(file, maxBytes=MOST_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
     handler.setFormatter(JsonFormatter(redactor))
     return handler

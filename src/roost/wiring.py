@@ -46,7 +46,7 @@ def sqlite_path(url: str) -> Path | None:
         return None
     if not url.startswith("sqlite:///") or url in ("sqlite:///", "sqlite:///:memory:"):
         raise Invalid(f"the URL {url!r} names no file: use sqlite:///relative.db or sqlite:////absolute.db")
-    return Path(url.removeprefix("sqlite:///"))
+    return Path(url.removeprefix("sqlite:///")).resolve()  # one name for one file, whatever leads to it
 
 
 def database(url: str, now: Callable[[], float]) -> Database:
@@ -59,7 +59,9 @@ def database(url: str, now: Callable[[], float]) -> Database:
         except ImportError as error:
             raise Unavailable("PostgreSQL needs the extra: pip install 'roost[postgres]'") from error
         return Postgres(url)
-    raise Invalid(f"the URL {url.split('@')[-1]!r:.80} is not known: use sqlite:///file.db or postgresql://host/name")
+    raise Invalid(
+        f"URLs that begin with {url.partition(':')[0]!r:.20} are not known: use sqlite:///file.db or postgresql://host/name"
+    )
 
 
 def open_roost(url: str, brains: Brains, limits: Limits, host: Host | None = None) -> Roost:

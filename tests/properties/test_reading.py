@@ -167,3 +167,21 @@ def test_paging_forwards_from_the_start_covers_everything_once(home: Home, count
     whole = settled(home.service, USER, talk)
     reader.look_until_done()
     assert tuple(reader.shown.values()) == whole
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 3))
+def test_paging_forwards_while_more_is_said_shows_everything_once(
+    home: Home, count: int, limit: int, looks: int
+) -> None:
+    talk = home.talk(busy="queue")
+    reader = Reader(home, talk, limit)
+    assert reader.look().messages == ()
+    for number in range(count):
+        home.say(talk, f"message {number}")
+        settled(home.service, USER, talk)
+    for number in range(looks):
+        reader.look()
+        home.say(talk, f"meanwhile {number}")
+        settled(home.service, USER, talk)
+    reader.look_until_done()
+    assert tuple(reader.shown.values()) == everything(home.service, USER, talk)

@@ -38,7 +38,7 @@ _SENTENCES = {
 def sort(error: BaseException) -> Fault:
     """Which of the known faults this is."""
     if isinstance(error, BrainFailed):
-        return Fault(error.kind) if error.kind in set(Fault) else Fault.INTERNAL
+        return Fault(error.kind) if str(error.kind) in set(Fault) else Fault.INTERNAL
     if isinstance(error, LimitReached):
         return Fault.TOO_LONG
     if isinstance(error, TimeoutError | ConnectionError):

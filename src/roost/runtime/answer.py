@@ -64,6 +64,8 @@ class Answer:
         if not chunk or self.finished:
             return
         text, said = self._texts[-1], checks.clean(chunk)
+        if text.length + len(said) > self._shop.limits.answer_chars:
+            raise LimitReached("the answer grew too long")
         text.append(said)
         text.unsaved.append(said)
         if not self._begun:
@@ -75,8 +77,6 @@ class Answer:
             self._rung_at = text.length
             self._loop.call(self._ring)
         self._live.grown()
-        if text.length > self._shop.limits.answer_chars:
-            raise LimitReached("the answer grew too long")
 
     def split(self) -> None:
         """Make what was said a message of its own; what is said from now on is opened after that."""

@@ -51,7 +51,7 @@ class Inbox:
             if place is None:
                 if not self.workers:
                     return
-                worker = min(self.workers, key=lambda w: len(w.lanes))
+                worker = min(self.workers, key=lambda w: w.load)
                 place = self._places[talk_id] = _Place(worker, user_id)
             place.underway += 1
         place.worker.deliver(talk_id, user_id, envelope, partial(self._arrived, place))

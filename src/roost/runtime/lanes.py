@@ -101,10 +101,12 @@ class Lane:
         """Messages to be collected wait until no more have come for a while; any other does not."""
         if self.waiting and self.waiting[0].busy != "collect":
             return
-        clock = self._shop.host.clock
-        latest = clock.now() + self._shop.limits.collect_most
+        clock, limits = self._shop.host.clock, self._shop.limits
+        latest = clock.monotonic() + limits.collect_most
         while self.waiting and not self.ending and all(e.busy == "collect" for e in self.waiting):
-            left = min(max(e.due for e in self.waiting), latest) - clock.now()
+            # Clocks may be set back: no wait is longer than it could be if they were not.
+            quiet = min(max(e.due for e in self.waiting) - clock.now(), limits.collect_quiet)
+            left = min(quiet, latest - clock.monotonic())
             if left <= 0:
                 return
             self._arrived.clear()

@@ -77,9 +77,7 @@ class LiveTalk:
     def posted(self, posted: Posted) -> None:
         with self._lock:
             if posted.withdrawn:
-                self._set(replace(self._get(posted.withdrawn), status=Status.WITHDRAWN, content=""), posted.revision)
-                self._withdrawn += 1
-                self.answer = None
+                self._withdraw(posted.withdrawn, posted.revision)
             self._set(posted.message, posted.revision)
             self._moved(posted.revision, posted.epoch, waiting=1)
 
@@ -237,7 +235,7 @@ class LiveTalk:
     def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
         messages = self._fresh([self._get(seq) for seq in numbers])
         reached = self._cursor(messages, cursor)
-        if cursor.target:
+        if cursor.target and self._changed_behind(cursor):
             reached = replace(reached, revision=cursor.target)
         # What was changed while a long list was read in several pages comes after it.
         more = self.revision > reached.revision
@@ -245,6 +243,11 @@ class LiveTalk:
         if self.answer is None and not cursor.target:
             self.nothing_new = Page((), page.cursor, self.running)
         return page
+
+    def _changed_behind(self, cursor: Cursor) -> bool:
+        """Whether, while a reader went page by page, something changed that it had passed already."""
+        start = bisect_right(self._changes, (cursor.target, 1 << 62))
+        return any(seq <= cursor.position for _, seq in self._changes[start:])
 
     def _fresh(self, messages: list[Message]) -> tuple[Message, ...]:
         answer = self.answer
@@ -266,14 +269,23 @@ class LiveTalk:
     def _get(self, seq: int) -> Message:
         return self._messages[seq - self._first]
 
+    def _withdraw(self, seq: int, revision: int) -> None:
+        self.answer = None
+        if seq < self._first:
+            self._floor = max(self._floor, revision)
+        else:
+            self._set(replace(self._get(seq), status=Status.WITHDRAWN, content=""), revision)
+            self._withdrawn += 1
+
     def _set(self, message: Message, revision: int) -> None:
         index = message.seq - self._first
-        if index == len(self._messages):
-            self._messages.append(message)
-        elif 0 <= index < len(self._messages):
-            self._messages[index] = message
-        elif index > 0:  # one before it was committed without our being told, as when a reply was lost
+        if index < 0:  # older than the memory reaches: whoever has not seen this change reads it from the store
+            self._floor = max(self._floor, revision)
+            return
+        if index > len(self._messages):  # one before it was committed without our being told
             self.gone = True
+            return
+        self._messages[index : index + 1] = [message]
         self._changes.append((revision, message.seq))
 
     def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:

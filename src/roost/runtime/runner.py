@@ -275,7 +275,7 @@ class Run:
             return None, self.error
         try:
             return json.dumps(self.turn.state), None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             return None, error
 
 

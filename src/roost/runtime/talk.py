@@ -50,7 +50,7 @@ class Talks:
             raise NotFound(f"there is no agent {checks.name(agent, 'the agent')!r}")
         name = self._shop.brains.profile(profile if profile is not None else self._shop.brains.default).name
         policy = checks.choice(busy, "the busy policy", BusyPolicy)
-        named = "" if title is None else checks.name(title, "the title")
+        named = "" if title is None else checks.name(checks.name(title, "the title").strip(), "the title")
         talk_id = self._shop.host.new_id("talk")
         await self._shop.store.write(
             self._ops.talks.create, talk_id, user_id, name, policy, named, _options(options),
@@ -196,6 +196,9 @@ class Talks:
 
     def _halted(self, talk_id: str, found: list[Run], halted: Halted) -> None:
         if not halted.waiting:
+            lane = self._inbox.lane(talk_id)
+            if lane is not None and (run := lane.run) is not None and run.fenced:
+                found.append(run)  # stopped before, and perhaps not at rest yet
             return
         live = self._shop.talks.known(talk_id)
         if live is not None:
@@ -249,6 +252,8 @@ class Talks:
 
 def _options(options: Mapping[str, Any]) -> str:
     """A talk's own model, temperature and instructions, as they are stored."""
+    if not isinstance(options, Mapping):
+        raise Invalid(f"the options must be a mapping of model, temperature and instructions, not {options!r:.80}")
     kept: dict[str, Any] = {}
     for name, value in options.items():
         if value is None:

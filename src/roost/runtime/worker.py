@@ -61,6 +61,11 @@ class Worker:
             self._rung = True
             self.loop.call(self._drain_inbound)
 
+    @property
+    def load(self) -> int:
+        """Lanes here, and deliveries that have not been looked at."""
+        return len(self.lanes) + len(self._inbound)
+
     # --- on the loop -----------------------------------------------------------------------------
 
     async def _main(self, loop: Loop) -> None:
@@ -83,6 +88,8 @@ class Worker:
 
     def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         arrived()
+        if self.retired:
+            return  # it is someone else's now, and so is whatever was on its way here
         lane = self.lanes.get(talk_id)
         if lane is None:
             lane = self.lanes[talk_id] = Lane(self._shop, self.loop, talk_id, user_id)

@@ -90,13 +90,16 @@ class Postgres:
         try:
             self._prepare()
         except psycopg.Error as error:
-            raise (self.translate(error) or error) from error
+            raise self._unusable(error) from None  # its own words may hold the password
 
     def connect(self, *, read_only: bool) -> PostgresConnection:
         try:
             return PostgresConnection(self._url, read_only=read_only)
         except psycopg.Error as error:
-            raise (self.translate(error) or error) from error
+            raise self._unusable(error) from None  # its own words may hold the password
+
+    def _unusable(self, error: psycopg.Error) -> RoostError:
+        return self.translate(error) or Unavailable(f"the database {self._where} cannot be used: check its URL")
 
     def translate(self, error: Exception) -> RoostError | None:
         if isinstance(error, errors.DiskFull):
@@ -147,5 +150,8 @@ class Postgres:
 
 
 def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "of the given URL"
     return f"{parts.hostname or 'localhost'}{parts.path}"

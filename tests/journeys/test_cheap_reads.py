@@ -1,0 +1,93 @@
+"""T5: a read that finds nothing new asks nothing of the store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import roost
+from roost.hosts.pending import drive
+from roost.runtime.supervisor import Supervisor
+from roost.stores.engine import Engine
+from roost.stores.sqlite import SqliteConnection
+from tests.brains_for_tests import Puppet
+from tests.conftest import Open, eventually, settled
+
+SELDOM = roost.Limits(drain=0.5, stop_patience=0.3, checkpoint_every=3_600)
+"""No checkpoint comes by itself while a test counts."""
+READS = 1_000
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """All that is asked of the store, by anyone; the supervisor's looks now and then are left out."""
+    seen: list[str] = []
+
+    def listen(owner: type, name: str) -> None:
+        original: Callable[..., Any] = getattr(owner, name)
+
+        def heard(self: object, what: object, *args: Any, **options: Any) -> Any:
+            seen.append(f"{owner.__name__}.{name}: {what}")
+            return original(self, what, *args, **options)
+
+        monkeypatch.setattr(owner, name, heard)
+
+    async def no_sweep(self: Supervisor) -> None:
+        return
+
+    monkeypatch.setattr(Supervisor, "_sweep", no_sweep)
+    for owner, names in ((SqliteConnection, ("read", "one", "write")), (Engine, ("read", "write"))):
+        for name in names:
+            listen(owner, name)
+    return seen
+
+
+def read(service: roost.AgentService, talk: str, way: str, cursor: str) -> roost.Page:
+    if way == "coroutine":
+        return drive(service.asynchronous.get_messages("ann", talk, after=cursor))
+    return service.get_messages("ann", talk, after=str(cursor) if way == "plain" else "".join(cursor))
+
+
+def reads_find_nothing(service: roost.AgentService, talk: str, way: str, *, running: bool) -> None:
+    cursor = service.get_messages("ann", talk).cursor
+    for _ in range(READS):
+        page = read(service, talk, way, cursor)
+        assert (page.messages, page.running, page.more_after) == ((), running, False)
+        cursor = page.cursor
+
+
+WAYS = pytest.mark.parametrize("way", ["plain", "coroutine", "from afar"])
+
+
+@WAYS
+def test_reads_of_a_talk_at_rest_ask_nothing_of_the_store(service: Open, asked: list[str], way: str) -> None:
+    roosted = service({"puppet": Puppet()}, limits=SELDOM)
+    talk = roosted.create_talk_session("ann", profile="puppet")
+    roosted.add_message("ann", talk, "hello")
+    settled(roosted, "ann", talk)
+    assert asked, "the counting itself has to work"
+    asked.clear()
+    reads_find_nothing(roosted, talk, way, running=False)
+    assert asked == []
+
+
+@WAYS
+@pytest.mark.parametrize("said", ["", "part1"])
+def test_reads_of_an_answer_that_has_not_grown_ask_nothing_of_the_store(
+    service: Open, asked: list[str], way: str, said: str
+) -> None:
+    puppet, go_on = Puppet(), threading.Event()
+    roosted = service({"puppet": puppet}, limits=SELDOM)
+    talk = roosted.create_talk_session("ann", profile="puppet")
+    puppet.play(talk, *([said] if said else []), go_on.is_set, "part2")
+    roosted.add_message("ann", talk, "hello")
+    last = said or "hello"
+    eventually(lambda: puppet.turns[talk] and roosted.get_messages("ann", talk).messages[-1].content == last)
+    asked.clear()
+    reads_find_nothing(roosted, talk, way, running=True)
+    assert asked == []
+    go_on.set()
+    assert settled(roosted, "ann", talk)[-1].content == f"{said}part2"
