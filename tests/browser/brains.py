@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 from roost.ports import Turn
@@ -53,6 +54,8 @@ async def steered(turn: Turn) -> AsyncIterator[str]:
         case "wait":
             await asyncio.sleep(float(rest))
             yield "waited"
+        case "block":
+            threading.Event().wait(float(rest))  # the loop, and all that runs on it
         case "markdown":
             yield MARKDOWN
         case _:

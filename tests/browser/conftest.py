@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -56,14 +56,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("roost")
     (folder / "roost.toml").write_text(SETTINGS)
     long_talk = _hold_long_talk(folder / "roost.db")
-    port = free_port()
+    with up(folder, free_port()) as (url, process):
+        yield Server(url, identity(folder), long_talk, process)
+
+
+@contextmanager
+def up(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run `roost up` on a folder that has its settings; at the end it is asked to end, and does."""
     environment = os.environ | {"ROOST_DATA": str(folder), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     command = [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"]
-    with (folder / "output").open("wb") as output:
+    with (folder / "output").open("ab") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
         try:
             wait_until_ready(process, port, "/readyz", folder / "output")
-            yield Server(f"http://localhost:{port}", identity(folder), long_talk, process)
+            yield f"http://localhost:{port}", process
         finally:
             process.terminate()
             process.wait(START_LIMIT)

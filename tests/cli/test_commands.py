@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -187,8 +188,27 @@ def test_completion_is_there(tmp_path: Path) -> None:
     ).stdout  # fmt: skip
 
 
-def test_the_bench_is_run_in_a_checkout_and_else_told_of(tmp_path: Path) -> None:
-    if (ROOT / "bench" / "__main__.py").exists():
-        assert roost(tmp_path, "bench", "--help").returncode == 0
-    else:
-        assert "make bench" in roost(tmp_path, "bench").stderr
+def test_a_bench_is_run_by_its_name_from_a_checkout_and_prints_json_lines(tmp_path: Path) -> None:
+    done = roost(tmp_path, "bench", "reads")
+    assert done.returncode == 0, done.stderr
+    figures = {figure["metric"]: figure for figure in map(json.loads, done.stdout.splitlines())}
+    assert list(figures) == ["calibration_loop", "empty_poll"]
+    poll = figures["empty_poll"]
+    assert (poll["peer"], poll["unit"], poll["n"]) == ("roost", "µs", 200_000)
+    assert 0 < poll["value"] < 1_000
+    assert "empty_poll" in done.stderr
+
+
+def test_a_bench_that_is_not_known_is_told_with_those_that_are(tmp_path: Path) -> None:
+    done = roost(tmp_path, "bench", "nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no bench is called nonsense: there are " in done.stderr
+    assert "reads" in done.stderr
+
+
+def test_without_a_checkout_people_are_told_where_the_benches_are(tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    shutil.copytree(ROOT / "src" / "roost", installed / "roost", ignore=shutil.ignore_patterns("__pycache__"))
+    done = roost(tmp_path, "bench", "reads", PYTHONPATH=str(installed))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "make bench" in done.stderr

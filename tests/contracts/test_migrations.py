@@ -7,14 +7,26 @@ from typing import Any
 
 import pytest
 
+import roost
 from roost.errors import Unavailable
 from roost.hosts.threads import ThreadHost
 from roost.ports import Tx
 from roost.stores import migrations
-from roost.stores.engine import Database
+from roost.stores.postgres import PostgresConnection
 from roost.stores.sqlite import SqliteConnection
 from roost.wiring import database
+from tests.brains_for_tests import parrot
+from tests.conftest import settled
 from tests.contracts.conftest import Driven
+
+TABLES_OF_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
+SCHEMA_OF_POSTGRES = (
+    TABLES_OF_POSTGRES,
+    "SELECT table_name, ordinal_position, column_name, data_type, is_nullable, column_default"
+    " FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2",
+    "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2",
+    "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1",
+)
 
 
 def now() -> float:
@@ -50,14 +62,47 @@ def test_the_version_is_the_number_of_steps(store: Driven) -> None:
     assert store.read(version) == str(len(migrations.steps()))
 
 
-def test_migrating_twice_changes_nothing(url: str, raw_store: Database) -> None:
-    raw_store.release()
-    database(url, ThreadHost().clock.now).release()
-    database(url, ThreadHost().clock.now).release()
-    assert len(migrations.steps()) >= 1
+def state(url: str, folder: Path) -> dict[str, object]:
+    """All there is, byte for byte: the files, or on a server the schema and every row."""
+    if url.startswith("sqlite:"):
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+    connection = PostgresConnection(url, read_only=True)
+    try:
+        found: dict[str, object] = {question: connection.read(question) for question in SCHEMA_OF_POSTGRES}
+        for (table,) in connection.read(TABLES_OF_POSTGRES):
+            found[table] = sorted(repr(row) for row in connection.read(f"SELECT * FROM {table}"))
+        return found
+    finally:
+        connection.close()
+
+
+def hold_a_talk(url: str) -> None:
+    with roost.open(url, brains={"parrot": parrot}) as service:
+        talk = service.create_talk_session("ann", profile="parrot", title="A talk")
+        service.add_message("ann", talk, "hello there")
+        assert settled(service, "ann", talk)[-1].content == "hello there "
+
+
+def test_migrating_twice_changes_nothing(url: str, tmp_path: Path) -> None:
+    hold_a_talk(url)
+    before = state(url, tmp_path)
+    assert "messages" in before or b"CREATE TABLE messages" in (tmp_path / "contract.db").read_bytes()
+    for _ in range(2):
+        database(url, ThreadHost().clock.now).release()
+        assert state(url, tmp_path) == before
+
+
+def test_migrating_twice_leaves_the_tables_and_indexes_of_a_file_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "twice.db"
+    hold_a_talk(f"sqlite:///{path}")
+    before = schema(path)
+    assert {"messages", "messages_by_key"} <= {name for _, name, _ in before}
+    database(f"sqlite:///{path}", now).release()
+    assert schema(path) == before
 
 
 def test_a_newer_store_is_refused_and_left_as_it_was(url: str, tmp_path: Path) -> None:
+    hold_a_talk(url)
     made = database(url, now)
     connection = made.connect(read_only=False)
     connection.begin()
@@ -65,7 +110,7 @@ def test_a_newer_store_is_refused_and_left_as_it_was(url: str, tmp_path: Path) -
     connection.commit()
     connection.close()
     made.release()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = state(url, tmp_path)
     with pytest.raises(Unavailable, match=r"newer Roost \(schema 999"):
         database(url, now)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert state(url, tmp_path) == before

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import roost
 from roost.ui import access
 from roost.ui.reading import Reading
 from roost.ui.talk import QUICK, Scene
+from roost.ui.text import plain
 from tests.ui.conftest import USER, Tab
 
 
@@ -101,3 +104,29 @@ def test_the_pulse_asks_for_a_new_page_only_when_more_has_changed_than_the_text(
     assert not scene.is_stale
     tab.service.stop(USER, tab.talk_id, wait=5)
     assert scene.is_stale
+
+
+DOWN = "1 of 2 workers crashed too often and stay down: answers may be slow until Roost is restarted"
+
+
+def test_workers_that_are_down_are_told_once_and_not_any_more_when_they_are_back(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(tab.app.warning) == 0
+    for place in (tab, tab.say("hello")):  # on the empty page as well as in a talk
+        monkeypatch.setattr(tab.service.roost.supervisor, "down", DOWN)
+        assert [warning.value for warning in place.look().app.warning] == [plain(DOWN)]
+        assert [warning.value for warning in place.look().app.warning] == [plain(DOWN)]
+        monkeypatch.setattr(tab.service.roost.supervisor, "down", None)
+        assert len(place.look().app.warning) == 0
+
+
+def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_back(
+    service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(service, USER, None, talks=[], every=QUICK)
+    for down in (DOWN, None):
+        scene.remember()
+        assert not scene.is_stale
+        monkeypatch.setattr(service.roost.supervisor, "down", down)
+        assert scene.is_stale

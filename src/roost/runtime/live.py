@@ -204,6 +204,10 @@ class LiveTalk:
                 return self._part(chosen[:limit], cursor)
             return self._rest(chosen, cursor)
 
+    def reached(self, cursor: Cursor) -> int:
+        with self._lock:
+            return self._reached(cursor)
+
     def has_news(self, cursor: Cursor) -> bool:
         """Whether a reader at the cursor has not seen everything; costs next to nothing."""
         answer = self.answer
@@ -228,15 +232,14 @@ class LiveTalk:
 
     def _part(self, numbers: list[int], cursor: Cursor) -> Page:
         messages = self._fresh([self._get(seq) for seq in numbers])
-        target = cursor.target or max(self.revision, 1)
+        target = max(self._reached(cursor), 1)
         onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target)
         return Page(messages, onward.encode(self.talk_id), self.running, more_after=True)
 
     def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
         messages = self._fresh([self._get(seq) for seq in numbers])
         reached = self._cursor(messages, cursor)
-        if cursor.target and self._changed_behind(cursor):
-            reached = replace(reached, revision=cursor.target)
+        reached = replace(reached, revision=self._reached(cursor))
         # What was changed while a long list was read in several pages comes after it.
         more = self.revision > reached.revision
         page = Page(messages, reached.encode(self.talk_id), self.running, more_after=more)
@@ -244,10 +247,15 @@ class LiveTalk:
             self.nothing_new = Page((), page.cursor, self.running)
         return page
 
-    def _changed_behind(self, cursor: Cursor) -> bool:
-        """Whether, while a reader went page by page, something changed that it had passed already."""
+    def _reached(self, cursor: Cursor) -> int:
+        """The revision up to which a reader has seen all changes of what it has passed, once it has this page.
+
+        It is the newest, unless something that it passed on an earlier page has changed since.
+        """
         start = bisect_right(self._changes, (cursor.target, 1 << 62))
-        return any(seq <= cursor.position for _, seq in self._changes[start:])
+        if cursor.target and any(seq <= cursor.position for _, seq in self._changes[start:]):
+            return cursor.target
+        return self.revision
 
     def _fresh(self, messages: list[Message]) -> tuple[Message, ...]:
         answer = self.answer

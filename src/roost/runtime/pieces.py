@@ -44,8 +44,7 @@ class Pieces:
 
     def _between(self, start: Cursor, reached: Cursor, seq: int) -> Cursor:
         """Where a reader stands after one message of a page, before the others."""
-        target = start.target or reached.target or reached.revision
-        return replace(start, position=seq, target=max(target, 1))
+        return replace(start, position=seq, target=max(reached.target or reached.revision, 1))
 
     def _remember(self, message: Message) -> None:
         self._seen[message.seq] = message

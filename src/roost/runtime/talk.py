@@ -235,7 +235,7 @@ class Talks:
         return Page(older.messages + page.messages, page.cursor, page.running, older.more_before)
 
     async def _since(self, live: LiveTalk, cursor: Cursor, limit: int) -> Page:
-        target = cursor.target or live.revision
+        target = live.reached(cursor)
         found = await self._shop.store.read(
             self._ops.messages.changed, live.owner, live.talk_id, cursor.revision, cursor.position, limit + 1
         )

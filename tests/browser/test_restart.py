@@ -1,0 +1,84 @@
+"""A server that is ended and started again, and one whose workers are down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import SETTINGS, free_port, up
+from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, talk_titles, watch
+
+pytestmark = pytest.mark.browser
+
+FRAGILE = "[limits]\nsilent_loop = 0.3\ncrashes = 1\n"
+"""The second worker that hangs stays down."""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context()
+    context.set_default_timeout(15_000)
+    yield context.new_page()
+    context.close()
+
+
+def test_after_a_restart_of_the_server_each_message_is_there_once_and_a_new_one_is_answered(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "roost.toml").write_text(SETTINGS)
+    held, port = ["one", "You said: one", "two", "You said: two"], free_port()
+    with up(tmp_path, port) as (url, first):
+        page.goto(url)
+        for text in ("one", "two"):
+            say(page, text)
+            expect(messages(page).last).to_contain_text(f"You said: {text}")
+        expect_messages(page, *held)
+    assert first.returncode == 0
+    with up(tmp_path, port):
+        page.reload()
+        expect_messages(page, *held)
+        watch(page)
+        say(page, "three")
+        expect_messages(page, *held, "three", "You said: three")
+        expect_rest(page)
+        expect_steady(page, 6)
+        expect(talk_titles(page)).to_have_text(["one"])
+
+
+def test_what_the_restart_cut_off_is_kept_as_interrupted_and_answered_anew_in_full(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text(SETTINGS + "[limits]\ndrain = 0.1\n")
+    port = free_port()
+    with up(tmp_path, port) as (url, _):
+        page.goto(url)
+        say(page, "slow 60")
+        expect(messages(page).last).to_contain_text("word3")
+    with up(tmp_path, port):
+        page.reload()
+        expect_messages(page, "slow 60", "Interrupted", "word60 end.")
+        expect_rest(page)
+        expect(messages(page).nth(1)).not_to_contain_text("end.")
+        say(page, "thanks")
+        expect_messages(page, "slow 60", "Interrupted", "word60 end.", "thanks", "You said: thanks")
+
+
+def test_workers_that_are_down_are_told_once_until_the_server_is_started_again(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text(SETTINGS + FRAGILE)
+    port, banner = free_port(), page.get_by_test_id("stAlert").filter(has_text="crashed too often and stay down")
+    with up(tmp_path, port) as (url, _):
+        page.goto(url)
+        for count in (1, 3):
+            say(page, "block 10")
+            expect(messages(page)).to_have_count(count + 1)
+            expect(messages(page).last).to_contain_text("blocked its thread")
+        expect(banner).to_have_count(1)
+        page.reload()
+        expect(banner).to_have_count(1)
+        say(page, "hello")
+        expect(messages(page).last).to_contain_text("You said: hello")
+    with up(tmp_path, port):
+        page.reload()
+        expect(messages(page)).to_have_count(6)
+        expect(banner).to_have_count(0)
