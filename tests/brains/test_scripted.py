@@ -68,3 +68,12 @@ def test_a_script_goes_on_after_a_restart(file: Path, ask: Ask) -> None:
 def test_a_script_needs_a_list_of_replies(replies: list[str]) -> None:
     with pytest.raises(roost.Invalid, match="at least one reply"):
         scripted(replies)
+
+
+def test_a_brain_that_returns_instead_of_yielding_is_refused_at_once(tmp_path: Path) -> None:
+    async def returns(turn: roost.Turn) -> str:
+        return "hello"
+
+    with pytest.raises(roost.Invalid, match="yield"):
+        roost.open(f"sqlite:///{tmp_path}/roost.db", brains={"returns": returns})  # type: ignore[dict-item]
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -65,6 +66,8 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
     for name, brain in given.items():
         if not callable(brain):
             raise Invalid(f"the brain {name!r} must be a generator function, not {type(brain).__name__}")
+        if inspect.iscoroutinefunction(brain):
+            raise Invalid(f"the brain {name!r} returns its answer: have it `yield` it, as a generator function does")
     return given
 
 

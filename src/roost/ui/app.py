@@ -8,6 +8,16 @@ from roost.errors import RoostError
 from roost.ui import access, parts, talk
 from roost.ui.text import plain
 
+LOOK_AGAIN = 3.0
+
+
+@st.fragment(run_every=LOOK_AGAIN)
+def _come_back() -> None:
+    """Run the page again by itself: what was wrong may have passed, as when the program was restarted."""
+    if st.session_state.pop("waits_to_come_back", False):
+        st.rerun()
+    st.session_state["waits_to_come_back"] = True
+
 
 def main() -> None:
     parts.set_up()
@@ -17,6 +27,7 @@ def main() -> None:
     except RoostError as error:
         st.error(plain(str(error)))
         st.button("Try again", key="load_again")  # any click runs the page again
+        _come_back()
 
 
 if __name__ == "__main__":
