@@ -157,7 +157,7 @@ def test_only_an_abandoned_thread_is_left_and_it_is_named(tmp_path: Path, stubbo
 SCRIPT = """
     import asyncio, roost, signal, sys
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 
     async def endless(turn):
         yield "part1"
