@@ -107,7 +107,9 @@ def test_a_version_that_is_no_number_is_refused_with_a_sentence(tmp_path: Path) 
     damaged.execute("UPDATE meta SET value = 'banana' WHERE name = 'schema'")
     damaged.commit()
     damaged.close()
+    before = print_of(tmp_path)
     refused(path, "damaged")
+    assert print_of(tmp_path) == before
 
 
 @pytest.mark.parametrize("start", [100, 4096])
@@ -116,7 +118,9 @@ def test_a_file_of_which_only_the_beginning_is_whole_is_refused(tmp_path: Path, 
     filled(path)
     whole = path.read_bytes()
     path.write_bytes(whole[:start] + b"\xff" * (len(whole) - start))
+    before = path.read_bytes()
     refused(path, "is damaged: restore it from a backup|is not a SQLite database")
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_page_is_told_to_whoever_needs_it_and_the_rest_goes_on(tmp_path: Path) -> None:
