@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,8 +15,19 @@ from roost.errors import RoostError, Unavailable
 from roost.ports import Params, Row
 from roost.stores import migrations
 
+Raw = psycopg.Connection[tuple[Any, ...]]
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 
+# Two locks keep a second program out. One of our connections holds the first. Each that writes holds a share of the
+# second: nobody gets in while one of them is left, and one that comes back looks whether the first is still ours.
+_OWNER = 7052
+_WRITERS = 7053
+_HOLDER = f"""
+SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objid = {_OWNER} AND l.objsubid = 1 AND l.granted
+"""
+_PATIENCE: dict[str, Any] = {"keepalives_idle": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+"""A server that has vanished without a word is given up after half a minute."""
 _OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s"
 
 
@@ -30,9 +42,10 @@ class PostgresConnection:
 
     for_update = " FOR UPDATE"
 
-    def __init__(self, url: str, *, read_only: bool) -> None:
+    def __init__(self, url: str, *, read_only: bool, joined: Callable[[Raw], None] | None = None) -> None:
         self._url = url
         self._read_only = read_only
+        self._joined = joined
         self._db = self._connect()
         self.wrote = False
 
@@ -72,8 +85,14 @@ class PostgresConnection:
         self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0
         return rows
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        db = psycopg.connect(self._url, options=_OPTIONS, connect_timeout=10, application_name="roost")
+    def _connect(self) -> Raw:
+        db = psycopg.connect(self._url, options=_OPTIONS, connect_timeout=10, application_name="roost", **_PATIENCE)
+        try:
+            if self._joined is not None:
+                self._joined(db)
+        except BaseException:
+            db.close()
+            raise
         db.read_only = self._read_only
         return db
 
@@ -87,6 +106,7 @@ class Postgres:
     def __init__(self, url: str) -> None:
         self._url = url
         self._where = _without_secrets(url)
+        self._ours: set[int] = set()
         try:
             self._prepare()
         except psycopg.Error as error:
@@ -94,7 +114,7 @@ class Postgres:
 
     def connect(self, *, read_only: bool) -> PostgresConnection:
         try:
-            return PostgresConnection(self._url, read_only=read_only)
+            return PostgresConnection(self._url, read_only=read_only, joined=None if read_only else self._join)
         except psycopg.Error as error:
             raise self._unusable(error) from None  # its own words may hold the password
 
@@ -128,7 +148,7 @@ class Postgres:
 
     def _prepare(self) -> None:
         """Held open, this connection says that the database is taken: two programs would run each other's talks."""
-        self._owner = PostgresConnection(self._url, read_only=False)
+        self._owner = PostgresConnection(self._url, read_only=False, joined=self._enlist)
         try:
             self._take()
             migrations.refuse_newer(self._owner, self._where)
@@ -141,12 +161,31 @@ class Postgres:
         """Waits a little: a program that has just died lets go of it a moment later."""
         try:
             self._owner.write("SET LOCAL lock_timeout = '3s'")
-            self._owner.read("SELECT pg_advisory_lock(7052)")
+            self._owner.read(f"SELECT pg_advisory_lock({_OWNER})")
+            self._owner.read(f"SELECT pg_advisory_lock({_WRITERS})")
+            self._owner.read(f"SELECT pg_advisory_unlock({_WRITERS})")
             self._owner.commit()
         except errors.LockNotAvailable as error:
-            raise Unavailable(
-                f"the database {self._where} is in use by another Roost: stop it or name another database"
-            ) from error
+            raise self._taken() from error
+
+    def _enlist(self, db: Raw) -> None:
+        self._ours.add(db.info.backend_pid)
+
+    def _join(self, db: Raw) -> None:
+        """Raises Unavailable if, while the connection was lost, another program has become the owner."""
+        self._enlist(db)
+        db.execute(f"SELECT pg_advisory_lock_shared({_WRITERS})")
+        for _ in range(3):
+            holder = db.execute(_HOLDER).fetchone()
+            # The connection that held it may be lost as well: then this one takes its place.
+            free = holder is None and db.execute(f"SELECT pg_try_advisory_lock({_OWNER})").fetchone()
+            if (free and free[0]) or (holder and holder[0] in self._ours):
+                db.commit()
+                return
+        raise self._taken()
+
+    def _taken(self) -> Unavailable:
+        return Unavailable(f"the database {self._where} is in use by another Roost: stop it or name another database")
 
 
 def _without_secrets(url: str) -> str:
