@@ -157,6 +157,28 @@ def test_paging_backwards_covers_everything_once(home: Home, count: int, limit: 
     assert [m.seq for m in whole] == list(range(1, len(whole) + 1))
 
 
+@given(st.integers(2, 20), st.integers(1, 12), st.integers(1, 50))
+def test_from_the_cursor_of_an_older_page_all_that_comes_after_it_follows(
+    home: Home, count: int, limit: int, before: int
+) -> None:
+    talk = home.talk(busy="queue")
+    for number in range(count):
+        home.say(talk, f"message {number}")
+    settled(home.service, USER, talk)
+    older = home.service.get_messages(USER, talk, before=before, limit=limit)
+    home.say(talk, "one more")
+    whole = settled(home.service, USER, talk)
+    page = older
+    following: list[roost.Message] = []
+    while True:
+        page = home.service.get_messages(USER, talk, after=page.cursor, limit=limit)
+        following += page.messages
+        if not page.more_after:
+            break
+    passed = older.messages[-1].seq if older.messages else 0
+    assert tuple(following) == whole[passed:]
+
+
 @given(st.integers(1, 30), st.integers(1, 7))
 def test_paging_forwards_from_the_start_covers_everything_once(home: Home, count: int, limit: int) -> None:
     talk = home.talk(busy="queue")

@@ -219,14 +219,17 @@ class Talks:
     # --- reading beyond the memory ---------------------------------------------------------------
 
     async def _before(self, live: LiveTalk, seq: int, limit: int) -> Page:
+        target = max(live.revision, 1)
         found = await self._shop.store.read(self._ops.messages.before, live.owner, live.talk_id, seq, limit)
         messages = tuple(live.overlay(found))
         page = live.newest(1)
         assert page is not None
-        last = page.messages[-1].seq if page.messages else 0
-        more_after = bool(messages) and messages[-1].seq < last
-        more_before = bool(messages) and messages[0].seq > 1
-        return Page(messages, page.cursor, page.running, more_before, more_after)
+        if not messages:
+            return Page((), Cursor(0).encode(live.talk_id), page.running, more_after=bool(page.messages))
+        passed = messages[-1].seq
+        # From here on follows whatever comes after these, read already or not.
+        cursor = Cursor(0, position=passed, target=target).encode(live.talk_id)
+        return Page(messages, cursor, page.running, messages[0].seq > 1, passed < page.messages[-1].seq)
 
     async def _newest(self, live: LiveTalk, limit: int) -> Page:
         page = live.newest(PAGE)  # what was loaded is at least that much
