@@ -13,7 +13,7 @@ from tests.browser.steps import expect_messages, expect_rest, expect_steady, mes
 
 pytestmark = pytest.mark.browser
 
-FRAGILE = "[limits]\nsilent_loop = 0.3\ncrashes = 1\n"
+FRAGILE = "[limits]\nsilent_loop = 0.3\nblocked_loops = 1\n"
 """The second worker that hangs stays down."""
 
 
@@ -66,7 +66,7 @@ def test_what_the_restart_cut_off_is_kept_as_interrupted_and_answered_anew_in_fu
 
 def test_workers_that_are_down_are_told_once_until_the_server_is_started_again(page: Page, tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text(SETTINGS + FRAGILE)
-    port, banner = free_port(), page.get_by_test_id("stAlert").filter(has_text="crashed too often and stay down")
+    port, banner = free_port(), page.get_by_test_id("stAlert").filter(has_text="blocked by brains that do not return")
     with up(tmp_path, port) as (url, _):
         page.goto(url)
         for count in (1, 3):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -177,3 +179,69 @@ def test_the_supervisor_goes_on_after_a_mishap_of_its_own(service: Open, monkeyp
     talk = roosted.create_talk_session("ann", profile="echo")
     roosted.add_message("ann", talk, "hello")
     assert settled(roosted, "ann", talk)[-1].content == "hello"
+
+
+def test_loops_that_brains_block_are_replaced_however_many_they_are(service: Open) -> None:
+    release = threading.Event()
+
+    async def blocks(turn: roost.Turn) -> AsyncIterator[str]:
+        yield "begun"
+        release.wait(20)
+
+    roosted = service({"blocks": blocks}, limits=replace(ONE_WORKER, silent_loop=0.2, crashes=1))
+    try:
+        for _ in range(4):
+            talk = roosted.create_talk_session("ann", profile="blocks")
+            roosted.add_message("ann", talk, "hello")
+            last = settled(roosted, "ann", talk)[-1]
+            assert (last.content, last.status) == ("begun", "failed")
+        assert roosted.health().problem is None
+        talk = roosted.create_talk_session("ann", profile="echo")
+        roosted.add_message("ann", talk, "still there?")
+        assert settled(roosted, "ann", talk)[-1].content == "still there?"
+    finally:
+        release.set()
+
+
+def test_too_many_loops_that_stay_blocked_are_a_problem_that_passes_when_they_go_on(service: Open) -> None:
+    release = threading.Event()
+
+    async def blocks(turn: roost.Turn) -> AsyncIterator[str]:
+        yield "begun"
+        release.wait(20)
+
+    roosted = service({"blocks": blocks}, limits=replace(ONE_WORKER, silent_loop=0.2, blocked_loops=1))
+    for _ in range(2):
+        talk = roosted.create_talk_session("ann", profile="blocks")
+        roosted.add_message("ann", talk, "hello")
+        eventually(lambda talk=talk: roosted.get_messages("ann", talk).messages[-1].status == "failed")  # type: ignore[misc]
+    assert "blocked" in (eventually(lambda: roosted.health().problem) or "")
+    release.set()
+    eventually(lambda: roosted.health().problem is None)
+    talk = roosted.create_talk_session("ann", profile="echo")
+    roosted.add_message("ann", talk, "still there?")
+    assert settled(roosted, "ann", talk)[-1].content == "still there?"
+
+
+def test_a_brain_that_cancels_everything_on_its_loop_fails_alone(service: Open) -> None:
+    async def vandal(turn: roost.Turn) -> AsyncIterator[str]:
+        yield "begun"
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
+        yield "ended"
+
+    puppet, release = Puppet(), threading.Event()
+    roosted = service({"puppet": puppet, "vandal": vandal}, limits=ONE_WORKER)
+    other = roosted.create_talk_session("ann", profile="puppet")
+    puppet.play(other, "begun ", release.is_set, "ended")
+    roosted.add_message("ann", other, "hello")
+    streaming(roosted, other)
+    talk = roosted.create_talk_session("ann", profile="vandal")
+    roosted.add_message("ann", talk, "hello")
+    eventually(lambda: not roosted.get_messages("ann", talk).running, seconds=15)
+    assert everything(roosted, "ann", talk)[-1].status == "failed"
+    release.set()
+    eventually(lambda: not roosted.get_messages("ann", other).running, seconds=15)
+    assert everything(roosted, "ann", other)[-1].status == "complete"
+    assert roosted.health().problem is None

@@ -18,6 +18,7 @@ class Limits:
     crashes: int = 5
     crashes_within: float = 60.0
     silent_loop: float = 2.0
+    blocked_loops: int = 64
     stop_patience: float = 0.6
     drain: float = 5.0
     checkpoint_every: float = 0.5

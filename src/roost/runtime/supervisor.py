@@ -29,13 +29,16 @@ class Supervisor:
         self._shop = shop
         self._inbox = inbox
         self._crashes: deque[float] = deque()
+        self._worn_out = False
         self._count = 0
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: asyncio.Event | None = None
         self.restarts = 0
+        self._blocked: list[Loop] = []
+        """Given up, and not over yet: each still has its thread."""
         self.down: str | None = None
-        """Why no worker is started any more."""
+        """Why workers are missing."""
         for _ in range(shop.limits.talk_workers):
             self._start_worker()
         self._loop = shop.host.start_loop("roost-supervisor", self._main, lambda *_: None)
@@ -88,6 +91,10 @@ class Supervisor:
         for worker in list(self._inbox.workers):
             if worker.loop.silence() > self._shop.limits.silent_loop:
                 self._condemn(worker)
+        before = len(self._blocked)
+        self._blocked = [loop for loop in self._blocked if not loop.over.done]
+        if before > len(self._blocked):
+            self._fill()
 
     async def _sweep(self) -> None:
         """Find in the store what nobody has: after a start all of it, later what a lost call has left behind."""
@@ -118,16 +125,19 @@ class Supervisor:
         """Called on the dying thread, before what is left there is cancelled."""
         if not self._closing and not worker.retired:
             log.error("a worker has crashed", exc_info=error, extra={"worker": worker.name})
+            self._crashes.append(self._shop.host.clock.monotonic())
             self._loop.call(self._move_all, self._inbox.lose(worker), None)
 
     def _condemn(self, worker: Worker) -> None:
         busy_with = worker.loop.busy_with()
         log.error("a worker's loop does not turn and is given up", extra={"worker": worker.name, "task": busy_with})
+        # No crash: whoever blocked it is known and fails, and what is blocked is bounded by itself.
+        self._blocked.append(worker.loop)
         self._move_all(self._inbox.lose(worker), busy_with)
         worker.loop.abandon()
 
     def _move_all(self, lost: list[LostLane], culprit: str | None) -> None:
-        self._replace()
+        self._fill()
         for lane in lost:
             to_blame = culprit is not None and culprit.endswith(lane.talk_id)
             task = asyncio.get_running_loop().create_task(self._move(lane, to_blame), name=f"move {lane.talk_id}")
@@ -148,21 +158,30 @@ class Supervisor:
             run.quiesced.set(run.stopped())
         self._inbox.deliver(lane.talk_id, lane.user_id, None)
 
-    def _replace(self) -> None:
-        if self._closing:
-            return
+    def _fill(self) -> None:
+        """Start the workers that are missing, as far as they may be."""
         limits, now = self._shop.limits, self._shop.host.clock.monotonic()
-        self._crashes.append(now)
         while self._crashes and now - self._crashes[0] > limits.crashes_within:
             self._crashes.popleft()
-        if len(self._crashes) <= limits.crashes:
+        while not self._closing and len(self._inbox.workers) < limits.talk_workers:
+            if why := self._why_not():
+                self._stay_down(why)
+                return
             self.restarts += 1
             self._start_worker()
-        else:
-            left = len(self._inbox.workers)
-            self.down = (
-                f"{limits.talk_workers - left} of {limits.talk_workers} workers crashed too often and stay down: "
-                + ("answers may be slow until" if left else "messages are kept and will be answered when")
-                + " Roost is restarted; the log says why they crashed"
-            )
-            log.critical(self.down)
+            self.down = None
+
+    def _why_not(self) -> str | None:
+        self._worn_out = self._worn_out or len(self._crashes) > self._shop.limits.crashes
+        if self._worn_out:
+            return "crashed too often and stay down"
+        if len(self._blocked) > self._shop.limits.blocked_loops:
+            return "are blocked by brains that do not return"
+        return None
+
+    def _stay_down(self, why: str) -> None:
+        have, expected = len(self._inbox.workers), self._shop.limits.talk_workers
+        told = "answers may be slow until" if have else "messages are kept and will be answered when"
+        ends = "Roost is restarted" if self._worn_out else "they return, or Roost is restarted"
+        self.down = f"{expected - have} of {expected} workers {why}: {told} {ends}; the log says more"
+        log.critical(self.down)

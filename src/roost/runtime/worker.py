@@ -111,12 +111,14 @@ class Worker:
 
     def _lane_done(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if self._closing or self.retired:
+            return
+        # Nobody here cancels a lane: if one was, a brain has done it.
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None:
             log.error("a lane has failed and is started again", exc_info=error, extra={"session": lane.talk_id})
             lane.claim = True
             asyncio.get_running_loop().call_later(RESTART, self._restart, lane)
-            return
-        if self._closing or self.retired:
             return
         if lane.idle and self._release(self, lane.talk_id):
             del self.lanes[lane.talk_id]
