@@ -12,8 +12,9 @@ from roost.core.runs import Closing, Envelope, Outcome, Settled, Why
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
 from roost.runtime.live import LiveTalk
-from roost.runtime.runner import Run, report
+from roost.runtime.runner import Run
 from roost.runtime.shop import Shop
+from roost.runtime.thinking import report
 
 log = logging.getLogger("roost.lane")
 

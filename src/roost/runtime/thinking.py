@@ -1,0 +1,223 @@
+"""Thinking: one brain iterated once over one turn, stoppable at any moment, wherever it stands.
+
+Whoever thinks says what comes of it: `Run` for talks, `Work` for everything else an agent is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from roost.core import faults
+from roost.core.ids import reference
+from roost.core.runs import Stop, Why
+from roost.errors import BrainFailed
+from roost.ports import Brain, Chunk, Loop, Turn
+from roost.runtime.shop import Shop
+
+log = logging.getLogger("roost.run")
+
+PRESSES = 3
+"""How often a brain is cancelled before it is given up."""
+BREATH = 0.002
+"""A brain that yields without ever waiting lets the loop turn after so many seconds."""
+
+
+class Thinking:
+    """`stop` is called on its loop, `fence` on any thread. Once fenced, nothing it says reaches anyone."""
+
+    turn: Turn
+
+    def __init__(self, shop: Shop, loop: Loop, where: str) -> None:
+        self._shop = shop
+        self._loop = loop
+        self._where = where
+        self._aloop = asyncio.get_running_loop()
+        self.run_id = shop.host.new_id("run")
+        self.fenced = False
+        self.why: Why | None = None
+        self.error: BaseException | None = None
+        self.acknowledged: float | None = None
+        self._started = shop.host.clock.now()
+        self._requested = 0.0
+        self._abandoned: tuple[str, ...] = ()
+        self._blocking = False
+        self._presses = 0
+        self._task: asyncio.Task[None] | None = None
+        """The task that the brain is iterated in, while it is."""
+
+    # --- what those who think see to themselves ----------------------------------------------------
+
+    def _heard(self, text: str) -> None:
+        """The brain has said this."""
+        raise NotImplementedError
+
+    def _silenced(self) -> None:
+        """It was fenced."""
+
+    def _left(self) -> None:
+        """It would not stop and was given up: whoever waits for it goes on."""
+        raise NotImplementedError
+
+    # --- thinking --------------------------------------------------------------------------------
+
+    async def _iterate(self) -> None:
+        try:
+            brain = self._shop.brains.loaded(self.turn.profile) or await self._load()
+            if is_blocking(brain):
+                await self._in_thread(brain)
+            else:
+                await self._on_loop(brain)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # Raised further it would end the worker's loop, and with it everybody's runs.
+            raise BrainFailed(f"the brain raised {type(error).__name__}") from error
+
+    async def _on_loop(self, brain: Brain) -> None:
+        stream = brain(self.turn)
+        if not isinstance(stream, AsyncIterator):
+            raise BrainFailed(
+                f"the brain {self.turn.profile.brain!r} gave {type(stream).__name__}: it must be a generator"
+            )
+        time = self._aloop.time
+        turned = time()
+        close = getattr(stream, "aclose", None)
+        try:
+            async for chunk in stream:
+                if self.fenced:
+                    break
+                self._say(chunk)
+                if time() - turned > BREATH:
+                    await asyncio.sleep(0)
+                    turned = time()
+        except GeneratorExit:
+            close = None  # thrown away together with its loop: nothing can be awaited any more
+            raise
+        finally:
+            if close is not None:
+                await close()
+
+    async def _load(self) -> Brain:
+        """On a thread of its own: what a module does while it is imported must not hold up the loop."""
+        found: list[Brain] = []
+        await self._off_loop(lambda: found.append(self._shop.brains.load(self.turn.profile)))
+        return found[0]
+
+    async def _in_thread(self, brain: Brain) -> None:
+        self._blocking = True
+
+        def speak() -> None:
+            for chunk in brain(self.turn):  # type: ignore[union-attr]
+                if self.fenced:
+                    break
+                self._say(chunk)
+
+        await self._off_loop(speak)
+
+    async def _off_loop(self, act: Callable[[], object]) -> None:
+        """Run it on a thread of its own, and raise what it raises."""
+        finished: asyncio.Future[None] = self._aloop.create_future()
+
+        def finish(error: BaseException | None) -> None:
+            if finished.done():
+                return
+            if error is None:
+                finished.set_result(None)
+            else:
+                finished.set_exception(error)
+
+        def guarded() -> None:
+            error: BaseException | None = None
+            try:
+                act()
+            except (SystemExit, KeyboardInterrupt, StopIteration) as raised:
+                error = BrainFailed(f"the brain raised {type(raised).__name__}")
+            except BaseException as raised:
+                error = raised
+            self._loop.call(finish, error)
+
+        self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", guarded)
+        await finished
+
+    def _say(self, chunk: str | Chunk) -> None:
+        if not self.fenced:
+            self._heard(chunk if type(chunk) is str else _text_of(chunk))
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    @property
+    def stopping(self) -> bool:
+        return self.fenced
+
+    @property
+    def over(self) -> bool:
+        """Whether the brain has ended, or nobody waits for it any more."""
+        raise NotImplementedError
+
+    def fence(self, why: Why, requested: float) -> None:
+        """From here on nothing it says reaches anyone."""
+        if not self.fenced:
+            self.why, self._requested = why, requested
+            self.fenced = True
+            self._silenced()
+
+    def stop(self, why: Why, requested: float) -> None:
+        """Fence it and make it end; on its loop."""
+        self.fence(why, requested)
+        if self.acknowledged is None:
+            self.acknowledged = self._shop.host.clock.now()
+            self._press()
+
+    def _press(self) -> None:
+        if self.over:
+            return
+        if self._presses == PRESSES:
+            self._give_up()
+            return
+        self._presses += 1
+        if self._task is not None and not self._blocking:
+            self._task.cancel()
+        self._aloop.call_later(self._shop.limits.stop_patience / PRESSES, self._press)
+
+    def _give_up(self) -> None:
+        self._abandoned = (f"brain {self.turn.profile.name}",)
+        log.warning(
+            "a brain would not stop and was abandoned", extra={"run": self.run_id, "session": self._where}
+        )  # fmt: skip
+        self._left()
+
+    def stopped(self) -> Stop:
+        now = self._shop.host.clock.now()
+        return Stop(self._requested, self.acknowledged or now, now, self._abandoned)
+
+    def report(self, error: BaseException) -> tuple[str, str]:
+        """Log what happened with all that helps to find it; give its sort and the sentence for people."""
+        return report(error, self.run_id, self._where, self.turn.text)
+
+
+def is_blocking(brain: Brain) -> bool:
+    """Whether it is a plain generator function, to be run in a thread of its own."""
+    call = getattr(brain, "__call__", brain)  # noqa: B004 — an object's own generator method
+    return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
+
+
+def report(error: BaseException, run_id: str, where: str, excerpt: str) -> tuple[str, str]:
+    fault = faults.sort(error)
+    log.error(
+        "a run has failed",
+        exc_info=error,
+        extra={
+            "session": where, "run": run_id, "reference": reference(run_id), "excerpt": excerpt[:80],
+            "error_type": type(error).__name__, "fault": str(fault),
+        },
+    )  # fmt: skip
+    return fault, faults.sentence(fault, run_id)
+
+
+def _text_of(chunk: object) -> str:
+    if isinstance(chunk, Chunk) and isinstance(chunk.text, str):
+        return chunk.text
+    if isinstance(chunk, str):
+        return str(chunk)
+    raise BrainFailed(f"a brain must yield texts or chunks, not {type(chunk).__name__}")
