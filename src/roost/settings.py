@@ -27,6 +27,23 @@ PREFIX = "ROOST_"
 OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
 """Read elsewhere: not settings."""
 
+_EXPECTED = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite": "must be a finite number",
+    "string_type": "must be text in quotes",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern": "must be a brain that is built in, or module:function",
+    "path": "must be the path of a folder in quotes",
+    "tuple": "must be a list",
+    "dict": "must be a table",
+    "model": "must be a table",
+    "dataclass": "must be a table",
+    "missing": "is missing",
+}
+"""What people are told, by how pydantic's name for a mistake begins; its own words are for programmers."""
+
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 
 
@@ -172,6 +189,8 @@ def _refuse_unknown(
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(sorted(known))}"
             raise Invalid(f"{_place(path, text, file, names)}there is no setting {'.'.join(path)!r}: {hint}")
+        if isinstance(value, bool):  # pydantic takes it for 1 or 0, and no setting is one
+            raise Invalid(f"{_place(path, text, file, names)}{'.'.join(path)} must not be {str(value).lower()}")
         if isinstance(value, dict):
             _refuse_unknown(value, path, text, file, names)
 
@@ -191,13 +210,17 @@ def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping
     path = tuple(str(part) for part in detail["loc"])
     if detail["type"] == "limit":
         path = (*path, detail["ctx"]["key"])
-    what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    expected = what if what.startswith("must") or detail["type"] == "value_error" else f"must be {what}"
-    if detail["type"] == "missing":
-        expected = "is missing"
-    silent = path[:1] == ("secret",) or detail["type"] in ("missing", "limit")
+    silent = path[:1] == ("secret",) or detail["type"] in ("missing", "limit", "string_too_short")
     given = "" if silent else f", not {detail['input']!r:.80}"
-    return f"{_place(path, text, file, names)}{'.'.join(path)} {expected}{given}"
+    return f"{_place(path, text, file, names)}{'.'.join(path)} {_expected(detail)}{given}"
+
+
+def _expected(detail: ErrorDetails) -> str:
+    for kind, told in _EXPECTED.items():
+        if detail["type"].startswith(kind):
+            return told.format(**detail.get("ctx", {}))
+    what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return what if what.startswith("must") else f"must be {what}"
 
 
 def _place(path: tuple[str, ...], text: str, file: Path | None, names: Mapping[Any, Any]) -> str:

@@ -165,6 +165,15 @@ def test_a_one_time_code_signs_in_as_the_local_user_once(served: Served) -> None
         assert one.get("/enter", params={"code": code}).status_code == 303  # signed in already
 
 
+def test_a_spent_link_leads_to_a_page_that_says_how_to_go_on(served: Served) -> None:
+    with served.browser(None, **PAGE) as late:
+        page = late.get("/enter", params={"code": "spent"})
+    assert (page.status_code, page.headers["content-type"]) == (403, "text/html; charset=utf-8")
+    assert '<meta name="viewport"' in page.text
+    assert '<a href="/">' in page.text
+    assert "<code>roost link</code>" in page.text
+
+
 def test_a_code_is_worth_nothing_after_ten_minutes_and_a_wrong_one_never_is() -> None:
     now = 1_800_000_000.0
     identity = Identity(SECRET, "local", now=lambda: now)

@@ -18,6 +18,18 @@ def test_one_who_asks_too_often_is_told_to_wait_and_others_are_not(service: Open
         assert bob.get("/api/v1/profiles").status_code == 200
 
 
+def test_new_users_of_one_address_share_what_the_address_has(service: Open) -> None:
+    limits = {"address_requests_per_second": 0.001, "address_request_burst": 5}
+    with serving(service(), limits=limits) as served:
+        answers = []
+        for number in range(7):
+            with served.browser(f"visitor {number}") as fresh:
+                answers.append(fresh.get("/api/v1/profiles").status_code)
+        with served.command_line() as own:
+            assert own.get("/api/v1/profiles").status_code == 200
+    assert answers == [200] * 5 + [429] * 2
+
+
 @given(st.lists(st.floats(0, 5), max_size=200))
 def test_nobody_gets_more_than_the_rate_and_the_burst(pauses: list[float]) -> None:
     now = [0.0]

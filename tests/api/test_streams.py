@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
+import roost
 from roost.api import streams
 from tests.api.serving import Served
 from tests.conftest import eventually
@@ -126,6 +128,46 @@ def test_streams_are_counted_and_let_go(served: Served, monkeypatch: pytest.Monk
             assert (refused.status_code, refused.json()["error"]["code"]) == (429, "limit_reached")
             assert bob.get(path).status_code == 404
         eventually(lambda: is_open(ann, path))
+
+
+class Gated:
+    """A service whose store takes its time, and then answers or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.asked = 0
+        self.gate = asyncio.Event()
+        self.error = error
+
+    async def get_messages(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+
+
+async def opened_at_once(service: Gated, opened: streams.Streams, count: int) -> list[object]:
+    asked = [asyncio.create_task(opened.open("ann", "talk_1", None, follow=True)) for _ in range(count)]
+    await asyncio.wait(asked, timeout=0)  # lets each come as far as it comes
+    service.gate.set()
+    return list(await asyncio.gather(*asked, return_exceptions=True))
+
+
+def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PER_USER", 3)
+    service = Gated()
+    opened = streams.Streams(cast(roost.AsyncAgentService, service))
+    results = asyncio.run(opened_at_once(service, opened, 5))
+    assert [isinstance(result, roost.LimitReached) for result in results] == [False] * 3 + [True] * 2
+    assert service.asked == 3
+
+
+def test_a_stream_that_is_refused_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PER_USER", 3)
+    service = Gated(roost.NotFound("no such talk"))
+    opened = streams.Streams(cast(roost.AsyncAgentService, service))
+    for _ in range(2):
+        results = asyncio.run(opened_at_once(service, opened, 3))
+        assert [type(result) for result in results] == [roost.NotFound] * 3
 
 
 def is_open(client: httpx.Client, path: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,15 @@ from tests.cli.running import COMMAND, environment, roost, up
 from tests.conftest import eventually
 
 BRAINS = """
-import asyncio
+import asyncio, os
 async def endless(turn):
     yield "part1 "
     await asyncio.sleep(3600)
+async def listener(turn):
+    yield f"heard {turn.text} "
+    while turn.text == "go" and not os.path.exists("gate"):
+        await asyncio.sleep(0.01)
+    yield "to its end"
 async def painter(turn):
     yield "\\x1b]0;owned\\x07\\x1b[31mred\\x1b"
     yield "[0m \\x9b2J\\r\\n\\x08end\\u202e"
@@ -28,7 +34,8 @@ async def broken(turn):
     yield "so far "
     raise ValueError("hunter2")
 """
-PROFILES = "".join(f"[profiles.{name}]\nbrain = 'brains:{name}'\n" for name in ("endless", "painter", "broken"))
+NAMES = ("endless", "listener", "painter", "broken")
+PROFILES = "".join(f"[profiles.{name}]\nbrain = 'brains:{name}'\n" for name in NAMES)
 
 
 @pytest.fixture
@@ -121,6 +128,80 @@ def test_ctrl_c_stops_the_answer_and_a_second_one_leaves(folder: Path) -> None:
         assert person.process.wait(15) == 130
     shown = roost(folder, "talks", "ls", "--json").stdout
     assert '"messages": 2' in shown
+
+
+def answers(folder: Path) -> list[tuple[str, str]]:
+    shown = json.loads(roost(folder, "talks", "show", "talk_", "--json").stdout)
+    return [(m["content"], m["status"]) for m in shown["messages"]]
+
+
+@pytest.mark.parametrize("server", [False, True])
+def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Path, server: bool) -> None:
+    with up(folder) if server else nullcontext(), terminal(folder, "chat", "--profile", "listener") as person:
+        eventually(lambda: person.shows("> "))
+        person.type("go\n")
+        eventually(lambda: person.shows("heard go "))
+        person.type("more\n")
+        eventually(lambda: person.shows("heard more to its end"))
+        person.type("\x04")
+        assert person.process.wait(15) == 0
+        assert person.shows("heard go  (stopped)") or person.shows("more\r\n (stopped)")
+    assert answers(folder) == [
+        ("go", "complete"), ("heard go ", "interrupted"), ("more", "complete"), ("heard more to its end", "complete"),
+    ]  # fmt: skip
+
+
+def test_what_is_typed_ahead_without_an_end_stays_at_the_next_prompt(folder: Path) -> None:
+    with terminal(folder, "chat", "--profile", "listener") as person:
+        eventually(lambda: person.shows("> "))
+        person.type("go\n")
+        eventually(lambda: person.shows("heard go "))
+        person.type("hel")
+        eventually(lambda: person.shows("heard go hel"))
+        (folder / "gate").touch()
+        eventually(lambda: person.shows("to its end\r\n> "))
+        person.type("lo\n")
+        eventually(lambda: person.shows("heard hello to its end"))
+    assert [content for content, _ in answers(folder)][2:] == ["hello", "heard hello to its end"]
+
+
+def test_ctrl_d_during_an_answer_leaves_after_it(folder: Path) -> None:
+    with terminal(folder, "chat", "--profile", "listener") as person:
+        eventually(lambda: person.shows("> "))
+        person.type("go\n")
+        eventually(lambda: person.shows("heard go "))
+        person.type("more\n\x04")
+        eventually(lambda: person.shows("heard more to its end"))
+        assert person.process.wait(15) == 0
+    assert answers(folder)[-1] == ("heard more to its end", "complete")
+
+
+def test_lines_that_wait_in_a_pipe_interrupt_nothing_and_none_is_lost(folder: Path) -> None:
+    (folder / "gate").touch()
+    said = [f"line {number}" for number in range(20)]
+    done = roost(folder, "chat", "--profile", "listener", stdin="\n".join(said))
+    assert done.stdout.splitlines() == [f"heard {text} to its end" for text in said]
+
+
+def test_a_talk_is_named_by_any_part_of_its_id_that_no_other_has(folder: Path) -> None:
+    for text in ("one\n", "two\n"):
+        roost(folder, "chat", "--profile", "echo", stdin=text)
+    newest, oldest = (row.split()[0] for row in roost(folder, "talks", "ls").stdout.splitlines())
+    assert roost(folder, "chat", "--talk", newest[-6:], stdin="three\n").stdout == "three\n"
+    assert "three" in roost(folder, "talks", "show", newest[-6:].upper()).stdout
+    assert "1. user\none" in roost(folder, "talks", "show", oldest.removeprefix("talk_")).stdout
+    for command in (["talks", "show", "talk_"], ["chat", "--talk", "talk_"]):
+        unclear = roost(folder, *command, stdin="hi\n")
+        assert (unclear.returncode, unclear.stdout) == (1, "")
+        assert [row.split()[0] for row in unclear.stderr.splitlines()[1:]] == [newest, oldest]
+
+
+def test_an_unknown_profile_is_told_before_anything_is_said(folder: Path) -> None:
+    with terminal(folder, "chat", "--profile", "nobody") as person:
+        eventually(lambda: person.shows("no profile 'nobody': use one of broken, echo, endless, guide"))
+        assert person.process.wait(15) == 1
+    refused = roost(folder, "chat", "--profile", "nobody", stdin="")
+    assert refused.returncode == 1
 
 
 def test_ctrl_d_leaves_and_looking_in_leaves_nothing_behind(folder: Path) -> None:

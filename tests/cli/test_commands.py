@@ -17,6 +17,7 @@ from roost.stores.sqlite import owner
 from roost.wiring import announce
 from tests.api.serving import serving
 from tests.cli.running import COMMAND, environment, free_port, roost, up
+from tests.conftest import eventually
 from tests.servers import ROOT
 
 
@@ -56,7 +57,7 @@ def test_someone_elses_talk_is_not_found_nor_one_that_never_was(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("port = 'x'", "roost.toml, line 1: port must be a valid integer"),
+        ("\n\nport = 'abc'", "roost.toml, line 3: port must be a whole number, not 'abc'"),
         ("[limits]\nmesage_bytes = 1", "roost.toml, line 2: there is no setting 'limits.mesage_bytes': did you mean"),
         ("port = 1\nhost = ", "roost.toml, line 2"),
     ],
@@ -122,8 +123,59 @@ def test_a_taken_port_a_bad_brain_and_a_misspelt_variable_are_found(tmp_path: Pa
     assert code == 1
     assert (found["port"][0], found["profiles"][0]) == ("problem", "ok")
     text = roost(tmp_path, "doctor", "--port", str(free_port()), ROOST_PROT="1").stdout
-    assert "problem  profiles: lost: the brain 'no_such_module:brain' cannot be loaded" in text
+    assert "problem  profiles: lost: the brain 'no_such_module:brain' cannot be loaded: there is no module" in text
+    assert "→ put the module there, install it" in text
     assert "→ did you mean ROOST_PORT?" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "fix"),
+    [
+        ("import os\n\nif True print()", "mine.py, line 3: SyntaxError: ", "mend it there"),
+        ("import os\nimport no_such_module", "mine.py, line 2: ModuleNotFoundError: No module", "mend it there"),
+        ("def brain(turn):\n    yield 1\n1 / 0", "mine.py, line 3: ZeroDivisionError: division", "mend it there"),
+        ("import sys\nsys.exit(7)", "mine.py, line 2: SystemExit: 7", "mend it there"),
+        ("other = 1", "mine.py has no 'brain'", "correct `brain` in the settings"),
+        ("brain = 1", "the brain 'mine:brain' is not a function", "correct `brain` in the settings"),
+    ],
+)  # fmt: skip
+def test_a_brain_whose_module_is_broken_is_told_with_file_and_line(
+    tmp_path: Path, code: str, told: str, fix: str
+) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'mine:brain'")
+    examined = roost(tmp_path, "doctor", "--port", str(free_port()))
+    [problem] = [row for row in examined.stdout.split("\n") if row.startswith("problem")]
+    assert examined.returncode == 1
+    assert told in problem
+    assert f"→ {fix}" in examined.stdout
+    assert "ok       profiles: guide, echo\n" in examined.stdout
+
+
+def test_a_broken_brain_is_told_with_file_and_line_where_roost_is_started(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import os\n\nif True print()")
+    (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'mine:brain'")
+    refused = roost(tmp_path, "chat", stdin="hi\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "mine.py, line 3: SyntaxError" in refused.stderr
+    with up(tmp_path) as running:
+        told = eventually(lambda: [row for row in running.output.splitlines() if "SyntaxError" in row])
+    assert told[0].startswith("  The profile 'lost' will not answer: the brain 'mine:brain' cannot be loaded")
+    assert f"{tmp_path / 'mine.py'}, line 3" in told[0]
+
+
+def test_a_brain_that_is_neither_built_in_nor_a_function_of_a_module_is_told(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'gide'")
+    examined = roost(tmp_path, "doctor", "--port", str(free_port()))
+    assert "problem  profiles: lost: there is no brain 'gide': use guide, echo or module:function" in examined.stdout
+
+
+def test_a_host_that_up_refuses_is_found(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text('host = "0.0.0.0"')
+    code, found = findings(tmp_path, "--port", str(free_port()))
+    assert (code, found["host"][0]) == (1, "problem")
+    assert "not on '0.0.0.0'" in found["host"][1]
+    assert 'set host = "127.0.0.1"' in found["host"][1]
 
 
 def test_a_file_that_is_no_database_is_found(tmp_path: Path) -> None:
@@ -164,7 +216,9 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_the_version_is_printed(tmp_path: Path) -> None:
-    assert roost(tmp_path, "version").stdout == f"roost {package.__version__}\n"
+    for arguments in (["version"], ["--version"]):
+        printed = roost(tmp_path, *arguments)
+        assert (printed.returncode, printed.stdout) == (0, f"roost {package.__version__}\n")
     assert json.loads(roost(tmp_path, "version", "--json").stdout) == {"version": package.__version__}
 
 

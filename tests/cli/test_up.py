@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.typing import Origin, Subprotocol
 
+import roost as package
+from roost.cli.up import shortened
 from roost.client import connect
 from roost.stores.sqlite import owner
 from tests.cli.running import Up, roost, up
@@ -28,12 +31,17 @@ import asyncio
 async def endless(turn):
     yield "part1 "
     await asyncio.sleep(3600)
+async def flood(turn):
+    for _ in range(15):
+        yield "x" * 1_000_000
+    await asyncio.sleep(3600)
 async def brief(turn):
     yield "part1 "
     await asyncio.sleep(1)
     yield "part2"
 """
-PROFILES = "[profiles.endless]\nbrain = 'brains:endless'\n[profiles.brief]\nbrain = 'brains:brief'\n[limits]\ndrain = 3"
+NAMES = ("endless", "brief", "flood")
+PROFILES = "".join(f"[profiles.{name}]\nbrain = 'brains:{name}'\n" for name in NAMES) + "[limits]\ndrain = 3"
 
 
 @pytest.fixture
@@ -57,6 +65,8 @@ def test_it_serves_pages_and_api_and_ends_cleanly_at_a_signal(folder: Path, numb
         page = httpx.get(f"http://localhost:{running.port}/", headers={"Accept": "text/html"}, trust_env=False)
         assert "<title>Streamlit</title>" in page.text
         assert any("roost_user" in name for name in page.cookies)
+        for path in ("metrics", "metrics/", "agent/openapi.json"):
+            assert httpx.get(f"http://localhost:{running.port}/_stcore/{path}", trust_env=False).status_code == 404
         assert running.lock.stat().st_mode & 0o777 == 0o600
         assert running.end(number) == 0
     assert "Stopping" in running.output
@@ -66,7 +76,7 @@ def test_it_serves_pages_and_api_and_ends_cleanly_at_a_signal(folder: Path, numb
 
 
 def test_an_answer_may_end_before_it_stops_and_is_watched_to_its_end(folder: Path) -> None:
-    with up(folder) as running:
+    with up(folder, ROOST_LIMITS__DRAIN="10") as running:
         facts = owner(running.lock)
         with connect(facts["url"], facts["token"]) as service:
             talk = service.create_talk_session("ann", profile="brief")
@@ -117,6 +127,37 @@ def test_a_streaming_reader_does_not_keep_it(folder: Path) -> None:
             assert running.end(signal.SIGTERM) == 0
 
 
+def silent_reader(running: Up, talk: str, token: str) -> socket.socket:
+    """One who opens a stream and takes nothing of what comes."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.connect(("127.0.0.1", running.port))
+    path = f"/api/v1/talks/{talk}/stream?follow=true"
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nRoost-User: ann\r\nAuthorization: Bearer {token}\r\n\r\n"
+    reader.sendall(head.encode())
+    return reader
+
+
+def test_closing_takes_no_longer_than_it_may_whoever_still_reads(folder: Path) -> None:
+    with up(folder) as running:
+        facts = owner(running.lock)
+        with connect(facts["url"], facts["token"]) as service:
+            talk = service.create_talk_session("ann", profile="flood")
+            service.add_message("ann", talk, "go")
+            with silent_reader(running, talk, facts["token"]):
+                # By then all that lies between the two is full.
+                eventually(lambda: len(service.get_messages("ann", talk).messages[-1].content) > 12_000_000, 30)
+                before = time.monotonic()
+                assert running.end(signal.SIGTERM) == 0
+                taken = time.monotonic() - before
+    assert taken < 3 + 1  # `drain`, and a second for a busy machine
+
+
+def test_answers_get_what_the_rest_of_the_closing_leaves() -> None:
+    assert shortened(package.Limits(drain=5.0, stop_patience=0.6)).drain == pytest.approx(3.5)
+    assert shortened(package.Limits(drain=1.0, stop_patience=0.6)).drain == pytest.approx(0.5)
+
+
 def test_the_link_signs_in_once_and_another_can_be_had(folder: Path) -> None:
     with up(folder) as running:
         links = [running.link(), roost(folder, "link").stdout.strip()]
@@ -165,17 +206,37 @@ def test_a_taken_port_is_told_with_who_has_it(folder: Path) -> None:
 
 def test_a_second_one_is_told_where_the_first_is(folder: Path) -> None:
     with up(folder) as running:
-        same_port = roost(folder, "up", "--port", str(running.port))
-        assert "another Roost" in same_port.stderr
-        same_store = roost(folder, "up", "--port", "0")
-        assert same_store.returncode == 1
-        assert f"in use by process {running.process.pid} at http://127.0.0.1:{running.port}" in same_store.stderr
+        for port in (running.port, 0):
+            for program in ("up", "ui"):
+                refused = roost(folder, program, "--port", str(port))
+                assert (refused.returncode, refused.stdout) == (1, "")
+                assert f"already runs on this store, at http://localhost:{running.port}: `roost link`" in refused.stderr
+                assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_port_of_a_roost_with_another_store_is_told_as_such(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with up(folder) as running:
+        refused = roost(tmp_path_factory.mktemp("other"), "up", "--port", str(running.port))
+    assert refused.returncode == 1
+    assert f"in use by another Roost (http://localhost:{running.port})" in refused.stderr
+    assert f"--port {running.port + 1}" in refused.stderr
+
+
+def test_pages_alone_on_a_store_that_a_script_has_are_refused_at_once(folder: Path) -> None:
+    (folder / "data").mkdir()
+    with package.open(f"sqlite:///{folder}/data/roost.db"):
+        refused = roost(folder, "ui", "--port", "0")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"in use by process {os.getpid()}" in refused.stderr
 
 
 def test_it_listens_on_this_machine_only(folder: Path) -> None:
-    refused = roost(folder, "up", "--host", "0.0.0.0", "--port", "0")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "no way of signing in" in refused.stderr
+    for program in ("up", "ui"):
+        refused = roost(folder, program, "--port", "0", ROOST_HOST="0.0.0.0")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "no way of signing in" in refused.stderr
 
 
 def test_its_log_is_json_and_tells_no_secret(folder: Path) -> None:
@@ -229,6 +290,13 @@ def test_the_page_knows_its_user_by_the_cookie_and_the_end_is_clean(folder: Path
     assert not running.lock.exists()
 
 
+def addresses(port: int) -> set[str]:
+    """Where something listens on that port, as the kernel writes it."""
+    tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    rows = [row.split() for table in tables for row in table]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+
+
 def test_the_pages_alone_have_the_same_door(folder: Path) -> None:
     with up(folder, command="ui", ready="Sign in with") as running:
         eventually(lambda: not nothing_listens(running.port))
@@ -237,6 +305,8 @@ def test_the_pages_alone_have_the_same_door(folder: Path) -> None:
             assert "content-security-policy" in browser.get("/").headers
             assert any("roost_user" in name for name in browser.cookies)
             assert browser.get("/", headers={"Host": "evil.example"}).status_code == 421
+            assert browser.get("/_stcore/metrics").status_code == 404
+            assert addresses(running.port) == {"0100007F"}
             assert browser.get(running.link()).status_code == 303
         running.end(signal.SIGTERM)
     assert nothing_listens(running.port)

@@ -11,10 +11,11 @@ from time import monotonic
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.api.auth import COOKIE, COOKIE_LIFE, Identity
+from roost.api.entrance import spent_link
 from roost.api.faults import Refused, reply_to
 from roost.api.rates import Rates
 from roost.core.limits import Limits
@@ -47,10 +48,8 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_WRONG_LINK = (
-    "<!doctype html><title>Roost</title><p>This link was used already, or is too old. "
-    "Type <code>roost link</code> for a new one.</p>"
-)
+CLOSED = ("/_stcore/metrics", "/_stcore/agent")
+"""Paths of Streamlit that are for operators and for programs, and would answer anybody."""
 
 
 def most_bytes(limits: Limits) -> int:
@@ -67,6 +66,7 @@ class Door:
         self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
         self._most = most_bytes(limits)
         self._rates = Rates(monotonic, limits.requests_per_second, limits.request_burst)
+        self._addresses = Rates(monotonic, limits.address_requests_per_second, limits.address_request_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -92,6 +92,8 @@ class Door:
             raise Refused(421, "wrong_host", "this server is not known by that name: add it to `hosts` in the settings")
         if int_or_zero(headers.get("content-length")) > self._most:
             raise _too_large(self._most)
+        if _is_closed(scope["path"]):
+            raise Refused(404, "not_found", "there is nothing here")
         origin = headers.get("origin")
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme:
@@ -102,8 +104,7 @@ class Door:
             return None
         cookie = self._cookie(headers)
         scope[USER] = self._identity.user_of_cookie(cookie)
-        if not self._rates.admits(scope[USER] or f"address {(scope.get('client') or ('',))[0]}"):
-            raise Refused(429, "limit_reached", "too many requests: wait a moment and try again")
+        self._bound((scope.get("client") or ("",))[0], scope[USER])
         if scope["type"] == "websocket" and origin is not None and not _same(origin, host):
             raise _foreign()
         if scope["type"] == "http" and scope["method"] not in SAFE and not self._is_own(scope, origin, host):
@@ -111,6 +112,11 @@ class Door:
         if scope["type"] == "websocket":
             _present(scope, cookie)
         return cookie
+
+    def _bound(self, address: str, user: str | None) -> None:
+        # Of each address too: anybody can be a new user with each request.
+        if not (self._addresses.admits(address) and self._rates.admits(user or f"address {address}")):
+            raise Refused(429, "limit_reached", "too many requests: wait a moment and try again")
 
     def _cookie(self, headers: Headers) -> str | None:
         """Our cookie; of several by that name, which another path or host may have set, the first that is good."""
@@ -129,7 +135,7 @@ class Door:
         if not self._identity.redeem(code):
             if scope[USER] == self._identity.local_user:
                 return RedirectResponse("/", 303)
-            return HTMLResponse(_WRONG_LINK, 403)
+            return spent_link()
         response = RedirectResponse("/", 303)
         response.headers["set-cookie"] = self._set_cookie(self._identity.local_user)
         return response
@@ -204,6 +210,10 @@ async def _turn_away(error: Refused, scope: Scope, receive: Receive, send: Send)
 def _is_page_request(scope: Scope, headers: Headers) -> bool:
     """Whether a browser opens a page; also when the page itself comes from its cache."""
     return scope["type"] == "http" and scope["method"] == "GET" and "text/html" in headers.get("accept", "")
+
+
+def _is_closed(path: str) -> bool:
+    return any(path == closed or path.startswith(f"{closed}/") for closed in CLOSED)
 
 
 def _foreign() -> Refused:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import TypeGuard
 
 from roost.brains.guide import guide
 from roost.brains.scripted import echo
@@ -74,16 +76,38 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
 def _imported(name: str, files: dict[str, int] | None) -> Brain:
     """The function that `module:function` names; with `files`, as its file is now."""
     module, _, function = name.partition(":")
+    if not function:
+        raise BrainFailed(f"there is no brain {name!r}: use {', '.join(BUILT_IN)} or module:function", kind="brain")
     try:
         loaded = importlib.import_module(module)
         if files is not None:
             loaded = _fresh(loaded, files)
-        brain = getattr(loaded, function)
-    except Exception as error:  # whatever a module does when it is imported
-        raise BrainFailed(f"the brain {name!r} cannot be loaded: {error}", kind="brain") from error
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        raise BrainFailed(f"the brain {name!r} cannot be loaded: {_why(error, module)}", kind="brain") from error
+    brain = getattr(loaded, function, None)
+    if brain is None:
+        where = loaded.__file__ or "it"
+        raise BrainFailed(f"the brain {name!r} cannot be loaded: {where} has no {function!r}", kind="brain")
     if not callable(brain):
         raise BrainFailed(f"the brain {name!r} is not a function", kind="brain")
     return brain  # type: ignore[no-any-return]
+
+
+def is_absent(error: BaseException | None, module: str) -> TypeGuard[ModuleNotFoundError]:
+    """Whether the module itself was not found, and not one that it imports."""
+    return isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+
+
+def _why(error: BaseException, module: str) -> str:
+    """What is wrong, and where: that the module is not there is another thing than that it is broken."""
+    if is_absent(error, module):
+        return f"there is no module {error.name!r} in the folder of roost.toml, nor where Python looks"
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    own = [frame for frame in frames if frame.filename != __file__]
+    return f"{own[-1].filename}, line {own[-1].lineno}: {what}" if own else what
 
 
 def _fresh(module: ModuleType, files: dict[str, int]) -> ModuleType:

@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from typing import Self
 
 from roost.cli.find import Service, service_of, user_of
+from roost.cli.talks import found
 from roost.cli.text import line, plain
+from roost.cli.typing_ahead import Typing
 from roost.core.messages import Change, Message, Sender, Status
+from roost.errors import Invalid, RoostError
+from roost.service import AgentService
 from roost.settings import Settings
 
 INTERRUPTED = 130
@@ -34,11 +38,15 @@ class Chat:
         self._service = service
         self._user = user
         self._profile = profile
-        self._talk = talk_id
+        self._talk: str | None = None
         self._cursor: str | None = None
         self._failed = False
+        if profile is not None:
+            self._check_profile(profile)
         if talk_id is not None:
-            self._go_on(talk_id)
+            profile = self._go_on(talk_id)
+        if isinstance(service, AgentService):
+            load_brain(service, profile)
 
     def run(self, *, terminal: bool) -> int:
         if terminal:
@@ -47,15 +55,24 @@ class Chat:
             for text in _lines(prompt="> " if terminal else ""):
                 if text.strip():
                     self._say(text)
-                    self._hear(presses)
+                    if self._answer(presses, terminal=terminal):
+                        break
                 presses.check()
         return 1 if self._failed else 0
 
-    def _go_on(self, talk_id: str) -> None:
+    def _check_profile(self, name: str) -> None:
+        known = sorted(profile.name for profile in self._service.profiles())
+        if name not in known:
+            raise Invalid(f"there is no profile {name!r:.80}: use one of {', '.join(known)}")
+
+    def _go_on(self, part: str) -> str:
+        """Take up a talk; the name of its profile."""
+        talk = found(self._service, self._user, part)
         if self._profile is not None:
-            self._service.configure(self._user, talk_id, profile=self._profile)
-        page = self._service.get_messages(self._user, talk_id, limit=1)
-        self._cursor = page.cursor
+            talk = self._service.configure(self._user, talk.talk_session_id, profile=self._profile)
+        self._talk = talk.talk_session_id
+        self._cursor = self._service.get_messages(self._user, self._talk, limit=1).cursor
+        return talk.profile
 
     def _greet(self) -> None:
         if self._talk is not None:
@@ -63,12 +80,28 @@ class Chat:
             with_whom = f"{line(talk.profile)}, in {line(talk.title)!r}" if talk.title else line(talk.profile)
         else:
             with_whom = self._profile or self._service.profiles()[0].name
-        _say(f"Talking with {line(with_whom)}. Ctrl-C stops an answer, Ctrl-D leaves.\n")
+        _say(f"Talking with {line(with_whom)}. Ctrl-C or a new message stops an answer, Ctrl-D leaves.\n")
 
     def _say(self, text: str) -> None:
         if self._talk is None:
             self._talk = self._service.create_talk_session(self._user, profile=self._profile)
         self._service.add_message(self._user, self._talk, text)
+
+    def _answer(self, presses: _Presses, *, terminal: bool) -> bool:
+        """Print the answer, and those to what is typed meanwhile; whether the input has ended."""
+        over = False
+        while True:
+            with Typing(self._say_more, reading=terminal) as typing:
+                self._hear(presses)
+            over = over or typing.over
+            if not typing.said:  # else the last line may have come just after the answer
+                return over
+
+    def _say_more(self, text: str) -> None:
+        try:
+            self._say(text)
+        except RoostError as error:  # such as a talk that rejects what comes while it is busy
+            print(f"\n{line(str(error))}", file=sys.stderr)
 
     def _hear(self, presses: _Presses) -> None:
         """Print the answer as it comes. Ctrl-C stops it; a second one, while it stops or after it, leaves."""
@@ -102,6 +135,14 @@ class Chat:
         if message.error:
             self._failed = True
             print(line(message.error), file=sys.stderr)
+
+
+def load_brain(service: AgentService, profile: str | None) -> None:
+    """Before anything is said: whoever sits here can mend a brain, and is told where. Raises BrainFailed."""
+    brains = service.roost.shop.brains
+    named = brains.profile(profile or brains.default)
+    if brains.loaded(named) is None:
+        brains.load(named)
 
 
 class _Presses:

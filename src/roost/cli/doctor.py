@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import Shelf, is_absent
 from roost.cli.find import running, store_url
-from roost.cli.ports import check_free
+from roost.cli.ports import HOME, check_free, refuse_strangers
 from roost.cli.talks import print_json
 from roost.cli.text import line
 from roost.client import connect
@@ -74,6 +74,7 @@ def look(config: Path | None, options: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("store", "problem", str(error), "correct `store` or `data` in the settings")
         return
     yield from _store(settings, path)
+    yield from _host(settings)
     yield from _server(settings)
 
 
@@ -120,12 +121,23 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
     except RoostError as error:
         yield Finding("profiles", "problem", str(error), "name an existing one as default_profile")
         return
-    for profile in settings.profile_list():
+    good = []
+    for profile in shelf.names():
         try:
             shelf.loaded(profile) or shelf.load(profile)
+            good.append(profile.name)
         except RoostError as error:
-            yield Finding("profiles", "problem", f"{profile.name}: {error}", "correct its `brain` in the settings")
-    yield Finding("profiles", "ok", ", ".join(profile.name for profile in shelf.names()))
+            fix = _mending(error, profile.brain.partition(":")[0])
+            yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
+    yield Finding("profiles", "ok", ", ".join(good))
+
+
+def _mending(error: RoostError, module: str) -> str:
+    if is_absent(error.__cause__, module):
+        return "put the module there, install it, set PYTHONPATH, or correct `brain` in the settings"
+    if error.__cause__ is not None:
+        return "mend it there, and look again"
+    return "correct `brain` in the settings, or what it names"
 
 
 def _data(settings: Settings) -> Iterator[Finding]:
@@ -189,11 +201,19 @@ def _server_store(settings: Settings) -> Iterator[Finding]:
         yield Finding("store", "problem", text, "start the database, or correct `store` in the settings")
 
 
+def _host(settings: Settings) -> Iterator[Finding]:
+    try:
+        refuse_strangers(settings)
+    except RoostError as error:
+        yield Finding("host", "problem", str(error), f'set host = "{HOME}" in the settings, or leave it out')
+
+
 def _server(settings: Settings) -> Iterator[Finding]:
     found = running(settings)
     if found is None:
         yield Finding("server", "ok", "not running; `roost up` starts it")
-        yield _port(settings)
+        if settings.is_loopback:
+            yield _port(settings)
         return
     with connect(found.url, found.token) as service:
         try:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from roost import log
 from roost.api.auth import local_user
-from roost.errors import RoostError
+from roost.errors import RoostError, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
-from roost.stores.sqlite import owner
+from roost.stores.sqlite import LockFile, owner
 from roost.wiring import data_folder, default_url, from_settings, sqlite_path
 
 if TYPE_CHECKING:
@@ -57,6 +57,33 @@ def reached(settings: Settings) -> RemoteService | None:
     except RoostError:
         return None
     return service
+
+
+def already_up(settings: Settings) -> Unavailable | None:
+    """What to tell one who starts a Roost on a store that one serves already; None if none does."""
+    service = reached(settings)
+    if service is None:
+        return None
+    with service:
+        return Unavailable(
+            f"Roost already runs on this store, at {by_name(service.url)}: `roost link` prints a link to it; "
+            "stop it first to start it anew, or name another store with --store"
+        )
+
+
+def check_free_store(settings: Settings) -> None:
+    """Raise Unavailable, with who has it, if a process has the file of the store."""
+    path = sqlite_path(store_url(settings))
+    try:
+        if path is not None and path.parent.is_dir():
+            LockFile(path).release()
+    except Unavailable as error:
+        raise already_up(settings) or error from error
+
+
+def by_name(url: str) -> str:
+    """By the name the pages are known by: browsers keep a cookie for each name."""
+    return url.replace("//127.0.0.1:", "//localhost:")
 
 
 def service_of(settings: Settings) -> Service:

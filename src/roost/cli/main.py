@@ -35,7 +35,7 @@ class Careful(TyperGroup):
 
 app = typer.Typer(
     name="roost", cls=Careful, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]}, help="Roost: a home for long-lived agents.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 talks_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at your talks.")
 app.add_typer(talks_app, name="talks")
@@ -59,6 +59,21 @@ def settings_of(config: Path | None, **options: Any) -> Settings:
     return load(config, **options)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Roost: a home for long-lived agents."""
+
+
 @app.command()
 def up(
     port: Port = None,
@@ -68,7 +83,10 @@ def up(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     reload: Annotated[bool, typer.Option("--reload", help="Take up changes of brains at their next answer.")] = False,
 ) -> None:
-    """Start everything: pages, API and agents, at http://localhost:8501."""
+    """Start everything: pages, API and agents.
+
+    They are at http://localhost:8501 unless told otherwise, until Ctrl-C or SIGTERM.
+    """
     settings = settings_of(config, port=port, host=host, store=store)
     try:
         from roost.cli import up as command
@@ -93,7 +111,10 @@ def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
 
 @app.command()
 def link(store: Store = None, config: Config = None) -> None:
-    """Print a new link that signs a browser in, once, while `roost up` runs."""
+    """Print a new link that signs a browser in, once.
+
+    It is made by the `roost up` that runs.
+    """
     from roost.cli import talks as command
 
     command.link(settings_of(config, store=store))
@@ -102,11 +123,11 @@ def link(store: Store = None, config: Config = None) -> None:
 @app.command()
 def chat(
     profile: Annotated[str | None, typer.Option("--profile", help="Whom to talk with.")] = None,
-    talk: Annotated[str | None, typer.Option("--talk", help="The id of a talk to go on with.")] = None,
+    talk: Annotated[str | None, typer.Option("--talk", help="A talk to go on with: its id, or any part of it.")] = None,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Talk in the terminal. Ctrl-C stops the answer, a second one leaves."""
+    """Talk in the terminal. What you type interrupts the answer; Ctrl-C stops it, a second one leaves."""
     from roost.cli import chat as command
 
     raise typer.Exit(command.run(settings_of(config, store=store), profile, talk))
@@ -127,7 +148,7 @@ def talks_ls(
 
 @talks_app.command("show")
 def talks_show(
-    talk: Annotated[str, typer.Argument(help="The id of a talk.")],
+    talk: Annotated[str, typer.Argument(help="The id of a talk, or any part of it that no other has.")],
     json: Json = False,
     store: Store = None,
     config: Config = None,

@@ -10,7 +10,18 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from roost.errors import Unavailable
+from roost.errors import Forbidden, Unavailable
+from roost.settings import Settings
+
+HOME = "127.0.0.1"
+
+
+def refuse_strangers(settings: Settings) -> None:
+    if not settings.is_loopback:
+        raise Forbidden(
+            f"Roost listens on this machine only, not on {settings.host!r}, while no way of signing in is "
+            f"configured: use host {HOME}, and a tunnel (ssh -L) to reach it from elsewhere"
+        )
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from roost.cli.find import Service, reached, service_of, user_of
+from roost.cli.find import Service, by_name, reached, service_of, user_of
 from roost.cli.text import line, plain
 from roost.core.messages import Message, Status
-from roost.errors import Unavailable
+from roost.core.talks import Talk
+from roost.errors import Invalid, NotFound, Unavailable
 from roost.protocol.talks import MessageReply, TalkReply
 from roost.settings import Settings
 
 PAGE = 1_000
+MOST_CANDIDATES = 10
 _MARKS = {
     Status.INTERRUPTED: "interrupted",
     Status.STREAMING: "being written",
@@ -29,17 +31,21 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
     if not talks:
         print("No talks yet: start one with `roost chat`, or on the page of `roost up`.")
     for talk in talks:
-        used = talk.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-        mark = " …" if talk.running else ""
-        print(f"{talk.talk_session_id}  {used}  {talk.messages:>5}  {line(talk.profile)}  {line(talk.title)}{mark}")
+        print(_row(talk))
     return None
+
+
+def _row(talk: Talk) -> str:
+    used = talk.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+    mark = " …" if talk.running else ""
+    return f"{talk.talk_session_id}  {used}  {talk.messages:>5}  {line(talk.profile)}  {line(talk.title)}{mark}"
 
 
 def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
     user = user_of(settings)
     with service_of(settings) as service:
-        talk = service.get_session(user, talk_id)
-        messages = all_messages(service, user, talk_id)
+        talk = found(service, user, talk_id)
+        messages = all_messages(service, user, talk.talk_session_id)
     if as_json:
         replies = [MessageReply.of(message).model_dump(mode="json") for message in messages]
         return print_json({"talk": TalkReply.of(talk).model_dump(mode="json"), "messages": replies})
@@ -49,13 +55,35 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
     return None
 
 
+def found(service: Service, user: str, part: str) -> Talk:
+    """The talk with this id, or else the only one with this part in its id."""
+    try:
+        return service.get_session(user, part)
+    except NotFound:
+        matching = [talk for talk in _all_talks(service, user) if part and part.lower() in talk.talk_session_id]
+    if not matching:
+        raise NotFound("none of your talks has that in its id: `roost talks ls` lists them")
+    if len(matching) > 1:
+        rows = [f"  {_row(talk)}" for talk in matching[:MOST_CANDIDATES]]
+        more = [f"  and {len(matching) - MOST_CANDIDATES} more"] if len(matching) > MOST_CANDIDATES else []
+        raise Invalid("\n".join([f"{len(matching)} talks have {part!r} in their id; say more of it:", *rows, *more]))
+    return matching[0]
+
+
+def _all_talks(service: Service, user: str) -> list[Talk]:
+    talks = page = service.list_sessions(user, limit=PAGE)
+    while len(page) == PAGE:
+        page = service.list_sessions(user, limit=PAGE, before=page[-1].talk_session_id)
+        talks = talks + page
+    return talks
+
+
 def link(settings: Settings) -> None:
     service = reached(settings)
     if service is None:
         raise Unavailable("nothing runs on this store: start it with `roost up`, which prints a link")
     with service:
-        # By the name the pages are known by: browsers keep a cookie for each name.
-        print(service.link().replace("//127.0.0.1:", "//localhost:"))
+        print(by_name(service.link()))
 
 
 def all_messages(service: Service, user: str, talk_id: str) -> list[Message]:

@@ -8,7 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from roost.cli.ports import check_free
+from roost.cli.find import check_free_store
+from roost.cli.ports import check_free, refuse_strangers
 from roost.errors import Unavailable
 from roost.settings import Settings
 
@@ -27,9 +28,8 @@ def arguments(settings: Settings) -> list[str]:
 def run(settings: Settings, config: Path | None) -> None:
     if find_spec("streamlit") is None:
         raise Unavailable("the pages need the extra: pip install 'roost[ui]'")
-    from roost.cli.up import refuse_strangers
-
     refuse_strangers(settings)
+    check_free_store(settings)
     check_free(settings.host, settings.port)
     given = {"ROOST_CONFIG": config and str(config.absolute()), "ROOST_STORE": settings.store}
     os.environ.update({name: value for name, value in given.items() if value})

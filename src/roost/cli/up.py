@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from dataclasses import replace
 from types import FrameType
 
 import uvicorn
@@ -16,14 +18,19 @@ import uvicorn
 from roost import log
 from roost.api.app import create_app
 from roost.api.auth import Identity, identity
-from roost.cli.ports import bind
-from roost.errors import Forbidden
+from roost.cli.find import already_up
+from roost.cli.ports import bind, refuse_strangers
+from roost.cli.text import line
+from roost.core.limits import Limits
+from roost.errors import RoostError, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
 from roost.wiring import announce, data_folder, from_settings
 
-GRACE = 2
-"""Seconds that open connections get once all agents are at rest."""
+GRACE = 0.2
+"""Seconds that open connections get to end by themselves, once all agents are at rest."""
+LEAVING = 0.9
+"""Seconds for all that comes after the agents: connections, pages, Python itself."""
 LAST_RESORT = 5.0
 """Seconds after which the process ends even if somebody's thread will not."""
 
@@ -47,6 +54,26 @@ class Server(uvicorn.Server):
         _say(f"\nStopping: answers get up to {self._drain_time:g} s to end (Ctrl-C again to leave at once) …\n")
         threading.Thread(target=self._drain, name="roost-drain", daemon=True).start()
 
+    def load_brains(self) -> None:
+        """Have them at hand for the first answers; whoever started this can mend one that fails, and is told where."""
+        brains = self._service.roost.shop.brains
+        for profile in brains.names():
+            try:
+                if brains.loaded(profile) is None:
+                    brains.load(profile)
+            except RoostError as error:
+                _say(f"  The profile {profile.name!r} will not answer: {line(str(error))}\n")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cut = asyncio.get_running_loop().call_later(GRACE, self._cut_off)
+        await super().shutdown(sockets)
+        cut.cancel()
+
+    def _cut_off(self) -> None:
+        """Whoever still holds a connection reads no more: what is not sent yet would never be."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
     def _drain(self) -> None:
         try:
             self._service.close()
@@ -64,7 +91,10 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
     secret = settings.secret.get_secret_value() if settings.secret else None
     who = identity(data, secret, settings.user)
     redactor.hide(who.token)
-    listeners = bind(settings.host, settings.port)
+    try:
+        listeners = bind(settings.host, settings.port)
+    except Unavailable as error:
+        raise already_up(settings) or error from error
     try:
         _serve(settings, who, listeners, browser=browser, reload=reload, pages=pages)
     finally:
@@ -74,29 +104,35 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
     _say("Stopped.\n")
 
 
-def refuse_strangers(settings: Settings) -> None:
-    if not settings.is_loopback:
-        raise Forbidden(
-            f"Roost listens on this machine only, not on {settings.host!r}, while no way of signing in is "
-            "configured: use host 127.0.0.1, and a tunnel (ssh -L) to reach it from elsewhere"
-        )
+def _opened(settings: Settings, limits: Limits, *, reload: bool) -> AgentService:
+    try:
+        return AgentService(from_settings(settings, limits=limits, reload=reload))
+    except Unavailable as error:
+        raise already_up(settings) or error from error
+
+
+def shortened(limits: Limits) -> Limits:
+    """So that all of the closing takes no longer than `drain`: answers get what the rest of it does not need."""
+    rest = limits.stop_patience + LEAVING
+    return replace(limits, drain=max(limits.drain - rest, limits.drain / 2))
 
 
 def _serve(
     settings: Settings, who: Identity, listeners: list[socket.socket], *, browser: bool, reload: bool, pages: bool
 ) -> None:
-    service = AgentService(from_settings(settings, reload=reload))
+    limits = shortened(settings.limits)
+    service = _opened(settings, limits, reload=reload)
     try:
         port = listeners[0].getsockname()[1]
         app = create_app(service, settings, who, pages=pages)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE,
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1,
             ws="websockets-sansio", ws_max_size=settings.limits.message_bytes * 2 + 1024 * 1024,
             limit_concurrency=2_000, h11_max_incomplete_event_size=64 * 1024,
         )  # fmt: skip
         address = f"[{settings.host}]" if ":" in settings.host else settings.host
         announce(service.roost, url=f"http://{address}:{port}", token=who.token)
-        server = Server(config, service, settings.limits.drain)
+        server = Server(config, service, limits.drain)
         link = f"http://localhost:{port}/enter?code={who.invite()}"
         greeting = threading.Thread(target=_greet, args=(server, port, link, browser), daemon=True)
         greeting.start()
@@ -120,6 +156,7 @@ def _greet(server: Server, port: int, link: str, browser: bool) -> None:
     )
     if browser and has_browser():
         webbrowser.open(link)
+    server.load_brains()
 
 
 def has_browser() -> bool:
