@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from roost.errors import Invalid
 
@@ -57,6 +58,17 @@ def seconds(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise Invalid(f"{what} must be a number of seconds, not {value!r:.80}")
     return value
+
+
+def data(value: Any, what: str, *, most: int = 1024 * 1024) -> Any:
+    """What JSON can hold, as it comes back from there."""
+    try:
+        encoded = json.dumps(value, allow_nan=False)
+        if len(encoded) > most:
+            raise Invalid(f"{what} is too long: {len(encoded):,} bytes as JSON, and {most:,} are allowed")
+        return json.loads(encoded)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid(f"{what} must be what JSON can hold: {error}") from None
 
 
 def clean(chunk: str) -> str:

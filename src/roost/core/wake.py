@@ -1,0 +1,293 @@
+"""What a sleeping agent waits for: a time, events, mail, a low load, any or all of them.
+
+A condition is a tree. Its leaves latch: once the time has passed, the event was heard or the mail has come, that leaf
+stays met, whatever comes later. Only load is as it is now. What latches nothing gives back the very same object,
+so that whoever keeps the condition sees that there is nothing to write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from roost.core import checks
+from roost.core.patterns import check_name, check_pattern, matches
+from roost.core.priority import Priority
+from roost.core.schedules import timestamp
+from roost.errors import Invalid
+
+DEEPEST = 8
+MOST_LEAVES = 100
+MOST_AWAKE = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    time: float
+    met: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnEvent:
+    """`met` is the name of the first event that was heard."""
+
+    pattern: str
+    met: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OnMail:
+    """Mail of at least this priority."""
+
+    priority: Priority
+    met: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnLoad:
+    """Met while all marks given are undercut: the share of the processors in use, the number of awake agents."""
+
+    cpu: float | None = None
+    awake: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+Leaf: TypeAlias = At | OnEvent | OnMail | OnLoad
+Condition: TypeAlias = Leaf | AnyOf | AllOf
+
+
+def any_of(*conditions: Condition) -> Condition:
+    return check(AnyOf(conditions))
+
+
+def all_of(*conditions: Condition) -> Condition:
+    return check(AllOf(conditions))
+
+
+def event(pattern: str) -> Condition:
+    return OnEvent(check_pattern(pattern))
+
+
+def mail(priority: str = Priority.NORMAL) -> Condition:
+    """Mail of at least this priority."""
+    return OnMail(checks.choice(priority, "the priority of mail", Priority))
+
+
+def at(moment: datetime | float) -> Condition:
+    """An aware datetime, or seconds since 1970."""
+    return At(timestamp(moment, "the time to wake at"))
+
+
+def load_below(*, cpu: float | None = None, awake: int | None = None) -> Condition:
+    """`cpu` is a share of the processors, above 0 and up to 1; `awake` a number of agents, of this machine both."""
+    if cpu is None and awake is None:
+        raise Invalid("load_below needs a mark: cpu, awake or both")
+    if cpu is not None and not _is_share(cpu):
+        raise Invalid(f"cpu must be a share above 0 and up to 1, such as 0.5, not {cpu!r:.80}")
+    if awake is not None:
+        checks.count(awake, "awake", least=1, most=MOST_AWAKE)
+    return OnLoad(None if cpu is None else float(cpu), awake)
+
+
+def wanted(
+    now: float, seconds: float | None, until: datetime | float | None, wake_on: Condition | None,
+    default: Condition,
+) -> Condition:  # fmt: skip
+    """What a sleeper waits for, of all the ways to say so: the time, or else what it may also be woken by."""
+    if seconds is not None and until is not None:
+        raise Invalid("give the seconds to sleep for or the time to sleep until, not both")
+    if seconds is not None:
+        until = now + checks.seconds(seconds, "the seconds to sleep for")
+    if wake_on is not None:
+        check(wake_on)
+    if until is None:
+        return wake_on or default
+    return any_of(at(until), wake_on or default)
+
+
+def check(condition: object) -> Condition:
+    """The condition, if it is one, of a size that can be kept and evaluated at each ring."""
+    leaves, waiting = 0, [(condition, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        if isinstance(one, AnyOf | AllOf):
+            name = "any_of" if isinstance(one, AnyOf) else "all_of"
+            if not one.conditions:
+                raise Invalid(f"{name} needs at least one condition")
+            if depth == DEEPEST:
+                raise Invalid(f"wake conditions may be nested {DEEPEST} deep, not deeper")
+            waiting += [(inner, depth + 1) for inner in one.conditions]
+        elif isinstance(one, Leaf):
+            leaves += 1
+        else:
+            raise Invalid(f"a wake condition is expected, such as event('data_ready') or mail('high'), not {one!r:.80}")
+        if leaves > MOST_LEAVES:
+            raise Invalid(f"a wake condition may have {MOST_LEAVES} parts, not more")
+    return condition  # type: ignore[return-value] # Every part of it has been looked at.
+
+
+def heard(condition: Condition, name: str) -> Condition:
+    """After an event of this name."""
+    check_name(name)
+
+    def latch(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, OnEvent) and not leaf.met and matches(leaf.pattern, name):
+            return replace(leaf, met=name)
+        return leaf
+
+    return _latched(condition, latch)
+
+
+def got_mail(condition: Condition, priority: str) -> Condition:
+    """After mail of this priority."""
+    level = checks.choice(priority, "the priority of mail", Priority).level
+
+    def latch(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, OnMail) and not leaf.met and leaf.priority.level <= level:
+            return replace(leaf, met=True)
+        return leaf
+
+    return _latched(condition, latch)
+
+
+def passed(condition: Condition, now: float) -> Condition:
+    """After the clock has come to this time."""
+
+    def latch(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, At) and not leaf.met and leaf.time <= now:
+            return replace(leaf, met=True)
+        return leaf
+
+    return _latched(condition, latch)
+
+
+def is_met(condition: Condition, *, cpu: float | None = None, awake: int | None = None) -> bool:
+    """Whether it is time to wake. A load that is not known is not low."""
+    if isinstance(condition, AnyOf):
+        return any(is_met(inner, cpu=cpu, awake=awake) for inner in condition.conditions)
+    if isinstance(condition, AllOf):
+        return all(is_met(inner, cpu=cpu, awake=awake) for inner in condition.conditions)
+    if isinstance(condition, OnLoad):
+        return _undercut(condition.cpu, cpu) and _undercut(condition.awake, awake)
+    return bool(condition.met)
+
+
+def reason(condition: Condition, *, cpu: float | None = None, awake: int | None = None) -> str:
+    """Why it is met, for people and records: the first that is met of `any_of`, all of `all_of`; else nothing."""
+    if not is_met(condition, cpu=cpu, awake=awake):
+        return ""
+    if isinstance(condition, AnyOf):
+        return next(why for inner in condition.conditions if (why := reason(inner, cpu=cpu, awake=awake)))
+    if isinstance(condition, AllOf):
+        return " and ".join(reason(inner, cpu=cpu, awake=awake) for inner in condition.conditions)
+    if isinstance(condition, OnEvent):
+        by_pattern = f" ({condition.pattern})" if condition.met != condition.pattern else ""
+        return f"event {condition.met}{by_pattern}"
+    if isinstance(condition, OnMail):
+        return f"mail {condition.priority}"
+    return "time" if isinstance(condition, At) else "load"
+
+
+def patterns(condition: Condition) -> tuple[str, ...]:
+    """The events still waited for, each pattern once."""
+    waited = (leaf.pattern for leaf in _leaves(condition) if isinstance(leaf, OnEvent) and not leaf.met)
+    return tuple(dict.fromkeys(waited))
+
+
+def next_time(condition: Condition) -> float | None:
+    """The earliest time still waited for."""
+    waited = (leaf.time for leaf in _leaves(condition) if isinstance(leaf, At) and not leaf.met)
+    return min(waited, default=None)
+
+
+def wants_load(condition: Condition) -> bool:
+    """Whether it must be looked at again from time to time, since no ring tells of a load that has gone down."""
+    return any(isinstance(leaf, OnLoad) for leaf in _leaves(condition))
+
+
+def to_json(condition: Condition) -> str:
+    return json.dumps(_plain(condition), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Condition:
+    """What `to_json` wrote; anything else is refused as Invalid."""
+    try:
+        return check(_condition(json.loads(text)))
+    except (ValueError, TypeError, RecursionError):
+        raise Invalid(f"a wake condition cannot be read: {text!r:.80}") from None
+
+
+def _latched(condition: Condition, latch: Callable[[Leaf], Leaf]) -> Condition:
+    if not isinstance(condition, AnyOf | AllOf):
+        return latch(condition)
+    after = tuple(_latched(inner, latch) for inner in condition.conditions)
+    changed = any(new is not old for new, old in zip(after, condition.conditions, strict=True))
+    return replace(condition, conditions=after) if changed else condition
+
+
+def _leaves(condition: Condition) -> Iterator[Leaf]:
+    if isinstance(condition, AnyOf | AllOf):
+        for inner in condition.conditions:
+            yield from _leaves(inner)
+    else:
+        yield condition
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+
+
+def _undercut(mark: float | None, value: float | None) -> bool:
+    return mark is None or (value is not None and value < mark)
+
+
+def _plain(condition: Condition) -> dict[str, Any]:
+    if isinstance(condition, AnyOf):
+        return {"any": [_plain(inner) for inner in condition.conditions]}
+    if isinstance(condition, AllOf):
+        return {"all": [_plain(inner) for inner in condition.conditions]}
+    if isinstance(condition, OnLoad):
+        return {"load": {"cpu": condition.cpu, "awake": condition.awake}}
+    met = {"met": condition.met} if condition.met else {}
+    if isinstance(condition, At):
+        return {"at": condition.time, **met}
+    if isinstance(condition, OnEvent):
+        return {"event": condition.pattern, **met}
+    return {"mail": condition.priority, **met}
+
+
+def _condition(plain: Any, depth: int = 0) -> Condition:
+    if not isinstance(plain, dict) or depth > DEEPEST:
+        raise ValueError
+    match plain:
+        case {"any": list(inner), **rest} if not rest:
+            return AnyOf(tuple(_condition(one, depth + 1) for one in inner))
+        case {"all": list(inner), **rest} if not rest:
+            return AllOf(tuple(_condition(one, depth + 1) for one in inner))
+        case {"load": {"cpu": cpu, "awake": awake, **more}, **rest} if not rest and not more:
+            return load_below(cpu=cpu, awake=awake)
+        case {"at": time, **rest} if _at_most_met(rest):
+            return At(timestamp(time, "the time to wake at"), bool(rest))
+        case {"mail": priority, **rest} if _at_most_met(rest):
+            return OnMail(checks.choice(priority, "the priority of mail", Priority), bool(rest))
+        case {"event": pattern, "met": met, **rest} if not rest:
+            return OnEvent(check_pattern(pattern), check_name(met))
+        case {"event": pattern, **rest} if not rest:
+            return event(pattern)
+    raise ValueError
+
+
+def _at_most_met(rest: dict[str, Any]) -> bool:
+    return not rest or (rest.keys() == {"met"} and rest["met"] is True)
