@@ -1,8 +1,11 @@
 """Roost: a home for long-lived agents."""
 
+from roost.core.agents import Agent, AgentChange, AgentConfig
 from roost.core.limits import Limits
 from roost.core.messages import Change, Message, Page
 from roost.core.talks import Receipt, Talk
+from roost.core.tasks import Task
+from roost.core.wake import all_of, any_of, at, event, load_below, mail
 from roost.errors import (
     BrainFailed,
     Busy,
@@ -20,6 +23,9 @@ from roost.service import AgentService, AsyncAgentService, aopen, open
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
+    "AgentChange",
+    "AgentConfig",
     "AgentService",
     "AsyncAgentService",
     "Brain",
@@ -39,8 +45,15 @@ __all__ = [
     "Receipt",
     "RoostError",
     "Talk",
+    "Task",
     "Turn",
     "Unavailable",
+    "all_of",
+    "any_of",
     "aopen",
+    "at",
+    "event",
+    "load_below",
+    "mail",
     "open",
 ]

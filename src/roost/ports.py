@@ -17,11 +17,18 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from roost.core import wake
+from roost.core.agents import Agent, AgentChange, AgentConfig
+from roost.core.envelopes import Change, Effect, Envelope, Recorded, Taken, WorkClosing, WorkSettled
+from roost.core.mail import Mail
 from roost.core.messages import Message
 from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
 from roost.core.talks import Talk
+from roost.core.tasks import Task
+from roost.errors import Invalid
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -111,7 +118,7 @@ class Host(Protocol):
     def clock(self) -> Clock: ...
 
     def new_id(self, kind: str) -> str:
-        """A new id `kind_…`, ordered by time."""
+        """A new id `kind_…`, after all that were made here before."""
         ...
 
     def jitter(self) -> float:
@@ -158,6 +165,16 @@ class Tx(Protocol):
     def write(self, sql: str, params: Params = ...) -> list[Row]:
         """Change something; what `RETURNING` gives."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What a look at an agent needs to know of the world: the time, an id for what it changes, and the load."""
+
+    time: float
+    change_id: str
+    cpu: float | None = None
+    awake: int | None = None
 
 
 class Store(Protocol):
@@ -286,6 +303,135 @@ class RunStatements(Protocol):
         ...
 
 
+class AgentStatements(Protocol):
+    """Agents themselves. One that is not this user's is `NotFound`, as is one that does not exist."""
+
+    def create(
+        self, tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, change: Change, most: int, /
+    ) -> None:
+        """All of them or none. Raises Conflict if one exists, LimitReached beyond `most`."""
+        ...
+
+    def get(self, tx: Tx, user_id: str, agent_id: str, /) -> Agent: ...
+
+    def listed(self, tx: Tx, user_id: str, limit: int, after: str, state: str | None, /) -> list[Agent]:
+        """By id, those after `after`."""
+        ...
+
+    def reach(self, tx: Tx, user_id: str, key: str, known: bool, /) -> tuple[AgentConfig, int]:
+        """Of an agent to whom this user may send (one's own, or a shared one): its config, and how much waits."""
+        ...
+
+    def configure(self, tx: Tx, user_id: str, agent_id: str, config: str, /) -> Agent: ...
+
+    def start(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
+        """False: it was not stopped."""
+        ...
+
+    def stop(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
+        """Whatever runs may write no more; what is in the inbox stays. False: it was stopped already."""
+        ...
+
+    def pause(self, tx: Tx, user_id: str, agent_id: str, paused: bool, /) -> bool: ...
+
+    def sleep(self, tx: Tx, user_id: str, agent_id: str, condition: str, change: Change, /) -> None: ...
+
+    def rouse(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
+        """Wake it, whatever it waits for. False: it did not sleep."""
+        ...
+
+    def delete(self, tx: Tx, user_id: str, agent_id: str, /) -> list[str]:
+        """With everything that belongs to it; the ids of its talks, which are gone too."""
+        ...
+
+    def history(self, tx: Tx, user_id: str, agent_id: str, limit: int, before: str, /) -> list[tuple[str, AgentChange]]:
+        """The changes of its state, newest first, each with its id; those before `before`."""
+        ...
+
+    def take(self, tx: Tx, key: str, now: Now, anew: bool, /) -> Taken:
+        """Look what an agent has to do: wake it if anything that is there wakes it, and hand its work over.
+
+        With `anew` whoever had it before may write no more. What was never tried is counted as tried now;
+        what was, is counted when it is tried again.
+        """
+        ...
+
+    def note(self, tx: Tx, key: str, changes: tuple[Change, ...], /) -> None:
+        """Record changes of its state."""
+        ...
+
+    def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[str]:
+        """Agents with something in their inbox, by key."""
+        ...
+
+    def wanting_load(self, tx: Tx, limit: int, /) -> list[str]:
+        """Sleepers that wait for a lower load."""
+        ...
+
+
+class InboxStatements(Protocol):
+    """What is in inboxes. Whatever writes for an agent proves by its epoch that it still may."""
+
+    def post(self, tx: Tx, effect: Effect, /) -> tuple[Envelope, ...]:
+        """Send something; what it has put into inboxes. Raises NotFound if the recipient does not exist (any more)."""
+        ...
+
+    def post_now(
+        self,
+        tx: Tx,
+        envelope_id: str,
+        address: str,
+        epoch: int,
+        number: int,
+        effects: tuple[Effect, ...],
+        now: float,
+        /,
+    ) -> tuple[Envelope, ...] | None:
+        """Send what a turn sends before it ends, and put it on record. None: it may not."""
+        ...
+
+    def begin_step(
+        self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, name: str, now: float, /
+    ) -> bool: ...
+
+    def end_step(self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, result: str, /) -> None: ...
+
+    def forget_step(self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, /) -> None: ...
+
+    def claim(self, tx: Tx, envelope: Envelope, epoch: int, /) -> tuple[int, tuple[Recorded, ...]] | None:
+        """Count the try that is about to begin; how many that makes, and what earlier ones have on record.
+
+        None: it is gone, or whoever asks may not have it any more.
+        """
+        ...
+
+    def settle(self, tx: Tx, closings: tuple[WorkClosing, ...], /) -> tuple[WorkSettled, ...]:
+        """End tries: of each the envelope, the record, the agent's memory and all that it sends, or nothing of it."""
+        ...
+
+
+class TaskStatements(Protocol):
+    def get(self, tx: Tx, user_id: str, task_id: str, /) -> Task: ...
+
+    def by_key(self, tx: Tx, user_id: str, key: str, address: str, /) -> str | None:
+        """The task that was sent with this key."""
+        ...
+
+    def listed(
+        self, tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str, /
+    ) -> list[Task]:
+        """Newest first, those before `before`."""
+        ...
+
+    def cancel(self, tx: Tx, user_id: str, task_id: str, now: float, /) -> Task:
+        """As it is then; one that is over stays as it is."""
+        ...
+
+
+class MailStatements(Protocol):
+    def letter(self, tx: Tx, mail_id: str, /) -> Mail | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
     """All operations of the store, one set an aggregate."""
@@ -293,6 +439,10 @@ class Statements:
     talks: TalkStatements
     messages: MessageStatements
     runs: RunStatements
+    agents: AgentStatements
+    inbox: InboxStatements
+    tasks: TaskStatements
+    mail: MailStatements
 
 
 # --- brains ---------------------------------------------------------------------------------------
@@ -317,11 +467,30 @@ class Profile:
     instructions: str | None = None
 
 
+class Acts(Protocol):
+    """What a turn can do to the world."""
+
+    async def mail(self, to: str, subject: str, body: str, **options: Any) -> str: ...
+
+    async def send(self, to: str, text: str, **options: Any) -> None: ...
+
+    async def publish(self, name: str, data: Any, **options: Any) -> str: ...
+
+    def sleep(
+        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None, /
+    ) -> None: ...
+
+    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+
+
 class Hand(Protocol):
     """What a turn can do while it lasts; the runner's side of it."""
 
     @property
     def stopping(self) -> bool: ...
+
+    @property
+    def means(self) -> Acts: ...
 
     def take_steering(self) -> tuple[Message, ...]: ...
 
@@ -339,8 +508,18 @@ class Turn:
     talk_session_id: str
     run_id: str
     state: dict[str, Any] = field(default_factory=dict)
-    """Kept with the talk; what JSON can hold. Written when the turn settles."""
+    """Kept with the agent, or with the talk; what JSON can hold. Written when the turn settles."""
     _hand: Hand | None = None
+    agent_id: str | None = None
+    """Which agent this is, if it is one."""
+    sender: str = ""
+    """The address of whoever sent what is new."""
+    subject: str = ""
+    """Of mail."""
+    data: Any = None
+    """Of an event."""
+    attempt: int = 1
+    """How often this was tried, this time included."""
 
     @property
     def stopping(self) -> bool:
@@ -352,6 +531,37 @@ class Turn:
         taken = self._hand.take_steering() if self._hand is not None else ()
         self.messages += taken
         return taken
+
+    async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
+        """Write to a person or an agent; the mail's id. It leaves when the turn ends, or in a moment if it does not."""
+        return await self._acts.mail(to, subject, body, priority=priority)
+
+    async def send(self, to: str, text: str, *, priority: str = "normal") -> None:
+        """Tell an agent something; what one agent sends to another is handled in the order of sending."""
+        await self._acts.send(to, text, priority=priority)
+
+    async def publish(
+        self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
+    ) -> str:  # fmt: skip
+        """Tell whoever subscribed; the event's id. With `optional` it does not matter if nobody has."""
+        return await self._acts.publish(name, data, priority=priority, optional=optional)
+
+    async def sleep(
+        self, seconds: float | None = None, *, until: datetime | float | None = None,
+        wake_on: wake.Condition | None = None,
+    ) -> None:  # fmt: skip
+        """Sleep when this turn has ended: for so long, until then, or until what is waited for."""
+        self._acts.sleep(seconds, until, wake_on)
+
+    async def step(self, name: str, act: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Do something outside once: its result is on record, and a repeated turn is given that instead."""
+        return await self._acts.step(name, act, args, options)
+
+    @property
+    def _acts(self) -> Acts:
+        if self._hand is None:
+            raise Invalid("this turn has no means to act: it was made by hand")
+        return self._hand.means
 
 
 AsyncBrain = Callable[[Turn], AsyncIterator["str | Chunk"]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from roost import faces
 from roost.brains.profiles import Shelf
 from roost.core.health import Health
 from roost.core.limits import Limits
@@ -22,8 +23,14 @@ from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
 from roost.hosts.pending import drive
 from roost.ports import Brain, Profile
+from roost.runtime.agents import Agents
+from roost.runtime.events import Events
+from roost.runtime.letters import DeadLetters
+from roost.runtime.mail import Mails
 from roost.runtime.roost import Roost
+from roost.runtime.schedules import Schedules
 from roost.runtime.talk import Talks
+from roost.runtime.tasks import Tasks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
 
 SWITCH_INTERVAL = 5e-4
@@ -38,6 +45,12 @@ class AsyncAgentService:
 
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
+        self.agents: Agents = roost.agents
+        self.tasks: Tasks = roost.tasks
+        self.schedules: Schedules = roost.schedules
+        self.mail: Mails = roost.mail
+        self.events: Events = roost.events
+        self.dead_letters: DeadLetters = roost.dead_letters
         self._talks: Talks = roost.talks
         self._known = roost.shop.talks.known
 
@@ -161,6 +174,12 @@ class AgentService:
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
         self.asynchronous = AsyncAgentService(roost)
+        self.agents = faces.PlainAgents(roost.agents)
+        self.tasks = faces.PlainTasks(roost.tasks)
+        self.schedules = faces.PlainSchedules(roost.schedules)
+        self.mail = faces.PlainMail(roost.mail)
+        self.events = faces.PlainEvents(roost.events)
+        self.dead_letters = faces.PlainDeadLetters(roost.dead_letters)
         self._known = roost.shop.talks.known
         atexit.register(self.close)
 

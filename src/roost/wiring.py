@@ -16,12 +16,12 @@ from roost.ports import Brain, Brains, Host, Statements
 from roost.runtime.roost import Roost
 from roost.stores.engine import Database, Engine
 from roost.stores.sqlite import Sqlite
-from roost.stores.statements import messages, runs, talks
+from roost.stores.statements import agents, inbox, mail, messages, runs, talks, tasks
 
 if TYPE_CHECKING:
     from roost.settings import Settings  # costs its time only where something is set
 
-STATEMENTS = Statements(talks=talks, messages=messages, runs=runs)
+STATEMENTS = Statements(talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, mail=mail)
 
 
 def data_folder(named: str | Path | None = None) -> Path:

@@ -16,6 +16,8 @@ class Fault(StrEnum):
     TOOL = "tool"
     BLOCKED = "blocked"
     LOST_WORKER = "lost_worker"
+    HOPS = "hops"
+    UNKNOWN_STEP = "unknown_step"
     PROFILE = "profile"
     BRAIN = "brain"
     INTERNAL = "internal"
@@ -29,6 +31,8 @@ _SENTENCES = {
     Fault.TOOL: "A tool the agent needed has failed; try again, or ask in another way",
     Fault.BLOCKED: "The agent blocked its thread and was given up; try again, or ask in another way",
     Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
+    Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
+    Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
     Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",
     Fault.BRAIN: "This profile's brain cannot be loaded; have it mended or choose another profile, then try again",
     Fault.INTERNAL: "The agent could not finish because of an internal error; try again",

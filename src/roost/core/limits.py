@@ -25,5 +25,12 @@ class Limits:
     checkpoint_chars: int = 8_192
     collect_quiet: float = 0.5
     collect_most: float = 2.0
+    agents_per_user: int = 1_000_000
+    awake_agents: int = 5_000
+    warm_loops: int = 32
+    memory_chars: int = 1024 * 1024
+    hops: int = 32
     requests_per_second: float = 60.0
     request_burst: float = 600.0
+    address_requests_per_second: float = 600.0
+    address_request_burst: float = 6_000.0

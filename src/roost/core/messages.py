@@ -30,10 +30,13 @@ class Sender(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a talk's log. `seq` counts from 1 without gaps; `error` is one sentence for people."""
+    """One entry of a talk's log. `seq` counts from 1 without gaps; `error` is one sentence for people.
+
+    The sender is `user` or `agent`; of what an agent is given otherwise, it is an address.
+    """
 
     seq: int
-    sender: Sender
+    sender: str
     content: str
     status: Status
     created: datetime

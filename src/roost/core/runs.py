@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from roost.core.envelopes import Effect
+from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
 
@@ -75,6 +77,7 @@ class Closing:
     state: str | None = None
     stop: Stop | None = None
     supersede: bool = False
+    sent: tuple[Effect, ...] = ()
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------
@@ -112,6 +115,8 @@ class Settled:
     superseded: bool = False
     left: tuple[Envelope, ...] = ()
     gone: bool = False
+    posted: tuple[Posting, ...] = ()
+    """What it has put into the inboxes of agents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from roost.core.ids import RANDOM_BITS, encode
+from roost.core.ids import encode, following
 from roost.hosts.pending import HostPending, Together
 from roost.ports import Loop, Pump
 
@@ -247,13 +247,15 @@ class SimulatedHost:
     def __init__(self, seed: int, *, clock: VirtualClock | None = None) -> None:
         self.clock = clock or VirtualClock()
         self._random = random.Random(seed)
+        self._last = (0, 0)
         self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
         self.steps = 0
 
     # --- the port --------------------------------------------------------------------------------
 
     def new_id(self, kind: str) -> str:
-        return f"{kind}_{encode(int(self.clock.now() * 1000), self._random.getrandbits(RANDOM_BITS))}"
+        self._last = following(self._last, int(self.clock.now() * 1000), self._random.getrandbits)
+        return f"{kind}_{encode(*self._last)}"
 
     def jitter(self) -> float:
         return self._random.random()

@@ -138,6 +138,8 @@ class Lane:
             settled = await self._settle(closing, live)
             if closing.state is not None and not settled.superseded:
                 live.state = closing.state
+            if settled.posted:
+                self._shop.office.hall.deliver(settled.posted)
             # Stopped meanwhile: what the store had left then is gone there now.
             if not self._stopped and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))

@@ -5,10 +5,17 @@ from __future__ import annotations
 from roost.core.health import Health
 from roost.core.limits import Limits
 from roost.ports import Brains, Host, Statements, Store
+from roost.runtime.agents import Agents
+from roost.runtime.events import Events
+from roost.runtime.hall import Hall
 from roost.runtime.inbox import Inbox
+from roost.runtime.letters import DeadLetters
+from roost.runtime.mail import Mails
+from roost.runtime.schedules import Schedules
 from roost.runtime.shop import LiveTalks, Shop
 from roost.runtime.supervisor import Supervisor
 from roost.runtime.talk import Talks
+from roost.runtime.tasks import Tasks
 
 
 class Roost:
@@ -17,9 +24,17 @@ class Roost:
     def __init__(self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits) -> None:
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
         self.shop = Shop(host, store, statements, brains, limits, talks)
+        self.hall = Hall(self.shop)
+        self.shop.office = self.hall.office
         self.inbox = Inbox(self.shop)
+        self.agents = Agents(self.shop, self.hall)
+        self.tasks = Tasks(self.shop, self.hall)
+        self.schedules = Schedules(self.shop, self.hall)
+        self.mail = Mails(self.shop, self.hall)
+        self.events = Events(self.shop, self.hall)
+        self.dead_letters = DeadLetters(self.shop, self.hall)
         self.talks = Talks(self.shop, self.inbox)
-        self.supervisor = Supervisor(self.shop, self.inbox)
+        self.supervisor = Supervisor(self.shop, self.inbox, self.hall)
         self._closed = False
 
     def health(self) -> Health:
@@ -36,6 +51,7 @@ class Roost:
             return
         self._closed = True
         self.talks.closing = True
+        await self.hall.close()
         await self.supervisor.close()
         self.talks.closed = True
         self.shop.talks.wake_all()

@@ -14,6 +14,7 @@ from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
 from roost.runtime.answer import Answer
 from roost.runtime.live import LiveTalk
+from roost.runtime.means import Means
 from roost.runtime.shop import Shop
 from roost.runtime.thinking import Thinking
 
@@ -33,6 +34,8 @@ class Run(Thinking):
         self._answer = Answer(shop, loop, live, self.run_id, self.epoch)
         self._steering: deque[tuple[Envelope, Message]] = deque()
         self._ended: asyncio.Future[None] = self._aloop.create_future()
+        # What it sends is sent in the name of the person whose talk it is, and posted when it settles.
+        self.means = Means(shop, shop.office, self, user_id=live.owner, sender=f"user:{live.owner}")
         state = json.loads(live.state) if live.state else {}
         text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
         self.turn = Turn(
@@ -125,7 +128,8 @@ class Run(Thinking):
                 fault=fault,
                 **common,
             )
-        return Closing(outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, **common)
+        sent = self.means.unsent()
+        return Closing(outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, sent=sent, **common)
 
     def lost(self, fault: faults.Fault | None) -> Closing:
         """The same for a run whose worker is no more: it is run again, or fails if it is to blame."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from roost.core.limits import Limits
 from roost.core.runs import Loaded
@@ -10,10 +11,13 @@ from roost.errors import NotFound
 from roost.ports import Brains, Host, Statements, Store
 from roost.runtime.live import LiveTalk
 
+if TYPE_CHECKING:
+    from roost.runtime.office import Office
+
 TAIL = 250
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shop:
     host: Host
     store: Store
@@ -21,6 +25,8 @@ class Shop:
     brains: Brains
     limits: Limits
     talks: LiveTalks
+    office: Office = field(init=False)
+    """Set by whoever starts the parts."""
 
 
 class LiveTalks:

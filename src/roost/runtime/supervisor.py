@@ -12,6 +12,7 @@ from collections import deque
 from roost.core.faults import Fault
 from roost.errors import Unavailable
 from roost.ports import Loop
+from roost.runtime.hall import MOMENT, Hall
 from roost.runtime.inbox import Inbox, LostLane
 from roost.runtime.shop import Shop
 from roost.runtime.worker import Worker
@@ -25,9 +26,10 @@ SWEEP = 10.0
 class Supervisor:
     """Runs on a loop of its own, which runs no brains and so never blocks."""
 
-    def __init__(self, shop: Shop, inbox: Inbox) -> None:
+    def __init__(self, shop: Shop, inbox: Inbox, hall: Hall) -> None:
         self._shop = shop
         self._inbox = inbox
+        self._hall = hall
         self._crashes: deque[float] = deque()
         self._worn_out = False
         self._count = 0
@@ -68,11 +70,14 @@ class Supervisor:
                 if not swept or clock.monotonic() - swept > SWEEP:
                     swept = clock.monotonic()
                     await self._sweep()
+                    await self._sweep_agents()
                     self._shop.talks.trim()
                 self._watch()
+                self._hall.grow()
+                self._hall.insist()
             except Exception:  # without it nothing is watched, moved or restarted any more
                 log.exception("the supervisor has stumbled and goes on")
-            await self._pause(WATCH)
+            await self._pause(MOMENT if self._hall.is_crowded else WATCH)
         await self._ending.wait()
 
     async def _pause(self, seconds: float) -> None:
@@ -111,6 +116,21 @@ class Supervisor:
             if len(found) < 500:
                 return
             after = found[-1][0]
+
+    async def _sweep_agents(self) -> None:
+        after = ""
+        while not self._closing:
+            try:
+                found = await self._shop.store.read(self._shop.statements.agents.unfinished, after, 500)
+            except Unavailable as error:
+                log.warning("cannot look for agents with work: %s", error)
+                return
+            for address in found:
+                if not self._hall.is_awake(address):
+                    self._hall.look(address)
+            if len(found) < 500:
+                return
+            after = found[-1]
 
     # --- losing a worker -------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class Thinking:
     async def _load(self) -> Brain:
         """On a thread of its own: what a module does while it is imported must not hold up the loop."""
         found: list[Brain] = []
-        await self._off_loop(lambda: found.append(self._shop.brains.load(self.turn.profile)))
+        await self.off_loop(lambda: found.append(self._shop.brains.load(self.turn.profile)))
         return found[0]
 
     async def _in_thread(self, brain: Brain) -> None:
@@ -113,9 +113,9 @@ class Thinking:
                     break
                 self._say(chunk)
 
-        await self._off_loop(speak)
+        await self.off_loop(speak)
 
-    async def _off_loop(self, act: Callable[[], object]) -> None:
+    async def off_loop(self, act: Callable[[], object]) -> None:
         """Run it on a thread of its own, and raise what it raises."""
         finished: asyncio.Future[None] = self._aloop.create_future()
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.ports import Row, Tx
+from roost.stores.statements.inbox import post_all
 from roost.stores.statements.messages import MESSAGE, message_of, saved_text
 from roost.stores.statements.talks import found
 
@@ -89,6 +90,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
         supersede=c.supersede,
     )
     _record(tx, c, c.outcome, settled.message, row[3])
+    settled = replace(settled, posted=post_all(tx, c.sent, c.talk_id, row[3])) if c.sent else settled
     return settled if handled else replace(settled, left=c.envelopes)
 
 
@@ -111,7 +113,8 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id)
     _insert(tx, c.talk_id, message, revision, now)
     _record(tx, c, c.outcome, message, now)
-    return Settled(revision, c.epoch, waiting, message)
+    posted = post_all(tx, c.sent, c.talk_id, now) if c.sent else ()
+    return Settled(revision, c.epoch, waiting, message, posted=posted)
 
 
 def _lock(tx: Tx, talk_id: str) -> Row | None:

@@ -1,0 +1,170 @@
+"""Agents: what one is, the states it can be in, and the moves between them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from roost.core import checks, patterns
+from roost.core.priority import Priority
+from roost.errors import Conflict, Invalid
+
+
+class State(StrEnum):
+    IDLE = "idle"
+    ACTIVE = "active"
+    SLEEPING = "sleeping"
+    WAITING = "waiting"
+    STOPPED = "stopped"
+
+
+MOVES: Mapping[State, frozenset[State]] = {
+    State.IDLE: frozenset({State.ACTIVE, State.SLEEPING, State.STOPPED}),
+    State.ACTIVE: frozenset({State.IDLE, State.WAITING, State.SLEEPING, State.STOPPED}),
+    State.WAITING: frozenset({State.ACTIVE, State.STOPPED}),
+    State.SLEEPING: frozenset({State.IDLE, State.STOPPED}),
+    State.STOPPED: frozenset({State.IDLE}),
+}
+"""Where it may go from each state. To and from active and waiting it goes by what it does; the rest is asked for."""
+
+
+def move(before: State, after: State, agent_id: str) -> State:
+    """Raises Conflict when there is no such move."""
+    if after not in MOVES[before]:
+        raise Conflict(f"the agent {agent_id!r} is {before}: from there it cannot become {after}")
+    return after
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Events whose name matches the pattern, and whose data has these fields."""
+
+    pattern: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def fields_json(self) -> str:
+        return json.dumps(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """How an agent lives. Times are seconds."""
+
+    profile: str = ""
+    check_mail_interval: float = 30.0
+    max_concurrent_tasks: int = 5
+    wake_on_priority: Priority = Priority.NORMAL
+    inbox_limit: int = 10_000
+    max_attempts: int = 3
+    retry_delay: float = 1.0
+    task_expiry: float | None = None
+    subscriptions: tuple[Subscription, ...] = ()
+    idle_timeout: float = 60.0
+    shared: bool = False
+    description: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> AgentConfig:
+        values = json.loads(text)
+        values["wake_on_priority"] = Priority(values["wake_on_priority"])
+        values["subscriptions"] = tuple(Subscription(**one) for one in values["subscriptions"])
+        return cls(**values)
+
+
+_CHECKS: dict[str, Any] = {
+    "profile": lambda v: checks.name(v, "the profile"),
+    "check_mail_interval": lambda v: _duration(v, "check_mail_interval", least=0.0),
+    "max_concurrent_tasks": lambda v: checks.count(v, "max_concurrent_tasks", least=1, most=1_000),
+    "wake_on_priority": lambda v: checks.choice(v, "wake_on_priority", Priority),
+    "inbox_limit": lambda v: checks.count(v, "inbox_limit", least=1, most=10_000_000),
+    "max_attempts": lambda v: checks.count(v, "max_attempts", least=1, most=1_000),
+    "retry_delay": lambda v: _duration(v, "retry_delay", least=0.0),
+    "task_expiry": lambda v: None if v is None else _duration(v, "task_expiry", least=0.001),
+    "subscriptions": lambda v: _subscriptions(v),
+    "idle_timeout": lambda v: _duration(v, "idle_timeout", least=0.0),
+    "shared": lambda v: _flag(v, "shared"),
+    "description": lambda v: v if v == "" else checks.text(v, "the description", most=10_000),
+}
+
+
+def configured(config: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:
+    """The config with these changes; Invalid names the first one that cannot be used."""
+    checked: dict[str, Any] = {}
+    for name, value in changes.items():
+        check = _CHECKS.get(name)
+        if check is None:
+            raise Invalid(f"an agent has no setting {name!r:.80}: use one of {', '.join(_CHECKS)}")
+        checked[name] = check(value)
+    return dataclasses.replace(config, **checked)
+
+
+def _duration(value: object, what: str, *, least: float) -> float:
+    seconds = checks.seconds(value, what)
+    if not least <= seconds <= 366 * 86_400:
+        raise Invalid(f"{what} must be a number of seconds from {least:g} to a year, not {value!r:.80}")
+    return float(seconds)
+
+
+def _subscriptions(value: object) -> tuple[Subscription, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
+        raise Invalid(f"subscriptions must be a list of event names, not {value!r:.80}")
+    if len(value) > 100:
+        raise Invalid("an agent can have at most 100 subscriptions")
+    return tuple({one.pattern: one for one in map(_subscription, value)}.values())
+
+
+def _subscription(value: object) -> Subscription:
+    if isinstance(value, Subscription):
+        value = {"event": value.pattern, "fields": value.fields}
+    if isinstance(value, str):
+        return Subscription(patterns.check_pattern(value))
+    if not isinstance(value, Mapping) or not {"event"} <= set(value) <= {"event", "fields"}:
+        raise Invalid(f'a subscription must be an event name or {{"event": …, "fields": …}}, not {value!r:.80}')
+    fields = value.get("fields", {})
+    if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
+        raise Invalid(f"the fields of a subscription must be names with values, not {fields!r:.80}")
+    return Subscription(patterns.check_pattern(value["event"]), checks.data(dict(fields), "the fields"))
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"{what} must be true or false, not {value!r:.80}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as its owner sees it."""
+
+    agent_id: str
+    user_id: str
+    config: AgentConfig
+    state: State
+    paused: bool
+    created: datetime
+    last_active: datetime
+    queue_depth: int = 0
+    current_tasks: tuple[str, ...] = ()
+    sleep_until: datetime | None = None
+    wake_events: tuple[str, ...] = ()
+    wake_reason: str | None = None
+    error_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChange:
+    """One change of an agent's state: when, why and who asked."""
+
+    at: datetime
+    before: State | None
+    after: State
+    cause: str
+    by: str

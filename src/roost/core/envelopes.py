@@ -1,0 +1,202 @@
+"""Envelopes: what is in an agent's inbox, what is sent, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from roost.core.priority import Priority
+
+
+class Kind(StrEnum):
+    TALK = "talk"
+    TASK = "task"
+    MAIL = "mail"
+    EVENT = "event"
+    MEETING = "meeting"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One thing in an inbox. `lane`: handled one at a time and in order with all others that name it.
+
+    `body` is the prompt of a task, the id of a mail, the id of an event.
+    """
+
+    envelope_id: str
+    address: str
+    kind: Kind
+    lane: str
+    priority: Priority
+    sender: str
+    body: str
+    created: float
+    rank: float
+    due: float = 0.0
+    attempts: int = 1
+    most_attempts: int = 3
+    retry_delay: float = 1.0
+    expires: float | None = None
+    hops: int = 0
+    recorded: bool = False
+    """Whether it is a task that is kept, with its result, when it is done."""
+    ask: str | None = None
+    """The request that waits for what is said about this."""
+    claimed: bool = True
+    """Whether the store counts the try already that is about to begin."""
+
+
+# --- what is sent, by people and by turns alike ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SendTask:
+    """A task. With `key` the same one again changes nothing. Of a schedule: the tick of `schedule_id`."""
+
+    envelope: Envelope
+    key: str | None = None
+    schedule_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendMail:
+    """A letter to a person (no envelope) or to an agent."""
+
+    mail_id: str
+    thread_id: str | None
+    sender: str
+    recipient: str
+    subject: str
+    body: str
+    priority: Priority
+    created: float
+    expires: float | None
+    reply_to: str | None
+    key: str | None
+    envelope: Envelope | None
+    check_by: float | None = None
+    """When the agent looks at its mail at the latest, if this does not wake it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A fact for whoever subscribed. Unless `optional`, one that nobody takes is a dead letter."""
+
+    event_id: str
+    user_id: str
+    name: str
+    data: Any
+    priority: Priority
+    publisher: str
+    created: float
+    hops: int = 0
+    optional: bool = False
+
+
+Effect = SendTask | SendMail | Publish
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be handled, and why. `envelope` is what is posted again when it is retried."""
+
+    letter_id: str
+    user_id: str
+    address: str
+    kind: str
+    reason: str
+    attempts: int
+    created: float
+    envelope: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What an earlier try has on record. Not `done`: it was begun, and how it ended is not known."""
+
+    number: int
+    kind: str
+    name: str
+    result: str | None
+    done: bool
+
+
+# --- what becomes of it ------------------------------------------------------------------------------
+
+
+class Verdict(StrEnum):
+    """What becomes of an envelope that was tried."""
+
+    DONE = "done"
+    RETRY = "retry"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkClosing:
+    """All that one try of one envelope leaves behind; written in one transaction."""
+
+    run_id: str
+    envelope: Envelope
+    epoch: int
+    verdict: Verdict
+    text: str
+    started: float
+    ended: float
+    reason: str = ""
+    """What is told of a failure."""
+    fault: str | None = None
+    due: float = 0.0
+    """When it is tried again."""
+    memory: str | None = None
+    sent: tuple[Effect, ...] = ()
+    sleep: str | None = None
+    """What to wake on, if the turn asked for sleep."""
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of an agent's state, to be recorded."""
+
+    change_id: str
+    at: float
+    before: str | None
+    after: str
+    cause: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSettled:
+    """Whether a closing was taken, and what it has put into inboxes."""
+
+    taken: bool
+    posted: tuple[Envelope, ...] = ()
+    dead: DeadLetter | None = None
+    over: str | None = None
+    """The task that is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an agent is given to work on when it is activated. `woken`: why it woke, if it slept."""
+
+    address: str
+    found: bool
+    ready: bool
+    """Whether it may work now: it exists, is neither asleep nor stopped nor paused."""
+    config: str = ""
+    epoch: int = 0
+    memory: str | None = None
+    errors: int = 0
+    envelopes: tuple[Envelope, ...] = ()
+    talks: tuple[tuple[str, str], ...] = ()
+    more: bool = False
+    woken: str | None = None
+    anew: bool = False
+    """Whether whoever had it before has lost it."""

@@ -1,0 +1,194 @@
+"""The means of a turn: what it sends, when it sleeps, and the steps it has on record.
+
+What is sent waits for the turn to settle and is posted with it, at once or not at all. Of a turn that takes
+long it is posted before that and put on record, so that a repeated turn sends nothing twice: sends are
+counted, and those on record are not sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from roost.core import wake
+from roost.core.envelopes import Effect, Recorded
+from roost.errors import BrainFailed, Invalid, Unavailable
+
+if TYPE_CHECKING:
+    from roost.runtime.office import Office
+    from roost.runtime.shop import Shop
+    from roost.runtime.thinking import Thinking
+
+log = logging.getLogger("roost.means")
+
+PROMPTLY = 0.05
+"""Seconds after which something sent is posted although its turn goes on."""
+
+
+class Means:
+    """Belongs to one try of one envelope; used on its loop."""
+
+    def __init__(
+        self, shop: Shop, office: Office, thinking: Thinking, *, user_id: str, sender: str, hops: int = 0,
+        envelope_id: str | None = None, address: str = "", epoch: int = 0, recorded: tuple[Recorded, ...] = (),
+        default_wake: wake.Condition | None = None,
+    ) -> None:  # fmt: skip
+        self._shop = shop
+        self._office = office
+        self._thinking = thinking
+        self._user_id = user_id
+        self._sender = sender
+        self._hops = hops + 1
+        self._envelope_id = envelope_id
+        self._address = address
+        self._epoch = epoch
+        self._default_wake = default_wake
+        self._steps = {one.name: one for one in recorded if one.kind == "step"}
+        self._ids: list[str] = [i for one in recorded if one.kind == "sent" for i in json.loads(one.result or "[]")]
+        self._count = 0
+        """How many sends there were, those on record included."""
+        self._number = max((one.number for one in recorded), default=0)
+        self._unsent: list[Effect] = []
+        self._posting: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._used: dict[str, int] = {}
+        self.asleep: wake.Condition | None = None
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
+        self._check_hops()
+        if (there := self._on_record()) is not None:
+            return there
+        effect = await self._office.mail(
+            self._user_id, self._sender, to, subject, body, hops=self._hops, **options
+        )  # fmt: skip
+        self._keep(effect)
+        return effect.mail_id
+
+    async def send(self, to: str, text: str, **options: Any) -> None:
+        self._check_hops()
+        if self._on_record() is not None:
+            return
+        lane = f"from:{self._sender}"
+        self._keep(
+            await self._office.task(
+                self._user_id, self._sender, to, text, recorded=False, lane=lane, hops=self._hops, **options
+            )
+        )
+
+    async def publish(self, name: str, data: Any, **options: Any) -> str:
+        self._check_hops()
+        if (there := self._on_record()) is not None:
+            return there
+        effect = self._office.event(self._user_id, self._sender, name, data, hops=self._hops, **options)
+        self._keep(effect)
+        return effect.event_id
+
+    def sleep(
+        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None
+    ) -> None:  # fmt: skip
+        if self._default_wake is None:
+            raise Invalid("only an agent can sleep: this turn is not one of an agent")
+        now = self._shop.host.clock.now()
+        self.asleep = wake.wanted(now, seconds, until, wake_on, self._default_wake)
+
+    def unsent(self) -> tuple[Effect, ...]:
+        """What is posted when the turn settles."""
+        if self._timer is not None:
+            self._timer.cancel()
+        return tuple(self._unsent)
+
+    async def finish(self) -> None:
+        """Once the brain is over: what is being posted is posted before the turn settles."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._posting is not None:
+            await self._posting
+
+    def _check_hops(self) -> None:
+        if self._thinking.fenced:
+            raise asyncio.CancelledError
+        most = self._shop.limits.hops
+        if self._hops > most:
+            raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
+
+    def _on_record(self) -> str | None:
+        self._count += 1
+        return self._ids[self._count - 1] if self._count <= len(self._ids) else None
+
+    def _keep(self, effect: Effect) -> None:
+        self._unsent.append(effect)
+        if self._timer is None and self._envelope_id is not None:
+            self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
+
+    def _post_now(self) -> None:
+        self._timer = None
+        if self._unsent and not self._thinking.over and self._posting is None:
+            self._posting = asyncio.get_running_loop().create_task(self._post(), name=f"post {self._envelope_id}")
+
+    async def _post(self) -> None:
+        effects, self._unsent = tuple(self._unsent), []
+        self._number += 1
+        hall = self._office.hall
+        try:
+            posted = await self._shop.store.write(
+                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, self._number,
+                effects, self._shop.host.clock.now(), key=self._address, then=hall.posted,
+            )  # fmt: skip
+            if posted is None:
+                self._unsent = []  # the turn was superseded: nothing it does counts any more
+        except Unavailable as error:
+            log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
+            self._number -= 1
+            self._unsent[:0] = effects
+        finally:
+            self._posting = None
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result on record; or do it, with a note before it and its result after it."""
+        if self._envelope_id is None:
+            return await self._do(act, args, options)
+        name = self._unique(name)
+        there = self._steps.get(name)
+        if there is not None and there.done:
+            return json.loads(there.result or "null")
+        if there is not None:
+            raise BrainFailed(
+                f"whether the step {name!r} was done before the program ended is not known",
+                kind="unknown_step",
+            )
+        self._number += 1
+        ids = (self._envelope_id, self._address, self._epoch, self._number, name)
+        ops, now = self._shop.statements.inbox, self._shop.host.clock.now
+        if not await self._shop.store.write(ops.begin_step, *ids, now(), key=self._address):
+            raise asyncio.CancelledError  # superseded
+        try:
+            result = await self._do(act, args, options)
+            text = json.dumps(result, allow_nan=False)
+        except BaseException as error:
+            # It failed, which is known: a retry does it again. One that was cut off is not known.
+            if isinstance(error, Exception):
+                await self._shop.store.write(ops.forget_step, *ids[:4], key=self._address)
+            raise
+        await self._shop.store.write(ops.end_step, *ids[:4], text, key=self._address)
+        return json.loads(text)
+
+    def _unique(self, name: str) -> str:
+        """The same name again in one turn is another step."""
+        self._used[name] = count = self._used.get(name, 0) + 1
+        return name if count == 1 else f"{name} ({count})"
+
+    async def _do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if inspect.iscoroutinefunction(act):
+            return await act(*args, **options)
+        found: list[Any] = []
+        await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
+        return await found[0] if inspect.isawaitable(found[0]) else found[0]

@@ -1,0 +1,114 @@
+"""The office: whatever is sent, by a person or by a turn, is checked, addressed and made ready here, and only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roost.core import addresses, checks, patterns
+from roost.core.addresses import Address
+from roost.core.agents import AgentConfig
+from roost.core.envelopes import Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.priority import Priority, rank
+from roost.errors import Invalid, LimitReached, NotFound
+from roost.runtime.shop import Shop
+
+if TYPE_CHECKING:
+    from roost.runtime.hall import Hall
+
+
+class Office:
+    """Coroutines that wait for nothing but the store; plain threads can drive them."""
+
+    def __init__(self, shop: Shop, hall: Hall) -> None:
+        self._shop = shop
+        self.hall = hall
+
+    async def task(
+        self, user_id: str, sender: str, to: str, prompt: str, *, priority: str = "normal", key: str | None = None,
+        expires_in: float | None = None, max_attempts: int | None = None, recorded: bool = True, hops: int = 0,
+        lane: str | None = None, ask: str | None = None, schedule_id: str | None = None, task_id: str | None = None,
+    ) -> SendTask:  # fmt: skip
+        """Raises NotFound for who does not exist or may not be reached, LimitReached for a full inbox."""
+        checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
+        level = checks.choice(priority, "the priority", Priority)
+        if key is not None:
+            checks.name(key, "the key")
+        address = _agent(to, user_id)
+        config = await self._reach(user_id, address)
+        attempts = config.max_attempts if max_attempts is None else checks.count(
+            max_attempts, "max_attempts", least=1, most=1_000
+        )  # fmt: skip
+        now = self._shop.host.clock.now()
+        lasting = config.task_expiry if expires_in is None else checks.seconds(expires_in, "expires_in")
+        envelope_id = task_id or self._shop.host.new_id("task" if recorded else "env")
+        envelope = Envelope(
+            envelope_id, address.key, Kind.TASK, lane or envelope_id, level, sender, prompt, now, rank(now, level),
+            most_attempts=attempts, retry_delay=config.retry_delay, expires=None if lasting is None else now + lasting,
+            hops=hops, recorded=recorded, ask=ask, claimed=self.hall.is_awake(address.key),
+        )  # fmt: skip
+        return SendTask(envelope, key, schedule_id)
+
+    async def mail(
+        self, user_id: str, sender: str, to: str, subject: str, body: str, *, priority: str = "normal",
+        thread_id: str | None = None, reply_to: str | None = None, expires_in: float | None = None,
+        key: str | None = None, hops: int = 0, known: bool = False,
+    ) -> SendMail:  # fmt: skip
+        """`known`: the recipient has written to the sender before, and may be answered whoever it is."""
+        checks.name(subject, "the subject")
+        checks.text(body, "the body", most=self._shop.limits.message_bytes)
+        level = checks.choice(priority, "the priority", Priority)
+        address = addresses.parse(to, user_id)
+        now, mail_id = self._shop.host.clock.now(), self._shop.host.new_id("mail")
+        expires = None if expires_in is None else now + checks.seconds(expires_in, "expires_in")
+        envelope, check_by = None, None
+        if not address.is_agent:
+            if address.user_id != user_id and not known:
+                raise NotFound(f"there is no {address.text!r} to whom you may write")
+        else:
+            config = await self._reach(user_id, address, known=known)
+            wakes = level.level >= config.wake_on_priority.level
+            check_by = None if wakes else now + config.check_mail_interval
+            envelope = Envelope(
+                mail_id, address.key, Kind.MAIL, f"mail:{thread_id or mail_id}", level, sender, mail_id, now,
+                rank(now, level), due=now if wakes else now + config.check_mail_interval,
+                most_attempts=config.max_attempts, retry_delay=config.retry_delay, expires=expires, hops=hops,
+                claimed=wakes and self.hall.is_awake(address.key),
+            )  # fmt: skip
+        return SendMail(
+            mail_id, thread_id, sender, address.text, subject, body, level, now, expires, reply_to, key, envelope,
+            check_by,
+        )  # fmt: skip
+
+    def event(
+        self, user_id: str, publisher: str, name: str, data: Any = None, *, priority: str = "normal",
+        optional: bool = False, hops: int = 0,
+    ) -> Publish:  # fmt: skip
+        patterns.check_name(name)
+        level = checks.choice(priority, "the priority", Priority)
+        kept = checks.data(data, "the data of the event")
+        return Publish(
+            self._shop.host.new_id("event"), user_id, name, kept, level, publisher, self._shop.host.clock.now(), hops,
+            optional,
+        )  # fmt: skip
+
+    async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:
+        awake = self.hall.awake(address.key)
+        if awake is not None:
+            config, depth = awake.config, awake.depth
+            if address.user_id != user_id and not config.shared and not known:
+                raise addresses.unknown(address.agent_id)
+        else:
+            config, depth = await self._shop.store.read(self._shop.statements.agents.reach, user_id, address.key, known)
+        if depth >= config.inbox_limit:
+            raise LimitReached(
+                f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again when it has"
+                " done some of it"
+            )
+        return config
+
+
+def _agent(to: object, user_id: str) -> Address:
+    address = addresses.parse(to, user_id)
+    if not address.is_agent:
+        raise Invalid(f"{address.text!r:.80} is a person: tasks go to agents; write mail to people")
+    return address

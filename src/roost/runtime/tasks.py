@@ -1,0 +1,112 @@
+"""Tasks: sent to agents, waited for, cancelled."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import replace
+from typing import Any
+
+from roost.core import addresses, checks
+from roost.core.messages import MOST, PAGE
+from roost.core.tasks import Task, TaskStatus
+from roost.errors import Unavailable
+from roost.ports import Pending
+from roost.runtime.agents import LAST
+from roost.runtime.hall import Hall
+from roost.runtime.shop import Shop
+
+SLOW_LOOK = 5.0
+
+
+class Tasks:
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+
+    def __init__(self, shop: Shop, hall: Hall) -> None:
+        self._shop = shop
+        self._hall = hall
+        self._ops = shop.statements.tasks
+
+    async def send(
+        self, user_id: str, to: str, prompt: str, *, priority: str = "normal", key: str | None = None,
+        expires_in: float | None = None, max_attempts: int | None = None,
+    ) -> str:  # fmt: skip
+        """Give an agent something to do; the task's id. With the same `key` again it is the same task."""
+        checks.name(user_id, "the user id")
+        if self._hall.closing:
+            raise Unavailable("this Roost is closing: send the task again after its restart")
+        effect = await self._hall.office.task(
+            user_id, f"user:{user_id}", _address(to), prompt, priority=priority, key=key, expires_in=expires_in,
+            max_attempts=max_attempts,
+        )  # fmt: skip
+        address = effect.envelope.address
+        posted = await self._shop.store.write(
+            self._shop.statements.inbox.post, effect, key=address, then=self._hall.posted
+        )
+        if posted or key is None:
+            return effect.envelope.envelope_id
+        there = await self._shop.store.read(self._ops.by_key, user_id, key, address)
+        return there or effect.envelope.envelope_id
+
+    async def get(self, user_id: str, task_id: str) -> Task:
+        self._check(user_id, task_id)
+        return self._live(await self._shop.store.read(self._ops.get, user_id, task_id))
+
+    async def list(
+        self, user_id: str, *, agent: str | None = None, status: str | None = None, limit: int = PAGE,
+        before: str | None = None,
+    ) -> builtins.list[Task]:  # fmt: skip
+        """Newest first; `before` is the id of the last one of the page before."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        address = None if agent is None else addresses.parse(_address(agent), user_id).key
+        wanted = None if status is None else checks.choice(status, "the status", TaskStatus)
+        found = await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, before or LAST)
+        return [self._live(task) for task in found]
+
+    async def cancel(self, user_id: str, task_id: str) -> Task:
+        """End it wherever it stands; one that is over stays as it is."""
+        self._check(user_id, task_id)
+        now = self._shop.host.clock.now()
+        return await self._shop.store.write(self._ops.cancel, user_id, task_id, now, then=self._cancelled)
+
+    async def wait(self, user_id: str, task_id: str, timeout: float | None = None) -> Task:  # noqa: ASYNC109
+        """Wait until it is over, or for so many seconds; the task as it is then."""
+        if timeout is not None:
+            checks.seconds(timeout, "the timeout")
+        clock = self._shop.host.clock
+        latest = None if timeout is None else clock.monotonic() + timeout
+        while True:
+            bell: Pending[Any] = self._shop.host.pending()
+            self._hall.waiters.setdefault(task_id, []).append(bell)  # listen first, then look, then wait
+            try:
+                task = await self.get(user_id, task_id)
+                left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
+                if task.is_over or left <= 0 or self._hall.closing:
+                    return task
+                await bell.within(left)
+            finally:
+                self._hall.unlisten(task_id, bell)
+
+    def _cancelled(self, task: Task) -> None:
+        awake = self._hall.awake(f"{task.user_id}/{task.agent_id}")
+        if awake is not None:
+            awake.call(lambda: awake.cancel(task.task_id))
+        self._hall.tell(task.task_id)
+
+    def _live(self, task: Task) -> Task:
+        """As it is now: that it has begun is not written while it runs."""
+        awake = self._hall.awake(f"{task.user_id}/{task.agent_id}")
+        if task.status is TaskStatus.QUEUED and awake is not None:
+            for envelope in awake.running:
+                if envelope.envelope_id == task.task_id:
+                    return replace(task, status=TaskStatus.RUNNING, attempts=envelope.attempts)
+        return task
+
+    def _check(self, user_id: str, task_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(task_id, "the task id")
+
+
+def _address(to: object) -> str:
+    """Where only an agent can be meant, its bare id will do."""
+    return to if isinstance(to, str) and ":" in to else f"agent:{to}"

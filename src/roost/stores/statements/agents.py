@@ -1,0 +1,328 @@
+"""Agents: made, found, configured, moved from state to state, deleted. Every query of a person's carries the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roost.core import wake
+from roost.core.addresses import unknown
+from roost.core.agents import Agent, AgentChange, AgentConfig, State, move
+from roost.core.envelopes import Change, Envelope, Kind, Taken
+from roost.core.messages import at
+from roost.core.priority import Priority
+from roost.errors import Conflict, LimitReached
+from roost.ports import Now, Row, Tx
+from roost.stores.statements.inbox import ENVELOPE, envelope_of
+from roost.stores.statements.sleep import fall_asleep, forget_sleep, record, wake_up
+
+TAKE = 256
+"""How many envelopes an agent is handed over at once."""
+_AGENT = (
+    "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
+    " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth"
+)
+
+
+def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, change: Change, most: int) -> None:
+    """Raises Conflict if one of them exists, LimitReached when the user would have more than `most`."""
+    have = tx.write(
+        "INSERT INTO users (user_id, talks, agents) VALUES (:user, 0, :count)"
+        " ON CONFLICT (user_id) DO UPDATE SET agents = users.agents + :count RETURNING agents",
+        {"user": user_id, "count": len(agent_ids)},
+    )
+    if have[0][0] > most:
+        raise LimitReached(f"you may have {most:,} agents, and no more are allowed: delete some first")
+    text = config.to_json()
+    for agent_id in agent_ids:
+        key = f"{user_id}/{agent_id}"
+        made = tx.write(
+            "INSERT INTO agents (address, user_id, agent_id, config, state, paused, epoch, wants_load, errors, created,"
+            " last_active) VALUES (:address, :user, :agent, :config, :state, 0, 0, 0, 0, :now, :now)"
+            " ON CONFLICT (address) DO NOTHING RETURNING epoch",
+            {"address": key, "user": user_id, "agent": agent_id, "config": text, "state": change.after,
+             "now": change.at},
+        )  # fmt: skip
+        if not made:
+            raise Conflict(f"there is an agent {agent_id!r} already: choose another id, or configure that one")
+        record(tx, key, change)
+        _subscribe(tx, user_id, key, config)
+
+
+def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
+    return _agent_of(found(_row(tx, _AGENT, user_id, agent_id), agent_id))
+
+
+def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> list[Agent]:
+    """By id, those after `after`."""
+    rows = tx.read(
+        f"SELECT {_AGENT} FROM agents WHERE user_id = :user AND agent_id > :after"
+        " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(":state IS", _TEXT + " IS"),
+        {"user": user_id, "after": after, "limit": limit, "state": state},
+    )
+    return [_agent_of(row) for row in rows]
+
+
+_TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot tell what kind of nothing a NULL is
+
+
+def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
+    """The config of an agent that this user may send to (one's own, or a shared one), and how full its inbox is."""
+    row = tx.one("SELECT user_id, config FROM agents WHERE address = :address", {"address": key})
+    config = AgentConfig.from_json(row[1]) if row else None
+    if row is None or config is None or (row[0] != user_id and not config.shared and not known):
+        raise unknown(key.rpartition("/")[2])
+    depth = tx.one(
+        "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT :most) AS waiting",
+        {"address": key, "most": config.inbox_limit},
+    )
+    return config, depth[0] if depth else 0
+
+
+def configure(tx: Tx, user_id: str, agent_id: str, config: str) -> Agent:
+    key = f"{user_id}/{agent_id}"
+    rows = tx.write(
+        "UPDATE agents SET config = :config WHERE user_id = :user AND agent_id = :agent RETURNING address",
+        {"user": user_id, "agent": agent_id, "config": config},
+    )
+    found(rows[0] if rows else None, agent_id)
+    _subscribe(tx, user_id, key, AgentConfig.from_json(config))
+    return get(tx, user_id, agent_id)
+
+
+def stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
+    """Whatever runs may write no more. False: it was stopped already."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is State.STOPPED:
+        return False
+    tx.write(
+        "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
+        {"address": key},
+    )
+    forget_sleep(tx, key)
+    record(tx, key, change, before=state)
+    return True
+
+
+def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
+    """False: it was not stopped."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.STOPPED:
+        return False
+    tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
+    record(tx, key, change, before=state)
+    return True
+
+
+def pause(tx: Tx, user_id: str, agent_id: str, paused: bool) -> bool:
+    """False: it was so already."""
+    key, _, was = _locked(tx, user_id, agent_id)
+    tx.write("UPDATE agents SET paused = :paused WHERE address = :address", {"address": key, "paused": int(paused)})
+    return was != paused
+
+
+def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: Change) -> None:
+    """It sleeps as soon as what it does has ended. One that sleeps already has a new condition now."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.SLEEPING:
+        move(state, State.SLEEPING, agent_id)
+    fall_asleep(tx, user_id, key, condition, change, before=state)
+
+
+def rouse(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
+    """Wake it, whatever it waits for. False: it did not sleep."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.SLEEPING:
+        return False
+    wake_up(tx, key, change)
+    return True
+
+
+def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
+    """With everything that belongs to it; the ids of its talks, which are gone too."""
+    key, _, _ = _locked(tx, user_id, agent_id)
+    ids = {"address": key, "user": user_id}
+    talks = [row[0] for row in tx.read("SELECT talk_id FROM talks WHERE agent = :address", ids)]
+    for talk_id in talks:
+        for table in ("parts", "messages", "runs"):
+            tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    tx.write("DELETE FROM talks WHERE agent = :address", ids)
+    tx.write(
+        "DELETE FROM steps WHERE envelope_id IN"
+        " (SELECT envelope_id FROM inbox WHERE address = :address AND address <> ''"
+        " UNION SELECT envelope_id FROM runs WHERE address = :address AND address <> '')",
+        ids,
+    )
+    for table in ("inbox", "tasks", "timers", "schedules", "subscriptions", "agent_changes", "dead_letters", "runs"):
+        tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
+    tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
+    tx.write("DELETE FROM agents WHERE address = :address", ids)
+    tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
+    return talks
+
+
+def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[tuple[str, AgentChange]]:
+    """The newest changes of its state, newest first, each with its id."""
+    key = _known(tx, user_id, agent_id)
+    rows = tx.read(
+        "SELECT change_id, at, before, after, cause, asked_by FROM agent_changes"
+        " WHERE address = :address AND change_id < :before ORDER BY change_id DESC LIMIT :limit",
+        {"address": key, "limit": limit, "before": before},
+    )
+    return [
+        (c, AgentChange(at(when), State(b) if b else None, State(a), cause, by)) for c, when, b, a, cause, by in rows
+    ]
+
+
+# --- working ---------------------------------------------------------------------------------------
+
+
+def take(tx: Tx, key: str, now: Now, anew: bool) -> Taken:
+    row = tx.one(
+        "SELECT state, paused, config, epoch, memory, errors, wake FROM agents"
+        f" WHERE address = :address{tx.for_update}",
+        {"address": key},
+    )
+    if row is None:
+        return Taken(key, found=False, ready=False)
+    state, paused, config, epoch, memory, errors, condition = row
+    woken = None
+    if state == State.SLEEPING and not paused:
+        woken = _reason_to_wake(tx, key, wake.from_json(condition), now)
+        if woken is not None:
+            wake_up(tx, key, Change(now.change_id, now.time, State.SLEEPING, State.IDLE, woken, "roost"))
+            state = State.IDLE
+    if state != State.IDLE or paused:
+        return Taken(key, found=True, ready=False, config=config, epoch=epoch)
+    if anew:
+        tx.write("UPDATE agents SET epoch = epoch + 1 WHERE address = :address", {"address": key})
+        epoch += 1
+    envelopes, more = _hand_over(tx, key, now.time)
+    talks = tx.read(
+        "SELECT DISTINCT t.talk_id, t.user_id FROM inbox i JOIN talks t ON t.talk_id = i.lane"
+        " WHERE i.address = :address AND i.address <> '' AND i.kind = 'talk'",
+        {"address": key},
+    )
+    return Taken(
+        key, True, True, config, epoch, memory, errors, envelopes, tuple((t, u) for t, u in talks), more, woken, anew
+    )
+
+
+def _hand_over(tx: Tx, key: str, now: float) -> tuple[tuple[Envelope, ...], bool]:
+    ids = {"address": key, "limit": TAKE + 1, "now": now}
+    rows = tx.read(
+        f"SELECT {ENVELOPE} FROM inbox WHERE address = :address AND address <> '' AND kind <> 'talk' AND due <= :now"
+        " ORDER BY rank, envelope_id LIMIT :limit",
+        ids,
+    )
+    # One that waits for its next try holds its lane.
+    undue = tx.read(
+        "SELECT lane, min(envelope_id) FROM inbox WHERE address = :address AND address <> '' AND due > :now"
+        " GROUP BY lane",
+        ids,
+    )
+    held: dict[str, str] = {row[0]: row[1] for row in undue}
+    envelopes = []
+    for row in rows[:TAKE]:
+        if held.get(row[3], row[0]) < row[0]:
+            continue
+        envelope = envelope_of(row, claimed=row[10] == 0)
+        if envelope.claimed:
+            tx.write("UPDATE inbox SET attempts = 1 WHERE envelope_id = :id", {"id": envelope.envelope_id})
+        envelopes.append(envelope)
+    return tuple(envelopes), len(rows) > TAKE
+
+
+def _reason_to_wake(tx: Tx, key: str, condition: wake.Condition, now: Now) -> str | None:
+    """Whatever came while it slept, or just before, is still in its inbox: so the inbox decides."""
+    condition = wake.passed(condition, now.time)
+    rows = tx.read(
+        "SELECT kind, lane, priority FROM inbox WHERE address = :address AND address <> '' ORDER BY rank LIMIT 1000",
+        {"address": key},
+    )
+    for kind, lane, priority in rows:
+        if kind == Kind.TALK:
+            return "talk"
+        if kind == Kind.EVENT:
+            name = lane.removeprefix("event:")
+            if priority == Priority.URGENT:
+                return f"event {name}"
+            condition = wake.heard(condition, name)
+        elif kind == Kind.MAIL:
+            condition = wake.got_mail(condition, Priority(priority))
+    if wake.is_met(condition, cpu=now.cpu, awake=now.awake):
+        return wake.reason(condition, cpu=now.cpu, awake=now.awake)
+    return None
+
+
+def note(tx: Tx, key: str, changes: tuple[Change, ...]) -> None:
+    for change in changes:
+        record(tx, key, change)
+
+
+def unfinished(tx: Tx, after: str, limit: int) -> list[str]:
+    """Agents with something in their inbox, by key."""
+    rows = tx.read(
+        "SELECT DISTINCT address FROM inbox WHERE address > :after AND address <> '' ORDER BY address LIMIT :limit",
+        {"after": after, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+def wanting_load(tx: Tx, limit: int) -> list[str]:
+    rows = tx.read("SELECT address FROM agents WHERE wants_load > 0 ORDER BY address LIMIT :limit", {"limit": limit})
+    return [row[0] for row in rows]
+
+
+# --- inside ----------------------------------------------------------------------------------------
+
+
+def found(row: Row | None, agent_id: str) -> Row:
+    if row is None:
+        raise unknown(agent_id)
+    return row
+
+
+def _row(tx: Tx, columns: str, user_id: str, agent_id: str, ending: str = "") -> Row | None:
+    return tx.one(
+        f"SELECT {columns} FROM agents WHERE user_id = :user AND agent_id = :agent{ending}",
+        {"user": user_id, "agent": agent_id},
+    )
+
+
+def _known(tx: Tx, user_id: str, agent_id: str) -> str:
+    return str(found(_row(tx, "address", user_id, agent_id), agent_id)[0])
+
+
+def _locked(tx: Tx, user_id: str, agent_id: str) -> tuple[str, State, bool]:
+    row = found(_row(tx, "address, state, paused", user_id, agent_id, tx.for_update), agent_id)
+    return row[0], State(row[1]), bool(row[2])
+
+
+def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
+    tx.write("DELETE FROM subscriptions WHERE address = :address AND awaited = 0", {"address": key})
+    for subscription in config.subscriptions:
+        tx.write(
+            "INSERT INTO subscriptions (user_id, address, pattern, awaited, fields)"
+            " VALUES (:user, :address, :pattern, 0, :fields) ON CONFLICT (address, awaited, pattern) DO NOTHING",
+            {"user": user_id, "address": key, "pattern": subscription.pattern, "fields": subscription.fields_json()},
+        )
+
+
+def _agent_of(row: Row) -> Agent:
+    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth = row
+    wanted = wake.from_json(condition) if condition else None
+    until = wake.next_time(wanted) if wanted else None
+    return Agent(
+        agent_id=agent_id,
+        user_id=user_id,
+        config=AgentConfig.from_json(config),
+        state=State(state),
+        paused=bool(paused),
+        created=at(created),
+        last_active=at(last_active),
+        queue_depth=depth,
+        sleep_until=at(until) if until is not None else None,
+        wake_events=wake.patterns(wanted) if wanted else (),
+        wake_reason=woken,
+        error_count=errors,
+    )

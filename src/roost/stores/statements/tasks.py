@@ -1,0 +1,61 @@
+"""Tasks: found, listed, cancelled. Every query carries the owner of the agent."""
+
+from __future__ import annotations
+
+from roost.core.addresses import of_key
+from roost.core.messages import at
+from roost.core.priority import Priority
+from roost.core.tasks import OVER, Task, TaskStatus
+from roost.errors import NotFound
+from roost.ports import Row, Tx
+
+_TASK = (
+    "task_id, address, user_id, sender, prompt, priority, status, attempts, created, started, ended, expires, result,"
+    " error, schedule_id"
+)
+
+
+def get(tx: Tx, user_id: str, task_id: str) -> Task:
+    row = tx.one(
+        f"SELECT {_TASK} FROM tasks WHERE task_id = :task AND (user_id = :user OR sender = :sender)",
+        {"task": task_id, "user": user_id, "sender": f"user:{user_id}"},
+    )
+    if row is None:
+        raise NotFound(f"there is no task {task_id!r:.80}: it was removed, or it never existed")
+    return task_of(row)
+
+
+def by_key(tx: Tx, user_id: str, key: str, address: str) -> str | None:
+    row = tx.one("SELECT task_id FROM tasks WHERE address = :address AND key = :key", {"address": address, "key": key})
+    return row[0] if row else None
+
+
+def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
+    of_agent = " AND address = :address" if address is not None else ""
+    of_status = " AND status = :status" if status is not None else ""
+    rows = tx.read(
+        f"SELECT {_TASK} FROM tasks WHERE user_id = :user AND task_id < :before{of_agent}{of_status}"
+        " ORDER BY task_id DESC LIMIT :limit",
+        {"user": user_id, "address": address, "status": status, "limit": limit, "before": before},
+    )
+    return [task_of(row) for row in rows]
+
+
+def cancel(tx: Tx, user_id: str, task_id: str, now: float) -> Task:
+    task = get(tx, user_id, task_id)
+    if task.status in OVER:
+        return task
+    ids = {"task": task_id, "now": now}
+    tx.write("DELETE FROM inbox WHERE envelope_id = :task", ids)
+    rows = tx.write(f"UPDATE tasks SET status = 'cancelled', ended = :now WHERE task_id = :task RETURNING {_TASK}", ids)
+    return task_of(rows[0])
+
+
+def task_of(row: Row) -> Task:
+    (task_id, address, user_id, sender, prompt, priority, status, attempts, created, started, ended, expires, result,
+     error, schedule_id) = row  # fmt: skip
+    return Task(
+        task_id, str(of_key(address).agent_id), user_id, sender, prompt, Priority(priority), TaskStatus(status),
+        attempts, at(created), started and at(started), ended and at(ended), expires and at(expires), result, error,
+        schedule_id,
+    )  # fmt: skip

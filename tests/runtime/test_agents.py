@@ -1,0 +1,357 @@
+"""A1–A4: agents do what they are given, one thing at a time in each lane, and can be stopped, paused, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Turn
+from tests.runtime.conftest import QUICK, World
+
+FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
+
+
+async def teller(turn: Turn) -> AsyncIterator[str]:
+    turn.state["told"] = turn.state.get("told", 0) + 1
+    yield f"{turn.kind} {turn.text} from {turn.sender}, {turn.state['told']}"
+
+
+async def until(service: AsyncAgentService, told: Callable[[roost.Agent], bool], agent_id: str = "d") -> roost.Agent:
+    """Look again and again until it is so; the worlds' clocks move meanwhile."""
+    agent = await service.agents.get("ann", agent_id)
+    for _ in range(2_000):
+        if told(agent):
+            return agent
+        await asyncio.sleep(0.005)
+        agent = await service.agents.get("ann", agent_id)
+    raise AssertionError(f"it has not become so: {agent}")
+
+
+async def done(service: AsyncAgentService, prompt: str, **options: object) -> roost.Task:
+    task_id = await service.tasks.send("ann", "d", prompt, **options)  # type: ignore[arg-type]
+    return await service.tasks.wait("ann", task_id, timeout=20)
+
+
+def test_a_task_is_done_and_its_result_can_be_awaited(world: World) -> None:
+    async def story(service: AsyncAgentService) -> roost.Task:
+        await service.agents.create("ann", "d", profile="teller")
+        return await done(service, "hello")
+
+    task = world({"teller": teller}, story)
+    assert (task.status, task.result, task.attempts) == ("done", "task hello from user:ann, 1", 1)
+    assert task.started is not None
+    assert task.ended is not None
+    assert task.created <= task.started <= task.ended
+
+
+def test_memory_is_the_agents_and_survives_a_restart(world: World) -> None:
+    async def first(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="teller")
+        for number in range(3):
+            await done(service, str(number))
+
+    async def second(service: AsyncAgentService) -> roost.Task:
+        return await done(service, "again")
+
+    world({"teller": teller}, first)
+    assert (world({"teller": teller}, second).result or "").endswith(", 4")
+
+
+def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[tuple[str | None, str, str, str]]:
+        await service.agents.create("ann", "d", profile="teller")
+        await done(service, "hello")
+        await service.agents.stop("ann", "d")
+        await service.agents.start("ann", "d")
+        changes = await service.agents.history("ann", "d")
+        return [(c.before, c.after, c.cause, c.by) for c in reversed(changes)]
+
+    assert world({"teller": teller}, story) == [
+        (None, "idle", "created", "user:ann"),
+        ("idle", "active", "task from user:ann", "roost"),
+        ("active", "idle", "nothing left to do", "roost"),
+        ("idle", "stopped", "stopped", "user:ann"),
+        ("stopped", "idle", "started", "user:ann"),
+    ]
+
+
+def test_what_is_sent_to_a_stopped_agent_waits_until_it_is_started(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[str, str | None]:
+        await service.agents.create("ann", "d", profile="teller", start=False)
+        task_id = await service.tasks.send("ann", "d", "hello")
+        before = await service.tasks.wait("ann", task_id, timeout=0.2)
+        await service.agents.start("ann", "d")
+        after = await service.tasks.wait("ann", task_id, timeout=20)
+        return before.status, after.result
+
+    assert world({"teller": teller}, story) == ("queued", "task hello from user:ann, 1")
+
+
+def test_a_paused_agent_begins_nothing_new_and_goes_on_when_it_is_resumed(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[bool, str, str | None]:
+        await service.agents.create("ann", "d", profile="teller")
+        await done(service, "before")
+        paused = await service.agents.pause("ann", "d")
+        task_id = await service.tasks.send("ann", "d", "hello")
+        meanwhile = await service.tasks.wait("ann", task_id, timeout=0.2)
+        await service.agents.resume("ann", "d")
+        after = await service.tasks.wait("ann", task_id, timeout=20)
+        return paused.paused, meanwhile.status, after.result
+
+    assert world({"teller": teller}, story) == (True, "queued", "task hello from user:ann, 2")
+
+
+def test_stopping_ends_what_runs_and_it_is_done_after_the_start(world: World) -> None:
+    tries: list[int] = []
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        tries.append(turn.attempt)
+        if len(tries) == 1:
+            await asyncio.sleep(60)
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> tuple[str, str, roost.Task]:
+        await service.agents.create("ann", "d", profile="slow")
+        task_id = await service.tasks.send("ann", "d", "hello")
+        active = await until(service, lambda agent: agent.state == "active")
+        stopped = await service.agents.stop("ann", "d")
+        await service.agents.start("ann", "d")
+        return active.state, stopped.state, await service.tasks.wait("ann", task_id, timeout=20)
+
+    active, stopped, task = world({"slow": slow}, story)
+    assert (active, stopped) == ("active", "stopped")
+    assert (task.status, task.result) == ("done", "done")
+    assert len(tries) == 2
+
+
+def test_a_failure_is_tried_again_and_then_told(world: World) -> None:
+    tries: list[int] = []
+
+    async def fails(turn: Turn) -> AsyncIterator[str]:
+        tries.append(turn.attempt)
+        yield "begun"
+        raise ValueError("secret detail")
+
+    async def story(service: AsyncAgentService) -> tuple[roost.Task, roost.Agent]:
+        await service.agents.create("ann", "d", profile="fails", **FAST)
+        return await done(service, "hello"), await service.agents.get("ann", "d")
+
+    task, agent = world({"fails": fails}, story)
+    assert tries == [1, 2, 3]
+    assert (task.status, task.attempts) == ("failed", 3)
+    assert "internal error" in (task.error or "")
+    assert "secret" not in (task.error or "")
+    assert agent.error_count == 3
+
+
+def test_a_failure_that_passes_is_forgotten(world: World) -> None:
+    async def fails_once(turn: Turn) -> AsyncIterator[str]:
+        if turn.attempt == 1:
+            raise ValueError
+        yield f"attempt {turn.attempt}"
+
+    async def story(service: AsyncAgentService) -> tuple[roost.Task, roost.Agent]:
+        await service.agents.create("ann", "d", profile="fails_once", **FAST)
+        return await done(service, "hello"), await service.agents.get("ann", "d")
+
+    task, agent = world({"fails_once": fails_once}, story)
+    assert (task.status, task.result, task.attempts) == ("done", "attempt 2", 2)
+    assert agent.error_count == 0
+
+
+def test_a_task_can_be_cancelled_before_and_while_it_runs(world: World) -> None:
+    async def endless(turn: Turn) -> AsyncIterator[str]:
+        yield "begun"
+        await asyncio.sleep(3_600)
+
+    async def story(service: AsyncAgentService) -> list[str]:
+        await service.agents.create("ann", "d", profile="endless", max_concurrent_tasks=1)
+        running = await service.tasks.send("ann", "d", "one")
+        waiting = await service.tasks.send("ann", "d", "two")
+        await until(service, lambda agent: agent.current_tasks == (running,))
+        statuses = [(await service.tasks.cancel("ann", task)).status for task in (waiting, running)]
+        idle = await until(service, lambda agent: agent.state == "idle" and not agent.queue_depth)
+        again = await service.tasks.cancel("ann", running)
+        return [*statuses, idle.state, again.status]
+
+    assert world({"endless": endless}, story) == ["cancelled", "cancelled", "idle", "cancelled"]
+
+
+def test_only_so_many_tasks_run_at_a_time_and_urgent_ones_first(world: World) -> None:
+    order: list[str] = []
+    most = 0
+    running = 0
+
+    async def counts(turn: Turn) -> AsyncIterator[str]:
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        order.append(turn.text)
+        await asyncio.sleep(0.01)
+        running -= 1
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="counts", max_concurrent_tasks=2, start=False)
+        ids = [
+            await service.tasks.send("ann", "d", f"{priority} {number}", priority=priority)
+            for number in range(2)
+            for priority in ("low", "normal", "high", "urgent")
+        ]
+        await service.agents.start("ann", "d")
+        for task_id in ids:
+            assert (await service.tasks.wait("ann", task_id, timeout=20)).status == "done"
+
+    world({"counts": counts}, story)
+    assert most == 2
+    assert [text.split()[0] for text in order] == ["urgent"] * 2 + ["high"] * 2 + ["normal"] * 2 + ["low"] * 2
+
+
+def test_what_one_agent_sends_to_another_is_handled_in_the_order_of_sending(world: World) -> None:
+    heard: list[str] = []
+
+    async def sends(turn: Turn) -> AsyncIterator[str]:
+        for number in range(20):
+            await turn.send("agent:e", str(number), priority="urgent" if number % 3 else "low")
+        yield "sent"
+
+    async def hears(turn: Turn) -> AsyncIterator[str]:
+        heard.append(turn.text)
+        yield ""
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="sends")
+        await service.agents.create("ann", "e", profile="hears")
+        await done(service, "go")
+        await until(service, lambda agent: len(heard) == 20 and not agent.queue_depth, "e")
+
+    world({"sends": sends, "hears": hears}, story)
+    assert heard == [str(number) for number in range(20)]
+
+
+def test_a_turn_that_fails_has_sent_nothing(world: World) -> None:
+    heard: list[str] = []
+
+    async def sends(turn: Turn) -> AsyncIterator[str]:
+        await turn.send("agent:e", f"attempt {turn.attempt}")
+        if turn.attempt < 3:
+            raise ValueError
+        yield "sent"
+
+    async def hears(turn: Turn) -> AsyncIterator[str]:
+        heard.append(turn.text)
+        yield ""
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="sends", **FAST)
+        await service.agents.create("ann", "e", profile="hears")
+        await done(service, "go")
+        await until(service, lambda agent: bool(heard) and not agent.queue_depth, "e")
+
+    world({"sends": sends, "hears": hears}, story)
+    assert heard == ["attempt 3"]
+
+
+def test_agents_that_answer_each_other_for_ever_are_cut_off(world: World) -> None:
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        other = "e" if turn.agent_id == "d" else "d"
+        turn.state["count"] = turn.state.get("count", 0) + 1
+        await turn.send(f"agent:{other}", "and you?")
+        yield str(turn.state["count"])
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="answers", **FAST)
+        await service.agents.create("ann", "e", profile="answers", **FAST)
+        await service.tasks.send("ann", "d", "go")
+        await until(service, lambda agent: agent.error_count > 0)
+
+    world({"answers": answers}, story, replace(QUICK, hops=8))
+
+
+def test_a_step_is_done_once_although_its_turn_is_repeated(world: World) -> None:
+    computed: list[int] = []
+
+    async def look_up(number: int) -> int:
+        computed.append(number)
+        return number * 2
+
+    def look_up_blocking(number: int) -> int:
+        computed.append(number)
+        return number * 3
+
+    async def steps(turn: Turn) -> AsyncIterator[str]:
+        one = await turn.step("double", look_up, 21)
+        two = await turn.step("triple", look_up_blocking, 14)
+        if turn.attempt == 1:
+            raise ValueError
+        yield f"{one} {two}"
+
+    async def story(service: AsyncAgentService) -> roost.Task:
+        await service.agents.create("ann", "d", profile="steps", **FAST)
+        return await done(service, "go")
+
+    assert world({"steps": steps}, story).result == "42 42"
+    assert computed == [21, 14]
+
+
+def test_the_inbox_has_a_bound_and_the_sender_is_told(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="teller", inbox_limit=3, start=False)
+        for number in range(3):
+            await service.tasks.send("ann", "d", str(number))
+        with pytest.raises(roost.LimitReached, match="inbox of the agent 'd' is full"):
+            await service.tasks.send("ann", "d", "too much")
+        assert (await service.agents.get("ann", "d")).queue_depth == 3
+
+    world({"teller": teller}, story)
+
+
+def test_a_deleted_agent_takes_everything_with_it(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="teller")
+        task = await done(service, "hello")
+        await service.agents.delete("ann", "d")
+        for attempt in (
+            service.agents.get("ann", "d"),
+            service.tasks.get("ann", task.task_id),
+            service.tasks.send("ann", "d", "hello?"),
+        ):
+            with pytest.raises(roost.NotFound):
+                await attempt
+        await service.agents.create("ann", "d", profile="teller")
+        assert (await done(service, "hello")).result == "task hello from user:ann, 1"
+
+    world({"teller": teller}, story)
+
+
+def test_a_blocking_brain_and_one_that_swallows_cancellation_can_be_stopped(world: World) -> None:
+    release: list[bool] = []
+
+    def blocks(turn: Turn) -> Iterator[str]:
+        yield "begun"
+        yield "ended"
+
+    async def swallows(turn: Turn) -> AsyncIterator[str]:
+        yield "begun"
+        while not release:
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                continue
+
+    async def story(service: AsyncAgentService) -> list[str | None]:
+        await service.agents.create("ann", "d", profile="swallows", max_concurrent_tasks=1)
+        task_id = await service.tasks.send("ann", "d", "hello")
+        await until(service, lambda agent: agent.current_tasks == (task_id,))
+        await service.tasks.cancel("ann", task_id)
+        await service.agents.configure("ann", "d", profile="blocks")
+        after = await done(service, "next")
+        release.append(True)
+        return [after.status, after.result]
+
+    assert world({"swallows": swallows, "blocks": blocks}, story) == ["done", "begunended"]
