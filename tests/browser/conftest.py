@@ -39,11 +39,12 @@ description = "Says the same."
 """
 START_LIMIT = 30
 LONG_TALK = 500
+OTHER_TALKS = 15
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running `roost up`. `long_talk` was held before it started, by the user `old`."""
+    """A running `roost up`. `long_talk` was held before it started, by the user `old`, after some others."""
 
     url: str
     identity: Identity
@@ -77,6 +78,9 @@ def up(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
 
 def _hold_long_talk(file: Path) -> str:
     with roost.open(f"sqlite:///{file}", brains={"steered": steered}) as service:
+        for number in range(OTHER_TALKS):
+            title = f"Talk number {number}" + " with a title that is longer than its place" * (number % 3 == 1)
+            service.create_talk_session("old", profile="steered", title=title)
         talk = service.create_talk_session("old", profile="steered", title="A long talk")
         for number in range(LONG_TALK // 2):
             service.add_message("old", talk, f"question {number}", key=f"{number}")

@@ -66,7 +66,19 @@ def expect_steady(page: Page, count: int) -> None:
 
 
 def talk_titles(page: Page) -> Locator:
-    return page.locator(".st-key-talks button")
+    return page.locator('.st-key-talks [class*="st-key-open_"] button')
+
+
+def open_menu(page: Page, title: str) -> None:
+    """Of the newest talk with this title."""
+    page.get_by_role("button", name=f"Menu of {title}").first.click()
+
+
+def delete(page: Page, title: str) -> None:
+    """Delete a talk, as it is listed."""
+    open_menu(page, title)
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
 
 def shot(page: Page, name: str) -> None:

@@ -6,7 +6,17 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Server, Visit
-from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, shot, talk_titles, watch
+from tests.browser.steps import (
+    delete,
+    expect_messages,
+    expect_rest,
+    expect_steady,
+    messages,
+    open_menu,
+    say,
+    talk_titles,
+    watch,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -91,22 +101,57 @@ def test_an_answer_goes_on_while_another_talk_is_open(visit: Visit) -> None:
     expect(talk_titles(page)).to_have_text(["slow 60"])
 
 
-def test_a_talk_can_be_renamed_and_deleted_after_asking(visit: Visit) -> None:
+def test_a_talk_can_be_renamed_in_its_menu(visit: Visit) -> None:
     page = visit()
     say(page, "hello")
     expect_messages(page, "hello", "You said: hello")
-    page.get_by_text("Settings of this talk").click()
+    open_menu(page, "hello")
+    page.get_by_role("menuitem", name="Rename").click()
+    expect(page.get_by_label("Title")).to_be_focused()
+    page.get_by_label("Title").fill("")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("The title must not be empty.")
     page.get_by_label("Title").fill("A *better* :red[name] :smile: -> $x$")
-    page.get_by_role("button", name="Save").click()
-    expect(talk_titles(page)).to_contain_text(["A *better* :\u2060red[name] :\u2060smile: -\u2060> $x$"])
-    shot(page, "settings")
-    page.get_by_role("button", name="Delete this talk").click()
-    expect(page.get_by_text("This can't be undone")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(talk_titles(page)).to_have_text(["A *better* :\u2060red[name] :\u2060smile: -\u2060> $x$"])
+    expect_messages(page, "hello", "You said: hello")
+
+
+def test_a_talk_is_deleted_in_its_menu_after_asking(visit: Visit) -> None:
+    page = visit()
+    say(page, "hello")
+    expect_messages(page, "hello", "You said: hello")
+    open_menu(page, "hello")
+    page.get_by_role("menuitem", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_contain_text("This can't be undone")
     page.get_by_role("button", name="Keep it").click()
-    page.get_by_role("button", name="Delete this talk").click()
-    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(talk_titles(page)).to_have_text(["hello"])
+    delete(page, "hello")
     expect(talk_titles(page)).to_have_count(0)
     expect(messages(page)).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visit: Visit) -> None:
+    page = visit()
+    say(page, "slow 60")
+    expect(messages(page).last).to_contain_text("word2")
+    page.get_by_role("button", name="Menu of slow 60").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Rename")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menuitem", name="Rename")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menu")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Delete this talk?")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
+    expect_messages(page, "slow 60", "word60 end.")
 
 
 def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit) -> None:
@@ -116,9 +161,7 @@ def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit
     second = first.context.new_page()
     second.goto(first.url)
     expect_messages(second, "hello", "You said: hello")
-    first.get_by_text("Settings of this talk").click()
-    first.get_by_role("button", name="Delete this talk").click()
-    first.get_by_role("button", name="Delete", exact=True).click()
+    delete(first, "hello")
     expect(second.get_by_text("This talk does not exist any more")).to_be_visible()
     say(second, "a new one")
     expect_messages(second, "a new one", "You said: a new one")
@@ -140,7 +183,6 @@ def test_a_long_history_comes_by_pages_newest_first(visit: Visit, server: Server
     expect(messages(page)).to_have_count(50)
     expect(messages(page).last).to_contain_text("You said: question 249")
     expect(messages(page).first).to_contain_text("question 225")
-    shot(page, "long")
     for shown in range(100, 501, 50):
         page.get_by_role("button", name="Show older messages").click()
         expect(messages(page)).to_have_count(shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.steps import (
@@ -14,7 +14,6 @@ from tests.browser.steps import (
     expect_steady,
     messages,
     say,
-    shot,
     talk_titles,
     watch,
 )
@@ -28,7 +27,6 @@ def test_a_new_visitor_is_invited_and_can_type_at_once(visit: Visit) -> None:
     expect(page.get_by_text("Does what it is told.")).to_be_visible()
     expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
     expect(messages(page)).to_have_count(0)
-    shot(page, "empty")
     page.keyboard.type("hello")
     page.keyboard.press("Enter")
     expect_messages(page, "hello", "You said: hello")
@@ -52,7 +50,6 @@ def test_an_answer_is_seen_growing_and_every_message_is_there_once_all_the_time(
     expect_messages(page, "slow 60", "word3")
     expect(page.get_by_text("Writing …")).to_be_visible()
     expect(messages(page).last).not_to_contain_text("word60")
-    shot(page, "busy")
     expect_messages(page, "slow 60", "word60 end.")
     expect_rest(page)
     say(page, "thanks")
@@ -101,7 +98,6 @@ def test_a_message_sent_meanwhile_interrupts_and_is_answered_in_full(visit: Visi
     expect_rest(page)
     expect(messages(page).nth(1)).to_contain_text("word3")
     expect(messages(page).nth(1)).not_to_contain_text("end.")
-    shot(page, "interrupted")
     expect_steady(page, 4)
 
 
@@ -120,38 +116,75 @@ def test_clicking_around_while_an_answer_is_written_neither_loses_nor_doubles_a_
     expect_steady(page, 2)
 
 
-def test_a_failure_is_one_sentence_with_a_way_to_try_again(visit: Visit) -> None:
+def test_a_failure_is_one_sentence_with_a_way_to_ask_again(visit: Visit) -> None:
     page = visit()
     say(page, "flaky")
     expect(page.get_by_test_id("stAlert")).to_contain_text("reference")
     expect_messages(page, "flaky", "an answer")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Ask again").click()
     expect_messages(page, "flaky", "an answer", "flaky", "an answer at last")
-    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Ask again")).to_have_count(0)
 
 
 def test_a_failure_shows_nothing_of_the_inside(visit: Visit) -> None:
     page = visit()
     say(page, "fail")
-    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.get_by_role("button", name="Ask again")).to_be_visible()
     expect_messages(page, "fail", "half an answer")
     expect(page.get_by_text("secret-detail")).to_have_count(0)
     expect(page.get_by_text("ValueError")).to_have_count(0)
-    shot(page, "failed")
 
 
-def test_a_refused_message_stays_in_the_line(visit: Visit) -> None:
-    page = visit()
+def refuse_meanwhile(page: Page) -> None:
+    """In the next talk a message is refused while an answer is being written."""
     page.get_by_text("Settings of the next talk").click()
     page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
     page.get_by_label("A message sent during an answer").click()
     page.get_by_role("option", name="is refused").click()
     page.get_by_role("button", name="Save").click()
+
+
+def test_a_refused_message_stays_in_the_line_and_one_is_told_right_above_it(visit: Visit) -> None:
+    page = visit()
+    refuse_meanwhile(page)
+    say(page, "long 20000")
+    expect(messages(page).last).to_contain_text("the-very-end")
+    expect_rest(page)
     say(page, "slow 200")
     expect(messages(page).last).to_contain_text("word2")
     say(page, "wait for me")
-    expect(page.get_by_test_id("stAlert")).to_be_visible()
-    expect(page.get_by_test_id("stChatInputTextArea")).to_have_value("wait for me")
-    expect(messages(page)).to_have_count(2)
+    notice = page.get_by_role("alert")
+    expect(notice).to_have_text(re.compile(r"^[A-Z].*\.$"))
+    expect(notice).to_be_in_viewport(ratio=1)
+    line = page.get_by_test_id("stChatInputTextArea")
+    expect(line).to_have_value("wait for me")
+    told, typed = notice.bounding_box(), line.bounding_box()
+    assert told
+    assert typed
+    assert 0 <= typed["y"] - (told["y"] + told["height"]) < 120
+    expect(messages(page)).to_have_count(4)
     page.get_by_role("button", name="Stop").click()
     expect_rest(page)
+
+
+def choose_guide(page: Page) -> Locator:
+    """The guide answers; what it suggests to say."""
+    page.get_by_label("Who answers").click()
+    page.get_by_role("option", name="guide").click()
+    return page.get_by_role("button", name="Show me markdown")
+
+
+def test_a_suggestion_clicked_twice_is_sent_once(visit: Visit) -> None:
+    page = visit()
+    choose_guide(page).dblclick()
+    expect(messages(page)).to_have_count(2)
+    expect_rest(page)
+    expect(talk_titles(page)).to_have_text(["markdown"])
+
+
+def test_a_suggestion_that_the_browser_sends_twice_is_sent_once(visit: Visit) -> None:
+    page = visit()
+    choose_guide(page).evaluate("(button) => { button.click(); button.click(); }")
+    expect(messages(page)).to_have_count(2)
+    expect_rest(page)
+    expect(talk_titles(page)).to_have_text(["markdown"])

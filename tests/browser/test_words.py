@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.brains import MARKDOWN
 from tests.browser.conftest import Visit
-from tests.browser.steps import expect_messages, expect_rest, messages, say, shot, talk_titles
+from tests.browser.steps import expect_messages, expect_rest, messages, say, talk_titles
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +28,6 @@ def test_markdown_is_rendered_with_code_and_a_table(visit: Visit) -> None:
     expect(answer.locator("td")).to_have_text(["a", "1"])
     expect(answer.locator("pre code")).to_contain_text("#![not a picture](in code)")
     expect(answer.locator("em")).to_have_text("emphasis")
-    shot(page, "markdown")
 
 
 def test_html_in_an_answer_is_text_and_pictures_are_links(visit: Visit) -> None:
@@ -71,11 +71,54 @@ def test_a_very_long_message_is_shown_whole(visit: Visit) -> None:
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_a_message_can_be_copied(visit: Visit) -> None:
-    page = visit(permissions=["clipboard-read", "clipboard-write"])
+@pytest.fixture
+def page(visit: Visit) -> Page:
+    return visit(permissions=["clipboard-read", "clipboard-write"])
+
+
+def copied(page: Page) -> str:
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    return str(page.evaluate("() => navigator.clipboard.readText()"))
+
+
+def test_an_answer_is_copied_as_it_was_written_and_not_as_it_looks(page: Page) -> None:
+    say(page, "markdown")
+    expect(messages(page)).to_have_count(2)
+    messages(page).last.hover()
+    messages(page).last.get_by_role("button", name="Copy", exact=True).click()
+    assert copied(page) == MARKDOWN
+    expect(page.get_by_role("button", name="Copied")).to_have_count(0)
+    expect_unharmed(page)
+
+
+def test_a_message_can_be_copied_by_keyboard_to_the_letter(page: Page) -> None:
+    typed = "\ufeff" + HOSTILE + "\n\n  *ä* \U0001f986 -->]]>\t\"'</button></textarea>  ."
+    page.get_by_test_id("stChatInputTextArea").fill(typed)
+    page.keyboard.press("Enter")
+    expect(messages(page)).to_have_count(2)
+    expect_rest(page)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.textContent") == "Copy":
+            break
+    page.keyboard.press("Enter")
+    assert copied(page) == typed
+    expect(messages(page).first.get_by_role("button")).to_be_focused()
+    expect_unharmed(page)
+
+
+def test_an_answer_can_be_copied_where_the_browser_has_no_clipboard(page: Page) -> None:
     say(page, "copy me")
     expect_messages(page, "copy me", "You said: copy me")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')); }")
     messages(page).last.hover()
-    page.get_by_role("button", name="Copy", exact=True).click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("() => navigator.clipboard.readText()") == "You said: copy me"
+    messages(page).last.get_by_role("button", name="Copy", exact=True).click()
+    assert copied(page) == "You said: copy me"
+
+
+def test_an_answer_that_is_being_written_has_nothing_to_copy_yet(page: Page) -> None:
+    say(page, "slow 60")
+    expect(messages(page).last).to_contain_text("word3")
+    expect(messages(page).last.get_by_role("button")).to_have_count(0)
+    expect_messages(page, "slow 60", "word60 end.")
+    expect(messages(page).last.get_by_role("button")).to_have_count(1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
 
 import pytest
@@ -60,6 +62,12 @@ class Tab:
         assert not self.app.exception
         return self
 
+    def choose(self, key: str, option: str) -> Tab:
+        """Take an option of a menu."""
+        self.app.menu_button(key=key).click(option).run()
+        assert not self.app.exception
+        return self
+
     def has(self, key: str) -> bool:
         return any(button.key == key for button in self.app.button)
 
@@ -68,6 +76,19 @@ class Tab:
         """Who said what, as it stands on the page."""
         bodies: list[tuple[str, Any]] = [(said.name, said.children[0]) for said in self.app.chat_message]
         return [(name, body.children[0].value) for name, body in bodies]
+
+    @property
+    def feet(self) -> list[str]:
+        """What stands below the messages."""
+        return self._html("roost-foot")
+
+    @property
+    def notices(self) -> list[str]:
+        """What stands above the line to type in."""
+        return [unescape(re.sub("<[^>]*>", "", notice)) for notice in self._html("roost-notice")]
+
+    def _html(self, name: str) -> list[str]:
+        return [html.proto.body for html in self.app.get("html") if f'class="{name}"' in html.proto.body]
 
     def settle(self) -> list[Message]:
         """Wait until nothing runs, and give all messages as the service has them."""

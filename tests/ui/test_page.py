@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import roost
+from roost.api.auth import Identity
 from roost.ui import access
 from roost.ui.reading import Reading
+from roost.ui.sidebar import who
 from roost.ui.talk import QUICK, Scene
 from roost.ui.text import plain
 from tests.ui.conftest import USER, Tab
@@ -34,16 +36,17 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     tab.look()
     assert not tab.has("stop")
     assert tab.shown[0] == ("user", "hold")
-    assert all(caption.value != "Writing …" for caption in tab.app.caption)
+    assert len(tab.feet) == len(tab.shown)
+    assert all("Writing …" not in foot for foot in tab.feet)
 
 
-def test_a_failed_answer_can_be_tried_again(tab: Tab) -> None:
+def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
     tab.say("fail")
     tab.settle()
     tab.look()
     assert "reference" in tab.app.error[0].value
     assert "broken" not in tab.app.error[0].value
-    tab.click("try_again")
+    tab.click("ask_again")
     tab.settle()
     asked = [text for name, text in tab.look().shown if name == "user"]
     assert asked == ["fail", "fail"]
@@ -51,36 +54,34 @@ def test_a_failed_answer_can_be_tried_again(tab: Tab) -> None:
 
 def test_a_talk_that_is_not_there_says_so_and_leaves_a_new_one(tab: Tab) -> None:
     tab.open("talk_of_somebody_else")
-    assert "does not exist any more" in tab.app.info[0].value
+    assert "does not exist any more" in tab.notices[0]
     assert tab.talk_id is None
     tab.say("a new one")
     tab.settle()
     assert tab.look().shown[0] == ("user", "a new one")
 
 
-def test_a_talk_deleted_after_asking_is_gone(tab: Tab) -> None:
-    tab.say("hello")
-    tab.settle()
-    talk_id = tab.talk_id
-    tab.look().click("delete")
-    tab.click("delete_not")
-    tab.click("delete").click("delete_really")
-    assert tab.talk_id is None
-    assert talk_id not in {talk.talk_session_id for talk in tab.service.list_sessions(USER)}
-
-
 def test_settings_are_kept_with_the_talk(tab: Tab) -> None:
     tab.say("hello")
     tab.settle()
     tab.look()
-    values = {field.label: field for field in tab.app.sidebar.text_input}
-    values["Title"].set_value("A title")
-    values["Model"].set_value("some-model")
+    next(field for field in tab.app.sidebar.text_input if field.label == "Model").set_value("some-model")
     tab.app.sidebar.number_input[0].set_value(0.5)
     next(button for button in tab.app.sidebar.button if button.label == "Save").click().run()
     assert tab.talk_id is not None
-    talk = tab.service.get_session(USER, tab.talk_id)
-    assert (talk.title, talk.options) == ("A title", {"model": "some-model", "temperature": 0.5})
+    assert tab.service.get_session(USER, tab.talk_id).options == {"model": "some-model", "temperature": 0.5}
+
+
+def test_the_sidebar_names_the_product_and_who_one_is(tab: Tab) -> None:
+    assert tab.app.sidebar.markdown[0].value == "Roost"
+    assert tab.app.sidebar.caption[-1].value == f"Signed in as {USER}"
+
+
+def test_a_visitor_is_told_from_the_user_of_the_command_line() -> None:
+    visitor = Identity(b"secret" * 4, "ann").new_user()
+    assert who("ann") == "Signed in as ann"
+    assert who("a_*b*") == "Signed in as " + plain("a_*b*")
+    assert who(visitor) == f"Visitor {visitor[-4:]}, known by this browser"
 
 
 def test_a_browser_without_a_cookie_is_told_so(service: roost.AgentService) -> None:
@@ -112,13 +113,13 @@ DOWN = "1 of 2 workers crashed too often and stay down: answers may be slow unti
 def test_workers_that_are_down_are_told_once_and_not_any_more_when_they_are_back(
     tab: Tab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(tab.app.warning) == 0
+    assert tab.notices == []
     for place in (tab, tab.say("hello")):  # on the empty page as well as in a talk
         monkeypatch.setattr(tab.service.roost.supervisor, "down", DOWN)
-        assert [warning.value for warning in place.look().app.warning] == [plain(DOWN)]
-        assert [warning.value for warning in place.look().app.warning] == [plain(DOWN)]
+        assert place.look().notices == [f"{DOWN}."]
+        assert place.look().notices == [f"{DOWN}."]
         monkeypatch.setattr(tab.service.roost.supervisor, "down", None)
-        assert len(place.look().app.warning) == 0
+        assert place.look().notices == []
 
 
 def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_back(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from roost.ui.text import defused, plain
+from roost.ui.text import defused, plain, sentence, told
 
 PARSERS = [
     MarkdownIt("commonmark"),
@@ -70,3 +70,20 @@ def test_a_title_reads_as_it_was_typed(title: str) -> None:
 @pytest.mark.parametrize("title", [":material/home:", ":smile:", "a -> b", ":red[x]", "$x$", ":streamlit:", ":+1:"])
 def test_streamlits_own_signs_in_titles_are_broken_up(title: str) -> None:
     assert "\u2060" in plain(title) or "\\$" in plain(title)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("the title must not be empty", "The title must not be empty."),
+        ("Try again.", "Try again."),
+        ("really?", "Really?"),
+        ("roost.db was written by a newer Roost", "roost.db was written by a newer Roost."),
+        ("'roost.db' is in use", "'roost.db' is in use."),
+        ("2 of 2 workers are down", "2 of 2 workers are down."),
+        ("wait, then\n try again", "Wait, then try again."),
+    ],
+)
+def test_errors_are_shown_as_sentences(said: str, shown: str) -> None:
+    assert sentence(ValueError(said)) == shown
+    assert told(said) == plain(shown)

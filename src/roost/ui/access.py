@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from roost.api.auth import COOKIE, user_of_cookie
 from roost.errors import Unavailable
 from roost.service import AgentService
-
-COOKIE = "roost_user"
 
 Identify = Callable[[str | None], str | None]
 
@@ -45,7 +44,6 @@ def current() -> tuple[AgentService, str]:
 @st.cache_resource(show_spinner=False)
 def _own() -> _Hosted:
     """Made once, when nobody hosts the pages (a plain `streamlit run`)."""
-    from roost.api.auth import user_of_cookie
     from roost.ui import alone
 
     return _Hosted(alone.service(), user_of_cookie)

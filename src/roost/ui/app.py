@@ -6,7 +6,7 @@ import streamlit as st
 
 from roost.errors import RoostError
 from roost.ui import access, parts, talk
-from roost.ui.text import plain
+from roost.ui.text import told
 
 LOOK_AGAIN = 3.0
 
@@ -25,7 +25,7 @@ def main() -> None:
         service, user = access.current()
         talk.page(service, user)
     except RoostError as error:
-        st.error(plain(str(error)))
+        st.error(told(error))
         st.button("Try again", key="load_again")  # any click runs the page again
         _come_back()
 

@@ -1,57 +1,94 @@
 /* Runs in the page when a talk is opened. Nothing that people or agents wrote is in here. */
 (() => {
-  const focus = (tries) => {
-    const line = document.querySelector('[data-testid="stChatInputTextArea"]');
+  const find = (name, more = "") => document.querySelector(`[data-testid="${name}"]${more}`);
+
+  const focus = (name, more, tries) => {
+    const field = find(name, more);
     const active = document.activeElement;
-    if (active === line || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName)) return;
-    line?.focus();
-    if (tries) setTimeout(focus, 50, tries - 1); // the line may not be there, or not be ready, yet
+    if (active === field || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName)) return;
+    field?.focus();
+    if (tries) setTimeout(focus, 50, name, more, tries - 1); // it may not be there, or not be ready, yet
   };
   // Phones show their keyboard on focus: there it is left to the person.
-  if (matchMedia("(hover: hover)").matches) focus(40);
+  const ready = (name, more = "") => { if (matchMedia("(hover: hover)").matches) focus(name, more, 40); };
+  const greet = () => ready("stChatInputTextArea");
+  greet();
 
   // On a narrow screen the sidebar covers the talk that was chosen in it.
-  if (innerWidth < 768) {
-    const open = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
-    open?.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
-  }
-  if (document.getElementById("roost-copy")) return;
-
-  // One button for all messages: it goes where the pointer is, outside of what Streamlit draws.
-  const button = document.createElement("button");
-  button.id = "roost-copy";
-  button.type = "button";
-  button.textContent = "Copy";
-  button.hidden = true;
-  document.body.append(button);
-  let message = null;
-
-  const show = (event) => {
-    if (event.target === button) return;
-    const found = event.target.closest?.('[data-testid="stChatMessage"]');
-    button.hidden = !found;
-    if (!found) return;
-    message = found;
-    const box = found.getBoundingClientRect();
-    button.textContent = "Copy";
-    button.style.top = `${Math.max(box.top, 56)}px`;
-    button.style.left = `${box.right - button.offsetWidth}px`;
+  const fold = () => {
+    if (innerWidth < 768) find("stSidebar", '[data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click();
   };
-  document.addEventListener("pointerover", show);
-  document.addEventListener("scroll", () => { button.hidden = true; }, { capture: true, passive: true });
+  fold();
+  if (document.getElementById("roost-lost")) return; // the rest is done once
 
-  const copied = (said) => {
+  // --- copying: each message has its button, and in it what was said, as base64 of UTF-8 ---------
+  const copyOtherwise = (said) => { // without a secure connection there is no clipboard to ask
+    const active = document.activeElement;
     const area = document.createElement("textarea");
     area.value = said;
     document.body.append(area);
     area.select();
     document.execCommand("copy");
     area.remove();
+    active?.focus();
   };
-  button.addEventListener("click", async () => {
-    const parts = message.querySelectorAll('[data-testid="stText"], [data-testid="stMarkdownContainer"]');
-    const said = [...parts].map((part) => part.innerText.replaceAll("\u2060", "")).join("\n\n");
-    if (navigator.clipboard) await navigator.clipboard.writeText(said); else copied(said);
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("button[data-copy]");
+    if (!button) return;
+    const bytes = Uint8Array.from(atob(button.dataset.copy), (letter) => letter.charCodeAt(0));
+    const said = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+    try { await navigator.clipboard.writeText(said); } catch { copyOtherwise(said); }
     button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
+
+  // --- what is chosen may be open already ----------------------------------------------------------
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.('.st-key-new_talk button, [class*="st-key-open_"] button')) fold();
+  });
+
+  // --- the second click of a double click asks nothing a second time ------------------------------
+  document.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest?.(".st-key-suggestions, .st-key-ask_again")) event.stopPropagation();
+  }, { capture: true });
+
+  // --- the server is away: our own quiet words instead of Streamlit's dialog ----------------------
+  const lost = document.createElement("div");
+  lost.id = "roost-lost";
+  lost.setAttribute("role", "status");
+  document.body.append(lost);
+  const app = find("stApp");
+  let away = false;
+  let drawing = false;
+
+  const tell = () => {
+    if (app.dataset.testConnectionState === "CONNECTED") return;
+    lost.textContent = "Roost does not answer. This page goes on by itself when it is back.";
+  };
+  const look = () => {
+    const { testConnectionState: link, testScriptState: script } = app.dataset;
+    if (link !== "CONNECTED") {
+      if (!away) setTimeout(tell, 1000);
+      [away, drawing] = [true, false];
+      return;
+    }
+    lost.textContent = "";
+    if (away && drawing && script !== "running") {
+      away = false;
+      greet(); // not earlier: before the page is drawn anew, what is sent reaches no one
+    }
+    drawing = script === "running";
+  };
+  new MutationObserver(look).observe(app, { attributes: true });
+
+  // --- dialogs: ready to type in; when they close, the line is ---------------------------------------
+  let asking = false;
+  new MutationObserver(() => {
+    const dialog = find("stDialog");
+    // Streamlit's own, about the connection: under it nothing could be read or copied.
+    if (away && dialog?.querySelector('[data-testid="stErrorCodeBlock"]')) dialog.querySelector('[aria-label="Close"]').click();
+    else if (dialog && !asking) ready("stDialog", " input");
+    else if (!dialog && asking) greet();
+    asking = Boolean(dialog);
+  }).observe(document.body, { childList: true, subtree: true });
 })();

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from html import escape
 from pathlib import Path
 from zlib import crc32
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,8 +13,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.messages import Message, Sender, Status
+from roost.core.talks import Talk
 from roost.ports import Profile
-from roost.ui.text import defused, plain, verbatim
+from roost.ui.text import defused, plain, sentence, told, verbatim
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -30,6 +33,16 @@ def set_up() -> None:
 def behaviour(place: str) -> None:
     """What only the browser can do: focus in the line to type in, copying. Runs anew when the place changes."""
     st.html(f"<script>/* {crc32(place.encode())} */{SCRIPT}</script>", unsafe_allow_javascript=True)
+
+
+def title(talk: Talk) -> str:
+    """The title of a talk, for a place where Streamlit renders Markdown."""
+    return plain(talk.title or "New talk")
+
+
+def notice(words: object) -> None:
+    """One sentence that screen readers tell as soon as it is there, which they don't with Streamlit's own boxes."""
+    st.html(f'<div class="roost-notice" role="alert">{escape(sentence(words))}</div>')
 
 
 def message(message: Message, body: Callable[[], None]) -> None:
@@ -54,8 +67,19 @@ def content(message: Message) -> None:
     elif message.content:
         st.markdown(defused(message.content), anchors=False)
     if message.status is Status.FAILED:
-        st.error(plain(message.error or "The answer could not be finished."))
-    st.caption(_footing(message))
+        st.error(told(message.error or "The answer could not be finished."))
+    st.html(f'<div class="roost-foot"><span>{_footing(message)}</span>{_copying(message)}</div>')
+
+
+def _copying(message: Message) -> str:
+    """A button that copies what was said, to the letter; `page.js` does it.
+
+    The text is in letters and digits that mean nothing in HTML.
+    """
+    if message.status is Status.STREAMING or not message.content:
+        return ""
+    said = b64encode(message.content.encode()).decode()
+    return f'<button type="button" aria-live="polite" data-copy="{said}">Copy</button>'
 
 
 def waiting() -> None:

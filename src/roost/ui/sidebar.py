@@ -1,4 +1,4 @@
-"""The sidebar: a new talk, one's own talks, and the settings of the one that is open."""
+"""The sidebar: a new talk, one's own talks, the settings of the one that is open, and who one is."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import streamlit as st
 
 from roost.core.talks import BusyPolicy, Talk
-from roost.errors import NotFound, RoostError
+from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui.text import plain
+from roost.ui import address, menu, parts
+from roost.ui.text import plain, told
 
 FIRST = 12
 MORE = 30
-UNTITLED = "New talk"
+VISITOR = "user_"
+"""How the ids begin that are made for visitors."""
 
 BUSY = {
     BusyPolicy.INTERRUPT: "interrupts it",
@@ -50,24 +52,22 @@ def shape(talks: Sequence[Talk]) -> tuple[object, ...]:
 
 def draw(service: AgentService, user: str, talks: Sequence[Talk], talk: Talk | None, draft: Draft) -> None:
     with st.sidebar:
-        st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=start_new)
+        with st.container(key="brand"):
+            st.markdown("Roost")
+        st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=address.start_new)
         with st.container(key="talks", gap=None):
             _talks(talks, talk.talk_session_id if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
             _settings(service, user, talk, draft)
-            if talk:
-                _deletion(service, user, talk)
+        with st.container(key="who"):
+            st.caption(who(user))
 
 
-def start_new() -> None:
-    """Leave the open talk; the next one begins with its first message."""
-    st.query_params.clear()
-    st.session_state.pop("notice", None)
-
-
-def open_talk(talk_id: str) -> None:
-    st.query_params["talk"] = talk_id
-    st.session_state.pop("notice", None)
+def who(user: str) -> str:
+    """As whom one is here: the user of the command line by name; a visitor has only the id that was made for them."""
+    if user.startswith(VISITOR):
+        return f"Visitor {plain(user[-4:])}, known by this browser"
+    return f"Signed in as {plain(user)}"
 
 
 def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
@@ -77,17 +77,18 @@ def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
     for talk in talks[:shown]:
         talk_id = talk.talk_session_id
         place = "open" if talk_id == open_id else "other"
-        with st.container(key=f"talk_{place}_{talk_id}"):
-            title = plain(talk.title or UNTITLED)
+        title = parts.title(talk)
+        with st.container(key=f"talk_{place}_{talk_id}", horizontal=True, vertical_alignment="center", gap=None):
             st.button(
                 f"{title} :green[●]" if talk.running else title,
                 key=f"open_{talk_id}",
                 type="tertiary",
                 width="stretch",
                 wrap=False,
-                on_click=open_talk,
+                on_click=address.open_talk,
                 args=(talk_id,),
             )
+            menu.button(talk)
     if len(talks) > shown:
         st.button("More talks", key="more_talks", type="tertiary", on_click=_show_more, args=(shown,))
 
@@ -102,11 +103,10 @@ def _show_more(shown: int) -> None:
 def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft) -> None:
     """A form filled with what is stored; when that changes elsewhere, it is a new form."""
     stored = talk or draft
-    mark = hash((talk and (talk.talk_session_id, talk.title, talk.profile), stored.busy, repr(stored.options)))
+    mark = hash((talk and (talk.talk_session_id, talk.profile), stored.busy, repr(stored.options)))
     with st.form(f"settings_{mark}", border=False):
         values: dict[str, Any] = {}
         if talk:
-            values["title"] = st.text_input("Title", talk.title, max_chars=200)
             values["profile"] = _profile_field(service.profiles(), talk.profile)
         profile = next((p for p in service.profiles() if p.name == stored.profile), None)
         values |= _option_fields(stored.options, profile)
@@ -157,45 +157,9 @@ def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, val
         draft.busy, draft.options = values["busy"], options
         st.rerun()
     try:
-        title = values["title"].strip() or talk.title
-        service.configure(
-            user, talk.talk_session_id, title=_changed(title, talk.title),
-            profile=_changed(values["profile"], talk.profile), busy=values["busy"], options=options,
-        )  # fmt: skip
+        profile = values["profile"] if values["profile"] != talk.profile else None
+        service.configure(user, talk.talk_session_id, profile=profile, busy=values["busy"], options=options)
     except RoostError as error:
-        st.error(plain(str(error)))
+        st.error(told(error))
         return
     st.rerun()
-
-
-def _changed(value: str, before: str) -> str | None:
-    return value if value != before else None
-
-
-# --- deletion -------------------------------------------------------------------------------------
-
-
-def _deletion(service: AgentService, user: str, talk: Talk) -> None:
-    talk_id = talk.talk_session_id
-    if st.session_state.get("deleting") != talk_id:
-        st.button("Delete this talk", key="delete", type="tertiary", on_click=_ask, args=(talk_id,))
-        return
-    st.warning("Delete this talk with all its messages? This can't be undone.")
-    with st.container(horizontal=True):
-        st.button("Delete", key="delete_really", type="primary", on_click=_delete, args=(service, user, talk_id))
-        st.button("Keep it", key="delete_not", on_click=_ask, args=(None,))
-
-
-def _ask(talk_id: str | None) -> None:
-    st.session_state["deleting"] = talk_id
-
-
-def _delete(service: AgentService, user: str, talk_id: str) -> None:
-    try:
-        service.delete(user, talk_id)
-    except NotFound:
-        pass  # another tab was quicker
-    except RoostError as error:
-        st.session_state["notice"] = str(error)
-        return
-    start_new()

@@ -7,6 +7,7 @@ changed, it has the whole page drawn again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,10 +18,10 @@ from roost.core.messages import Message, Sender, Status
 from roost.core.talks import Talk
 from roost.errors import Invalid, NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import parts, sidebar
+from roost.ui import address, menu, parts, sidebar
 from roost.ui.reading import Reading
+from roost.ui.sending import Line
 from roost.ui.sidebar import Draft
-from roost.ui.text import plain
 
 QUICK = 0.2
 SLOW = 3.0
@@ -70,14 +71,17 @@ def page(service: AgentService, user: str) -> None:
     sidebar.draw(service, user, talks, talk, draft)
     running = reading is not None and reading.running
     calm = st.session_state.pop("calm", False)
+    menu.dialog(service, user)
     scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW)
-    _notices(service)
-    _history(scene, draft)
-    with st.bottom, st.container(key="controls"):  # always there, so that the line to type in stays where it is
-        if running:
-            st.button("Stop", key="stop", on_click=_stop, args=(service, user), shortcut="Esc")
+    line = Line(service, user, draft, reading.talk_id if reading else None)
+    _history(scene, line)
+    with st.bottom:  # both are always there, so that the line to type in stays where it is
+        _notices(service)
+        with st.container(key="controls"):
+            if reading and running:
+                st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
     # Not inside `st.bottom`: only where Streamlit puts it there by itself the page follows the answer down.
-    st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(service, user))
+    st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(line,))
     parts.behaviour(reading.talk_id if reading else "new")
 
 
@@ -86,7 +90,7 @@ def page(service: AgentService, user: str) -> None:
 
 def _open(service: AgentService, user: str) -> tuple[Reading | None, Talk | None]:
     """The talk that the address names, read up to now; a talk that is gone says so and leaves a new one."""
-    talk_id = st.query_params.get("talk")
+    talk_id = address.opened()
     if talk_id is None:
         st.session_state.pop("reading", None)
         return None, None
@@ -98,7 +102,7 @@ def _open(service: AgentService, user: str) -> tuple[Reading | None, Talk | None
         else:
             reading = Reading.start(service, user, talk_id)
     except (NotFound, Invalid):
-        sidebar.start_new()
+        address.start_new()
         st.session_state.pop("reading", None)
         st.session_state["notice"] = GONE
         return None, None
@@ -115,19 +119,20 @@ def _draft(service: AgentService) -> Draft:
 
 
 def _notices(service: AgentService) -> None:
+    """Just above the line to type in, where the eye is."""
     with st.container(key="notices"):
         problem = service.health().problem
         if problem:
-            st.warning(plain(problem))
+            parts.notice(problem)
         notice = st.session_state.get("notice")  # until the person does something else
         if notice:
-            st.info(plain(notice))
+            parts.notice(notice)
 
 
 # --- the messages ---------------------------------------------------------------------------------
 
 
-def _history(scene: Scene, draft: Draft) -> None:
+def _history(scene: Scene, line: Line) -> None:
     reading = scene.reading
     with st.container(key="older"):
         if reading and reading.more_before:
@@ -144,23 +149,22 @@ def _history(scene: Scene, draft: Draft) -> None:
         if writing is None:
             pulse(scene)
     if reading is None:
-        say = partial(_say, scene.service, scene.user)
-        parts.invitation(scene.service.profiles(), draft.profile, _choose, say)
+        parts.invitation(scene.service.profiles(), line.draft.profile, _choose, partial(_say, line))
     else:
-        _try_again(scene, reading)
+        _ask_again(reading, line)
 
 
 def _pulse(scene: Scene) -> None:
     """Draw the message being written, or the sign that one is on its way. The first time it is part of the page."""
     try:
         if scene.looks and scene.is_stale:
-            st.rerun()
+            _draw_again(scene)
     except RoostError:
-        st.rerun()  # the page says what is wrong
+        _draw_again(scene)  # the page says what is wrong
     scene.looks += not scene.looks
     if scene.every == SLOW and scene.looks > CALM_AFTER:
         st.session_state["calm"] = True
-        st.rerun()
+        _draw_again(scene)
     reading = scene.reading
     if reading and reading.writing:
         parts.content(reading.writing)
@@ -168,49 +172,41 @@ def _pulse(scene: Scene) -> None:
         parts.waiting()
 
 
-def _try_again(scene: Scene, reading: Reading) -> None:
+def _draw_again(scene: Scene) -> None:
+    """The same page anew: the address that came with this look may be older than what was opened since."""
+    address.show(scene.reading.talk_id if scene.reading else None)
+    st.rerun()
+
+
+def _ask_again(reading: Reading, line: Line) -> None:
     last: Message | None = reading.messages[-1] if reading.messages else None
     if reading.running or last is None or last.sender is Sender.USER or last.status is not Status.FAILED:
         return
     question = reading.question_before(last.seq)
     if question:
-        st.button("Try again", key="try_again", on_click=_say, args=(scene.service, scene.user, question.content))
+        st.button("Ask again", key="ask_again", on_click=_say, args=(line, question.content))
 
 
 # --- what people do -------------------------------------------------------------------------------
 
 
-def _submit(service: AgentService, user: str) -> None:
+def _submit(line: Line) -> None:
     text = st.session_state["prompt"]
     if text:
-        _say(service, user, text)
+        _say(line, text)
 
 
-def _say(service: AgentService, user: str, text: str) -> None:
-    if not _send(service, user, text):
+def _say(line: Line, text: str) -> None:
+    try:
+        address.open_talk(line.send(text))
+    except RoostError as error:
+        st.session_state["notice"] = str(error)
         st.session_state["prompt"] = text  # into the line, so that nothing typed is lost
 
 
-def _send(service: AgentService, user: str, text: str) -> bool:
-    """Add the message to the open talk, or to a new one."""
-    talk_id = st.query_params.get("talk")
-    try:
-        if talk_id is None:
-            draft = _draft(service)
-            talk_id = service.create_talk_session(user, profile=draft.profile, busy=draft.busy, **draft.options)
-        service.add_message(user, talk_id, text)
-    except RoostError as error:
-        st.session_state["notice"] = str(error)
-        return False
-    sidebar.open_talk(talk_id)
-    return True
-
-
-def _stop(service: AgentService, user: str) -> None:
-    try:
-        service.stop(user, st.query_params["talk"])
-    except (RoostError, KeyError):
-        return  # the talk is gone: the page says so
+def _stop(reading: Reading, service: AgentService) -> None:
+    with suppress(RoostError):  # the talk is gone: the page says so
+        service.stop(reading.user_id, reading.talk_id)
 
 
 def _show_older(service: AgentService) -> None:

@@ -1,4 +1,4 @@
-"""Other people's words made harmless before Streamlit renders them: titles as they are, Markdown without pictures."""
+"""Words made fit to be shown: titles as they are, Markdown without pictures, errors as sentences."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ def plain(text: str) -> str:
     text = _SHORTCODE.sub(":" + _JOINER, " ".join(text.split()))
     text = _ARROW.sub(lambda found: found[0][0] + _JOINER + found[0][1:], text)
     return _PUNCTUATION.sub(r"\\\1", text)
+
+
+def sentence(problem: object) -> str:
+    """An error or notice as people read it: with a capital at the beginning and a full stop."""
+    text = " ".join(str(problem).split())
+    if text.partition(" ")[0].strip(",:;.!?").isalpha():  # and not the name of a file, say
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def told(problem: object) -> str:
+    """The same for a place where Streamlit renders Markdown."""
+    return plain(sentence(problem))
 
 
 def verbatim(text: str) -> str:

@@ -1,0 +1,92 @@
+"""The menu of each talk in the list: to rename it and to delete it, each in a dialog."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import streamlit as st
+
+from roost.core.talks import Talk
+from roost.errors import NotFound, RoostError
+from roost.service import AgentService
+from roost.ui import address, parts
+from roost.ui.text import told
+
+RENAME, DELETE = "Rename", "Delete"
+
+
+def button(talk: Talk) -> None:
+    """Three dots; its name, which only screen readers tell, says whose menu it is."""
+    talk_id = talk.talk_session_id
+    st.menu_button(
+        f"Menu of {parts.title(talk)}",
+        [RENAME, DELETE],
+        key=f"menu_{talk_id}",
+        type="tertiary",
+        icon=":material/more_horiz:",
+        on_click=_choose,
+        args=(talk_id,),
+    )
+
+
+def dialog(service: AgentService, user: str) -> None:
+    """What was chosen, asked again in each run of the page until it is done or dismissed."""
+    choice, talk_id = st.session_state.get("asking", (None, ""))
+    if choice is None:
+        return
+    try:
+        talk = service.get_session(user, talk_id)
+    except NotFound:
+        close()  # another tab was quicker
+        return
+    ask = _rename if choice == RENAME else _delete
+    ask(service, talk)
+
+
+def close() -> None:
+    st.session_state.pop("asking", None)
+
+
+def _choose(talk_id: str) -> None:
+    st.session_state["asking"] = (st.session_state[f"menu_{talk_id}"], talk_id)
+
+
+@st.dialog("Rename this talk", on_dismiss=close)
+def _rename(service: AgentService, talk: Talk) -> None:
+    with st.form("rename", border=False):
+        title = st.text_input("Title", talk.title, max_chars=200, key="title")
+        if not st.form_submit_button("Save", type="primary"):
+            return
+    try:
+        service.rename(talk.user_id, talk.talk_session_id, title.strip())
+    except NotFound:
+        pass  # the page drawn again says so
+    except RoostError as error:
+        st.error(told(error))
+        return
+    close()
+    st.rerun()
+
+
+@st.dialog("Delete this talk?", on_dismiss=close)
+def _delete(service: AgentService, talk: Talk) -> None:
+    st.markdown(f"**{parts.title(talk)}** is deleted with all its messages. This can't be undone.")
+    with st.container(horizontal=True):
+        really = st.button("Delete", key="delete_really")
+        kept = st.button("Keep it", key="delete_not")
+    try:
+        if really:
+            _remove(service, talk)
+    except RoostError as error:
+        st.error(told(error))
+        return
+    if really or kept:
+        close()
+        st.rerun()
+
+
+def _remove(service: AgentService, talk: Talk) -> None:
+    with suppress(NotFound):  # another tab was quicker
+        service.delete(talk.user_id, talk.talk_session_id)
+    if address.opened() == talk.talk_session_id:
+        address.start_new()

@@ -1,0 +1,48 @@
+"""The server is away for a while: the page says so in its own words, can still be read, and comes back by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import SETTINGS, free_port, up
+from tests.browser.steps import expect_messages, say, shot
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_page_whose_server_is_away_says_so_quietly_and_goes_on_when_it_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "roost.toml").write_text(SETTINGS)
+    port, page = free_port(), browser.new_context().new_page()
+    words = page.get_by_role("status").filter(has_text="Roost does not answer")
+    line = page.get_by_test_id("stChatInputTextArea")
+    with up(tmp_path, port) as (url, _):
+        page.goto(url)
+        say(page, "hello")
+        expect_messages(page, "hello", "You said: hello")
+        expect(words).to_have_count(0)
+    page.evaluate(_WATCH_DIALOGS)
+    expect(words).to_be_visible()
+    page.wait_for_function("() => window.dialogs >= 1")  # Streamlit has tried to show its own
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(line).to_be_disabled()
+    shot(page, "away")
+    with up(tmp_path, port):
+        expect(words).to_have_count(0)
+        expect(line).to_be_focused()
+        page.keyboard.type("again")
+        page.keyboard.press("Enter")
+        expect_messages(page, "hello", "You said: hello", "again", "You said: again")
+    page.context.close()
+
+
+_WATCH_DIALOGS = """() => {
+  window.dialogs = 0;
+  new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => {
+    if (node.querySelector?.('[data-testid="stErrorCodeBlock"]')) window.dialogs += 1;
+  }))).observe(document.body, {childList: true, subtree: true});
+}"""
