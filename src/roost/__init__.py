@@ -1,8 +1,14 @@
 """Roost: a home for long-lived agents."""
 
 from roost.core.agents import Agent, AgentChange, AgentConfig
+from roost.core.envelopes import DeadLetter
+from roost.core.events import Event
+from roost.core.facts import Fact, FactPage
+from roost.core.health import Inspection
 from roost.core.limits import Limits
+from roost.core.mail import Mail
 from roost.core.messages import Change, Message, Page
+from roost.core.schedules import Schedule
 from roost.core.talks import Receipt, Talk
 from roost.core.tasks import Task
 from roost.core.wake import all_of, any_of, at, event, load_below, mail
@@ -13,6 +19,7 @@ from roost.errors import (
     Forbidden,
     Invalid,
     LimitReached,
+    NoAnswer,
     NotFound,
     RoostError,
     Unavailable,
@@ -34,16 +41,24 @@ __all__ = [
     "Change",
     "Chunk",
     "Conflict",
+    "DeadLetter",
+    "Event",
+    "Fact",
+    "FactPage",
     "Forbidden",
+    "Inspection",
     "Invalid",
     "LimitReached",
     "Limits",
+    "Mail",
     "Message",
+    "NoAnswer",
     "NotFound",
     "Page",
     "Profile",
     "Receipt",
     "RoostError",
+    "Schedule",
     "Talk",
     "Task",
     "Turn",

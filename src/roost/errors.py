@@ -3,7 +3,7 @@
 RoostError
 ├── the caller:    Invalid · NotFound · Forbidden · Conflict · Busy · LimitReached
 ├── the operator:  Unavailable (may be tried again)
-└── the brain:     BrainFailed (told to the person who waits, as one sentence)
+└── the brain:     BrainFailed (told to the person who waits, as one sentence) · NoAnswer (to what it asked)
 """
 
 from __future__ import annotations
@@ -47,3 +47,7 @@ class BrainFailed(RoostError):
     def __init__(self, message: str, *, kind: str = "internal") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class NoAnswer(RoostError, TimeoutError):
+    """Whom a turn asked has not answered in time, or could not."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from roost.core.facts import Fact
+from roost.core.metrics import Metric
 from roost.hosts.pending import drive
 from roost.runtime.agents import Agents
 from roost.runtime.events import Events
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
-from roost.runtime.schedules import Schedules
+from roost.runtime.monitor import Monitor
+from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.tasks import Tasks
 
 P = ParamSpec("P")
@@ -46,6 +49,9 @@ class PlainAgents:
     wake = plain(Agents.wake)
     delete = plain(Agents.delete)
     history = plain(Agents.history)
+    inspect = plain(Agents.inspect)
+    find = plain(Agents.find)
+    set_memory = plain(Agents.set_memory)
 
 
 class PlainTasks:
@@ -65,17 +71,91 @@ class PlainSchedules:
     def __init__(self, face: Schedules) -> None:
         self._face = face
 
+    create = plain(Schedules.create)
+    get = plain(Schedules.get)
+    list = plain(Schedules.list)
+    change = plain(Schedules.change)
+    pause = plain(Schedules.pause)
+    resume = plain(Schedules.resume)
+    delete = plain(Schedules.delete)
+    next_times = plain(Schedules.next_times)
+
+
+class PlainSleepScheduler:
+    def __init__(self, face: SleepScheduler) -> None:
+        self._face = face
+
+    schedule_wake = plain(SleepScheduler.schedule_wake)
+    cancel_wake = plain(SleepScheduler.cancel_wake)
+    get_next_wake_time = plain(SleepScheduler.get_next_wake_time)
+
 
 class PlainMail:
     def __init__(self, face: Mails) -> None:
         self._face = face
+
+    send = plain(Mails.send)
+    inbox = plain(Mails.inbox)
+    get = plain(Mails.get)
+    read = plain(Mails.read)
+    reply = plain(Mails.reply)
+    archive = plain(Mails.archive)
+    thread = plain(Mails.thread)
+    unread_count = plain(Mails.unread_count)
 
 
 class PlainEvents:
     def __init__(self, face: Events) -> None:
         self._face = face
 
+    publish = plain(Events.publish)
+    history = plain(Events.history)
+
 
 class PlainDeadLetters:
     def __init__(self, face: DeadLetters) -> None:
         self._face = face
+
+    list = plain(DeadLetters.list)
+    get = plain(DeadLetters.get)
+    retry = plain(DeadLetters.retry)
+    retry_all = plain(DeadLetters.retry_all)
+    drop = plain(DeadLetters.drop)
+    drop_all = plain(DeadLetters.drop_all)
+
+
+class PlainMonitor:
+    """`wait` and `follow` wait for what happens; the others never do."""
+
+    def __init__(self, face: Monitor) -> None:
+        self._face = face
+
+    facts = plain(Monitor.facts)
+    states = plain(Monitor.states)
+    wait = plain(Monitor.wait)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        """The numbers, by name; those of a Roost elsewhere are at its `/metrics`."""
+        return self._face.metrics()
+
+    def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Fact]:
+        """Each fact as it is told, from now on or from a cursor on. Waits; ends when the program does."""
+        return self._follow(user_id, self.facts(user_id, limit=1).cursor if after is None else after)
+
+    def _follow(self, user_id: str, cursor: str) -> Iterator[Fact]:
+        while (page := self.wait(user_id, cursor)).is_over:
+            yield from page.in_order(user_id)
+            cursor = page.cursor
+
+
+FACES: Mapping[str, type] = {
+    "agents": Agents,
+    "tasks": Tasks,
+    "schedules": Schedules,
+    "sleep_scheduler": SleepScheduler,
+    "mail": Mails,
+    "events": Events,
+    "dead_letters": DeadLetters,
+    "monitor": Monitor,
+}
+"""Each by its name in the service: from these the routes of the API and the methods of its client are made."""

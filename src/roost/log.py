@@ -13,6 +13,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from roost.core.correlation import ROOT
+
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
@@ -63,6 +65,8 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         entry |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if root := ROOT.get():
+            entry.setdefault("root", root)
         if record.exc_info and record.exc_info[0] is not None:
             entry.setdefault("error_type", record.exc_info[0].__name__)
             entry["stack"] = self.formatException(record.exc_info)

@@ -22,17 +22,32 @@ from typing import Any, Protocol, TypeVar
 
 from roost.core import wake
 from roost.core.agents import Agent, AgentChange, AgentConfig
-from roost.core.envelopes import Change, Effect, Envelope, Recorded, Taken, WorkClosing, WorkSettled
-from roost.core.mail import Mail
+from roost.core.envelopes import (
+    Change,
+    DeadLetter,
+    Effect,
+    Envelope,
+    Recorded,
+    SendMail,
+    SendTask,
+    Taken,
+    WorkClosing,
+    WorkSettled,
+)
+from roost.core.events import Event
+from roost.core.health import RunRecord
+from roost.core.mail import Mail, MailStatus
 from roost.core.messages import Message
+from roost.core.metrics import Histogram
 from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
+from roost.core.schedules import Fired, Schedule
 from roost.core.talks import Talk
 from roost.core.tasks import Task
 from roost.errors import Invalid
 
 T = TypeVar("T")
 Row = Sequence[Any]
-Params = Mapping[str, Any]
+Params = Mapping[str, Any] | Sequence[Any]
 
 
 # --- time and threads -----------------------------------------------------------------------------
@@ -125,6 +140,10 @@ class Host(Protocol):
         """A random number from 0 to 1."""
         ...
 
+    def load(self) -> float | None:
+        """The share of the machine's processors in use since it was last asked, from 0 to 1; None: not known."""
+        ...
+
     def lock(self) -> AbstractContextManager[object]: ...
 
     def pending(self) -> Pending[Any]: ...
@@ -153,7 +172,7 @@ class Host(Protocol):
 
 
 class Tx(Protocol):
-    """What an operation is given: named statements with `:name` parameters, the same on every database."""
+    """What an operation is given: statements with `:name` parameters (or `?` in order), the same on every database."""
 
     for_update: str
     """Ends a SELECT whose rows must not change before the commit (empty where the writer is alone)."""
@@ -177,6 +196,15 @@ class Now:
     awake: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a store keeps up: what is queued, and how many operations there were to a commit."""
+
+    queued_writes: int
+    queued_reads: int
+    batches: Histogram
+
+
 class Store(Protocol):
     """The truth. An operation is a plain function `op(tx, …) -> result`.
 
@@ -186,17 +214,23 @@ class Store(Protocol):
     """
 
     def write(
-        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None
-    ) -> Pending[T]:
+        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
+        failed: Callable[[Exception], object] | None = None,
+    ) -> Pending[T]:  # fmt: skip
         """Do it in order with all others of the same key; settled after the commit.
 
         `then` is called with the result after the commit, in the order of commits, before anyone who waits is
-        told. It must be quick and must not wait. Raises Unavailable when too much is queued or the store is closed.
+        told; `failed` with the error if it could not be done. They must be quick and must not wait. Raises
+        Unavailable when too much is queued or the store is closed.
         """
         ...
 
     def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
         """Do it on a snapshot; sees what was committed before the call."""
+        ...
+
+    def pace(self) -> Pace:
+        """How it keeps up."""
         ...
 
     def close(self) -> None:
@@ -217,6 +251,7 @@ class TalkStatements(Protocol):
         title: str,
         options: str,
         most: int,
+        agent: str = ...,
         /,
     ) -> Loaded:
         """Raises LimitReached when the user has `most` talks already."""
@@ -294,8 +329,8 @@ class RunStatements(Protocol):
         """Supersede the run of a talk and drop all that waits for an answer there."""
         ...
 
-    def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[tuple[str, str]]:
-        """Talks with something to handle or to close, by id: (talk, user)."""
+    def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[tuple[str, str, str]]:
+        """Talks with something to handle or to close, by id: (talk, user, the agent it is with or nothing)."""
         ...
 
     def claim(self, tx: Tx, talk_id: str, /) -> Claimed | None:
@@ -335,6 +370,12 @@ class AgentStatements(Protocol):
     def pause(self, tx: Tx, user_id: str, agent_id: str, paused: bool, /) -> bool: ...
 
     def sleep(self, tx: Tx, user_id: str, agent_id: str, condition: str, change: Change, /) -> None: ...
+
+    def rewake(
+        self, tx: Tx, user_id: str, agent_id: str, change: Callable[[wake.Condition], wake.Condition], /
+    ) -> wake.Condition:
+        """Change what a sleeper waits for. Raises Conflict if it does not sleep."""
+        ...
 
     def rouse(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
         """Wake it, whatever it waits for. False: it did not sleep."""
@@ -390,6 +431,16 @@ class InboxStatements(Protocol):
         """Send what a turn sends before it ends, and put it on record. None: it may not."""
         ...
 
+    def ask(
+        self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effect: SendTask, now: float, /
+    ) -> tuple[Envelope, ...] | None:
+        """Send a request, and put on record that its answer is waited for. None: it may not."""
+        ...
+
+    def answer_to(self, tx: Tx, envelope_id: str, number: int, give_up: bool, /) -> str | None:
+        """The answer to a request, as JSON; with `give_up` none is waited for from now on."""
+        ...
+
     def begin_step(
         self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, name: str, now: float, /
     ) -> bool: ...
@@ -405,8 +456,13 @@ class InboxStatements(Protocol):
         """
         ...
 
-    def settle(self, tx: Tx, closings: tuple[WorkClosing, ...], /) -> tuple[WorkSettled, ...]:
-        """End tries: of each the envelope, the record, the agent's memory and all that it sends, or nothing of it."""
+    def settle(
+        self, tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = ..., /
+    ) -> tuple[WorkSettled, ...]:
+        """End tries: of each the envelope, the record, the agent's memory and all that it sends, or nothing of it.
+
+        What is sent to those who are `full` is not handed over: they fetch it when they have room.
+        """
         ...
 
 
@@ -429,7 +485,172 @@ class TaskStatements(Protocol):
 
 
 class MailStatements(Protocol):
-    def letter(self, tx: Tx, mail_id: str, /) -> Mail | None: ...
+    """Mailboxes and mails that are not this user's are `NotFound`, as are those that do not exist.
+
+    A mail belongs to both ends: to whoever owns the mailbox of its sender, or that of its recipient. A mailbox
+    is `user:ann` or, of an agent, `agent:ann/d`.
+    """
+
+    def letter(self, tx: Tx, mail_id: str, /) -> Mail | None:
+        """Whoever it belongs to: for the agent that is to read it."""
+        ...
+
+    def owned(self, tx: Tx, user_id: str, box: str, /) -> None:
+        """Raises NotFound if this is no mailbox of theirs."""
+        ...
+
+    def send(self, tx: Tx, mail: SendMail, /) -> tuple[str, tuple[Envelope, ...]]:
+        """Its id, and what it has put into inboxes. With a key that was used before: the id of the one that is there.
+
+        Raises Conflict if that one says something else, NotFound if the recipient does not exist (any more).
+        """
+        ...
+
+    def get(self, tx: Tx, user_id: str, mail_id: str, /) -> Mail: ...
+
+    def listed(
+        self, tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, limit: int,
+        before: str | None, now: float, /,
+    ) -> list[Mail]:  # fmt: skip
+        """What is in a mailbox by rank, the urgent ones first; with `before` what comes after that one.
+
+        Without a `status` the archived ones only if `archived`. What has expired is left out.
+        """
+        ...
+
+    def unread(self, tx: Tx, user_id: str, box: str, now: float, /) -> int: ...
+
+    def thread(self, tx: Tx, user_id: str, thread_id: str, /) -> list[Mail]:
+        """All of it, in order, expired and archived ones too."""
+        ...
+
+    def read(self, tx: Tx, user_id: str, mail_id: str, now: float, /) -> Mail:
+        """If it is unread, and the user is its recipient's owner, it is read now; otherwise it stays as it is."""
+        ...
+
+    def archive(self, tx: Tx, user_id: str, mail_id: str, /) -> Mail:
+        """Raises Forbidden to those who have only sent it."""
+        ...
+
+    def check(self, tx: Tx, address: str, now: float, /) -> None:
+        """An agent looks at its mail: all that waits for that is due."""
+        ...
+
+
+class TimerStatements(Protocol):
+    """What is due by the clock. A schedule that is not this user's is `NotFound`, as is one that does not exist."""
+
+    def next_due(self, tx: Tx, /) -> float | None:
+        """When the next timer is due."""
+        ...
+
+    def fire(self, tx: Tx, now: float, /) -> Fired:
+        """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once."""
+        ...
+
+    def create(
+        self, tx: Tx, schedule_id: str, user_id: str, address: str, name: str, prompt: str, priority: str, rule: str,
+        overlap: str, missed: str, catch_up: float, now: float, most: int, /,
+    ) -> Schedule:  # fmt: skip
+        """Raises Conflict if the agent has one of that name, LimitReached beyond `most`."""
+        ...
+
+    def get(self, tx: Tx, user_id: str, schedule_id: str, /) -> Schedule: ...
+
+    def listed(self, tx: Tx, user_id: str, address: str | None, limit: int, after: str, /) -> list[Schedule]: ...
+
+    def change(
+        self, tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float | int], now: float, /
+    ) -> Schedule:
+        """A new rule counts from now. What would have come while it was paused is not missed."""
+        ...
+
+    def delete(self, tx: Tx, user_id: str, schedule_id: str, /) -> None:
+        """What it has posted stays."""
+        ...
+
+
+class EventStatements(Protocol):
+    def listed(
+        self, tx: Tx, user_id: str, pattern: str | None, since: float | None, until: float | None, limit: int,
+        before: str, /,
+    ) -> list[Event]:  # fmt: skip
+        """Newest first, those before `before`. Among them may be some that the pattern does not stand for."""
+        ...
+
+
+class LetterStatements(Protocol):
+    """Dead letters. One that is not this user's is `NotFound`, as is one that does not exist."""
+
+    def get(self, tx: Tx, user_id: str, letter_id: str, /) -> DeadLetter: ...
+
+    def listed(
+        self, tx: Tx, user_id: str, address: str | None, kind: str | None, limit: int, before: str, /
+    ) -> list[DeadLetter]:
+        """Newest first, those before `before`."""
+        ...
+
+    def names(
+        self, tx: Tx, user_id: str, address: str | None, until: float, limit: int, after: str, /
+    ) -> list[str]:  # fmt: skip
+        """The ids of those there are until then, oldest first, after `after`."""
+        ...
+
+    def retry(self, tx: Tx, user_id: str, letter_id: str, now: float, /) -> tuple[Envelope, ...]:
+        """Post it again and remove it: untried, and with as much time as it had; what it has put into inboxes.
+
+        What is on record of earlier tries stays, but for steps of which it is not known whether they were done.
+        Raises NotFound, Conflict or LimitReached if it cannot be posted; then it stays as it is.
+        """
+        ...
+
+    def drop(self, tx: Tx, user_id: str, letter_id: str, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An agent as the store has it."""
+
+    agent: Agent
+    memory: str | None
+    lanes: Mapping[str, int]
+    timers: tuple[tuple[str, datetime], ...]
+    changes: tuple[AgentChange, ...]
+    runs: tuple[RunRecord, ...]
+
+
+class WatchStatements(Protocol):
+    """Agents as they are looked at. One that is not this user's is `NotFound`, as is one that does not exist."""
+
+    def seen(self, tx: Tx, user_id: str, agent_id: str, limit: int, /) -> Seen:
+        """Everything about it; so many of its changes and runs, the newest first."""
+        ...
+
+    def find(self, tx: Tx, user_id: str, text: str, limit: int, after: str, /) -> list[Agent]:
+        """By id, those after `after` that have the text in their id or somewhere in their settings."""
+        ...
+
+    def set_memory(self, tx: Tx, user_id: str, agent_id: str, memory: str, /) -> None: ...
+
+
+class RetentionStatements(Protocol):
+    """What is over and too old. `old` looks, on a snapshot; `remove` looks again at each before it is gone."""
+
+    def old(self, tx: Tx, kind: str, before: float, after: Sequence[str], limit: int, /) -> OldPage:
+        """Look at so many, in the order of their keys, from `after` on; those of them that may go."""
+        ...
+
+    def remove(self, tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]], /) -> int:
+        """Those that may still go, with all that belongs to them; how many that were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OldPage:
+    """Keys of what may go, and where to go on from; `()`: that was the last."""
+
+    keys: tuple[tuple[str, ...], ...]
+    following: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +663,16 @@ class Statements:
     agents: AgentStatements
     inbox: InboxStatements
     tasks: TaskStatements
+    timers: TimerStatements
     mail: MailStatements
+    events: EventStatements
+    letters: LetterStatements
+    watching: WatchStatements
+    retention: RetentionStatements
+
+
+Tracer = Callable[[str, Mapping[str, Any]], AbstractContextManager[dict[str, Any]]]
+"""Around each run, if there is one: its name and attributes. What is put into its mapping is told at the end."""
 
 
 # --- brains ---------------------------------------------------------------------------------------
@@ -479,6 +709,8 @@ class Acts(Protocol):
     def sleep(
         self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None, /
     ) -> None: ...
+
+    async def ask(self, to: str, text: str, deadline: float, priority: str) -> str: ...
 
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
 
@@ -539,6 +771,13 @@ class Turn:
     async def send(self, to: str, text: str, *, priority: str = "normal") -> None:
         """Tell an agent something; what one agent sends to another is handled in the order of sending."""
         await self._acts.send(to, text, priority=priority)
+
+    async def ask(self, to: str, text: str, *, deadline: float = 60.0, priority: str = "normal") -> str:
+        """Ask an agent and wait for what it says; NoAnswer after so many seconds, or if it fails.
+
+        An answer that comes later is delivered as a message that says so. Meanwhile the agent does other things.
+        """
+        return await self._acts.ask(to, text, deadline, priority)
 
     async def publish(
         self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False

@@ -27,8 +27,9 @@ from roost.runtime.agents import Agents
 from roost.runtime.events import Events
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
+from roost.runtime.monitor import Monitor
 from roost.runtime.roost import Roost
-from roost.runtime.schedules import Schedules
+from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.talk import Talks
 from roost.runtime.tasks import Tasks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
@@ -48,9 +49,11 @@ class AsyncAgentService:
         self.agents: Agents = roost.agents
         self.tasks: Tasks = roost.tasks
         self.schedules: Schedules = roost.schedules
+        self.sleep_scheduler: SleepScheduler = roost.sleep_scheduler
         self.mail: Mails = roost.mail
         self.events: Events = roost.events
         self.dead_letters: DeadLetters = roost.dead_letters
+        self.monitor: Monitor = roost.monitor
         self._talks: Talks = roost.talks
         self._known = roost.shop.talks.known
 
@@ -177,9 +180,11 @@ class AgentService:
         self.agents = faces.PlainAgents(roost.agents)
         self.tasks = faces.PlainTasks(roost.tasks)
         self.schedules = faces.PlainSchedules(roost.schedules)
+        self.sleep_scheduler = faces.PlainSleepScheduler(roost.sleep_scheduler)
         self.mail = faces.PlainMail(roost.mail)
         self.events = faces.PlainEvents(roost.events)
         self.dead_letters = faces.PlainDeadLetters(roost.dead_letters)
+        self.monitor = faces.PlainMonitor(roost.monitor)
         self._known = roost.shop.talks.known
         atexit.register(self.close)
 

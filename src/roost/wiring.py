@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roost import telemetry
 from roost.brains.profiles import Shelf
 from roost.core.limits import Limits
 from roost.errors import Invalid, Unavailable
@@ -16,12 +17,28 @@ from roost.ports import Brain, Brains, Host, Statements
 from roost.runtime.roost import Roost
 from roost.stores.engine import Database, Engine
 from roost.stores.sqlite import Sqlite
-from roost.stores.statements import agents, inbox, mail, messages, runs, talks, tasks
+from roost.stores.statements import (
+    agents,
+    events,
+    inbox,
+    letters,
+    mail,
+    messages,
+    retention,
+    runs,
+    talks,
+    tasks,
+    timers,
+    watching,
+)
 
 if TYPE_CHECKING:
     from roost.settings import Settings  # costs its time only where something is set
 
-STATEMENTS = Statements(talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, mail=mail)
+STATEMENTS = Statements(
+    talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
+    events=events, letters=letters, watching=watching, retention=retention,
+)  # fmt: skip
 
 
 def data_folder(named: str | Path | None = None) -> Path:
@@ -67,7 +84,7 @@ def database(url: str, now: Callable[[], float]) -> Database:
 def open_roost(url: str, brains: Brains, limits: Limits, host: Host | None = None) -> Roost:
     host = host or ThreadHost()
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
-    return Roost(host, store, STATEMENTS, brains, limits)
+    return Roost(host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ))
 
 
 def is_configured(config: str | Path | None) -> bool:

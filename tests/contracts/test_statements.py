@@ -206,10 +206,10 @@ def test_stopping_drops_what_waits(store: Driven, talk: str) -> None:
 def test_what_is_unfinished_is_found(store: Driven, talk: str) -> None:
     assert store.read(runs.unfinished, "", 10) == []
     posted = post(store, "a")
-    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann")]
+    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "")]
     store.write(runs.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.stop, "ann", TALK)
-    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann")], "an open answer is unfinished too"
+    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "")], "an open answer is unfinished too"
     assert store.read(runs.unfinished, TALK, 10) == []
 
 

@@ -101,7 +101,7 @@ def test_random_kills_in_a_loop_lose_and_double_nothing(scene: Scene, seed: int)
 
 
 def test_what_was_said_before_a_kill_is_kept_as_interrupted_and_the_turn_is_answered_anew(scene: Scene) -> None:
-    child = scene.start(1, "after", "5")  # migration, talk, message, opening, one checkpoint
+    child = scene.start(1, "after", "6")  # two migrations, talk, message, opening, one checkpoint
     _, problem = child.communicate(timeout=20)
     assert child.returncode == -signal.SIGKILL, problem.decode()
     with roost.open(scene.database, brains={"tokens": tokens}, limits=QUICK) as service:

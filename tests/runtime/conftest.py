@@ -91,6 +91,24 @@ async def ended(service: AsyncAgentService, talk: str) -> list[Message]:
     return list((await service.get_messages("ann", talk)).messages)
 
 
+async def becomes(look: Callable[[], Awaitable[T]], so: Callable[[T], object]) -> T:
+    """Look again and again until what is seen is so; that. The worlds' clocks move meanwhile."""
+    seen = await look()
+    for _ in range(2_000):
+        if so(seen):
+            return seen
+        await asyncio.sleep(0.005)
+        seen = await look()
+    raise AssertionError(f"it has not become so: {seen!r:.500}")
+
+
+async def until(so: Callable[[], object]) -> None:
+    async def look() -> object:
+        return so()
+
+    await becomes(look, bool)
+
+
 def short(messages: list[Message]) -> list[tuple[str, str, str]]:
     return [(str(m.sender), m.content, str(m.status)) for m in messages]
 

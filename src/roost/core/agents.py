@@ -57,7 +57,8 @@ class AgentConfig:
 
     profile: str = ""
     check_mail_interval: float = 30.0
-    max_concurrent_tasks: int = 5
+    max_concurrent_tasks: int = 1
+    """More than one at a time share the memory: of what two change at once, the last one to end is kept."""
     wake_on_priority: Priority = Priority.NORMAL
     inbox_limit: int = 10_000
     max_attempts: int = 3

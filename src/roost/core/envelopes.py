@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -45,7 +46,13 @@ class Envelope:
     ask: str | None = None
     """The request that waits for what is said about this."""
     claimed: bool = True
-    """Whether the store counts the try already that is about to begin."""
+    """Whether the try that is about to begin is counted already, here and in the store."""
+    root: str = ""
+    """The id of that with which it all began; empty: it began with this."""
+
+    @property
+    def origin(self) -> str:
+        return self.root or self.envelope_id
 
 
 # --- what is sent, by people and by turns alike ------------------------------------------------------
@@ -78,6 +85,7 @@ class SendMail:
     envelope: Envelope | None
     check_by: float | None = None
     """When the agent looks at its mail at the latest, if this does not wake it."""
+    hops: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +101,40 @@ class Publish:
     created: float
     hops: int = 0
     optional: bool = False
+    root: str = ""
 
 
 Effect = SendTask | SendMail | Publish
 
 
+class LetterKind(StrEnum):
+    """What a dead letter was: something in an inbox, an event that nobody takes, or what a turn could not send."""
+
+    TALK = "talk"
+    TASK = "task"
+    MAIL = "mail"
+    EVENT = "event"
+    MEETING = "meeting"
+    OUTGOING = "outgoing"
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What could not be handled, and why. `envelope` is what is posted again when it is retried."""
+    """What could not be handled: why, when, and how often it was tried."""
 
     letter_id: str
     user_id: str
-    address: str
-    kind: str
+    agent_id: str | None
+    """In whose inbox it was; of what is outgoing, who has sent it."""
+    kind: LetterKind
+    fault: str
+    """Why, in a word: one of `core.faults`, or expired, full, untaken, undeliverable."""
     reason: str
+    """Why, in a sentence for people."""
     attempts: int
-    created: float
+    created: datetime
     envelope: Mapping[str, Any]
+    """What is posted again when it is retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +205,8 @@ class WorkSettled:
     dead: DeadLetter | None = None
     over: str | None = None
     """The task that is over."""
+    answered: str | None = None
+    """The request that has its answer now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class Fault(StrEnum):
     TOOL = "tool"
     BLOCKED = "blocked"
     LOST_WORKER = "lost_worker"
+    RESTING = "resting"
     HOPS = "hops"
     UNKNOWN_STEP = "unknown_step"
     PROFILE = "profile"
@@ -31,6 +32,7 @@ _SENTENCES = {
     Fault.TOOL: "A tool the agent needed has failed; try again, or ask in another way",
     Fault.BLOCKED: "The agent blocked its thread and was given up; try again, or ask in another way",
     Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
+    Fault.RESTING: "The model fails again and again and is not asked for a moment; try again in a minute",
     Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
     Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
     Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",

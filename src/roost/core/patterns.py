@@ -40,6 +40,18 @@ def matches(pattern: str, name: str) -> bool:
     return fits and all(map(_segment_matches, wanted, given))
 
 
+def head(pattern: str) -> str:
+    """Under what a pattern is filed: those that stand for a name are all under one of its `heads`."""
+    if ANY not in pattern:
+        return pattern
+    first, dot, _ = pattern.partition(".")
+    return first + dot if dot and ANY not in first else ANY
+
+
+def heads(name: str) -> tuple[str, str, str]:
+    return name, name.partition(".")[0] + ".", ANY
+
+
 def fields_match(wanted: Mapping[str, Any], data: Any) -> bool:
     """Whether the data has each wanted field with an equal value, as JSON understands equal: `true` is not 1."""
     if not wanted:

@@ -78,6 +78,9 @@ class Closing:
     stop: Stop | None = None
     supersede: bool = False
     sent: tuple[Effect, ...] = ()
+    agent: str | None = None
+    """Whose memory the state is, if it is not the talk's own."""
+    sleep: str | None = None
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------
@@ -94,6 +97,7 @@ class Posted:
     superseded: Why | None = None
     withdrawn: int = 0
     repeated: bool = False
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

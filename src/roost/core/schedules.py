@@ -19,6 +19,8 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from roost.core import checks
+from roost.core.envelopes import Envelope
+from roost.core.priority import Priority
 from roost.errors import Invalid
 
 if TYPE_CHECKING:
@@ -307,3 +309,33 @@ def _newest(rule: Rule, low: float, high: float, most: int) -> list[float]:
         return near  # Most rules are even, and the last stretch looks as the first one did.
     newer = _newest(rule, middle, high, most)
     return _newest(rule, low, math.nextafter(middle, math.inf), most - len(newer)) + newer
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What an agent does by the clock, as its owner sees it. `next` is None when it never comes again."""
+
+    schedule_id: str
+    agent_id: str
+    user_id: str
+    name: str
+    prompt: str
+    priority: Priority
+    rule: Rule
+    overlap: Overlap
+    missed: Missed
+    catch_up: float
+    paused: bool
+    next: datetime | None
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What came of timers that were due: whom to look at, what was posted, what was cancelled to make room."""
+
+    looked: tuple[str, ...]
+    posted: tuple[Envelope, ...]
+    cancelled: tuple[tuple[str, str], ...]
+    more: bool
+    next: float | None

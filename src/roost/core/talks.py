@@ -36,6 +36,8 @@ class Talk:
     messages: int
     running: bool
     options: Mapping[str, Any] = field(default_factory=dict)
+    agent: str | None = None
+    """The address of the agent it is with, if it is not with a profile."""
 
 
 @dataclass(frozen=True, slots=True)

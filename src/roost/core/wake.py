@@ -212,6 +212,25 @@ def next_time(condition: Condition) -> float | None:
     return min(waited, default=None)
 
 
+def with_time(condition: Condition, time: float | None, otherwise: Condition) -> Condition:
+    """The same with this time in place of all it named; without one, and nothing else left, `otherwise`."""
+    rest = _without_times(condition)
+    if time is None:
+        return rest or otherwise
+    return AnyOf((At(time), rest)) if rest is not None else At(time)
+
+
+def _without_times(condition: Condition) -> Condition | None:
+    if isinstance(condition, At):
+        return None
+    if not isinstance(condition, AnyOf | AllOf):
+        return condition
+    left = tuple(inner for one in condition.conditions if (inner := _without_times(one)) is not None)
+    if not left:
+        return None
+    return left[0] if len(left) == 1 else replace(condition, conditions=left)
+
+
 def wants_load(condition: Condition) -> bool:
     """Whether it must be looked at again from time to time, since no ring tells of a load that has gone down."""
     return any(isinstance(leaf, OnLoad) for leaf in _leaves(condition))

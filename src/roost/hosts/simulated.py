@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import heapq
 import random
 import selectors
+import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
@@ -60,10 +62,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     _scheduled: list[asyncio.TimerHandle]
     _ready: Any
+    _timer_cancelled_count: int
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
+        self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         super().__init__(_NoSelector())
+        self.set_task_factory(self._make_task)
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        self._tasks.add(task)
+        return task
+
+    def unfinished(self) -> list[asyncio.Task[Any]]:
+        """Its tasks that are not done; asyncio's own list is that of all loops, those of past crashes included."""
+        return [task for task in self._tasks if not task.done()]
 
     def time(self) -> float:
         return self._clock.monotonic()
@@ -72,8 +86,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._ready) or (self.next_timer() or 1e18) <= self.time()
 
     def next_timer(self) -> float | None:
-        timers = [timer.when() for timer in self._scheduled if not timer.cancelled()]
-        return min(timers, default=None)
+        timers = self._scheduled
+        while timers and timers[0].cancelled():  # as the loop itself does when it comes to them
+            self._timer_cancelled_count -= 1
+            heapq.heappop(timers)._scheduled = False  # type: ignore[attr-defined]
+        return timers[0].when() if timers else None
 
     def step(self) -> None:
         """Run what is ready now, once."""
@@ -151,6 +168,10 @@ class SimulatedLoop:
 
     # --- as the simulation sees it ---------------------------------------------------------------
 
+    @property
+    def is_over(self) -> bool:
+        return self.over.done
+
     def can_step(self) -> bool:
         return not self.over.done and self.frozen_until <= self._host.clock.monotonic() and self.loop.has_work()
 
@@ -175,7 +196,7 @@ class SimulatedLoop:
     def _end(self, error: BaseException | None) -> None:
         self._ended(self, error)
         for _ in range(PRESSES):  # like a thread that ends: what is left is cancelled, for a bounded time
-            left = asyncio.all_tasks(self.loop)
+            left = self.loop.unfinished()
             for task in left:
                 task.cancel()
             if left:
@@ -185,7 +206,7 @@ class SimulatedLoop:
 
     def bury(self) -> None:
         """Nothing of it runs again, and nothing complains of that."""
-        for task in asyncio.all_tasks(self.loop):
+        for task in self.loop.unfinished():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             _keep_for_ever(task)
         if self.over.done:
@@ -196,6 +217,8 @@ class SimulatedLoop:
 
 
 class SimulatedPump:
+    is_over = False
+
     def __init__(self, host: SimulatedHost, step: Callable[[], None]) -> None:
         self._host = host
         self._step = step
@@ -224,6 +247,9 @@ class SimulatedPump:
 class _Blocking:
     """A blocking function: one step, at some moment."""
 
+    is_over = True
+    """It is kept as long as it has something to do."""
+
     def __init__(self, host: SimulatedHost, act: Callable[[], None]) -> None:
         self._act: Callable[[], None] | None = act
         self._due = host.clock.monotonic() + host.delay()
@@ -248,6 +274,8 @@ class SimulatedHost:
         self.clock = clock or VirtualClock()
         self._random = random.Random(seed)
         self._last = (0, 0)
+        self.cpu: float | None = 0.0
+        """The load of the simulated machine; set it as you like."""
         self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
         self.steps = 0
 
@@ -259,6 +287,9 @@ class SimulatedHost:
 
     def jitter(self) -> float:
         return self._random.random()
+
+    def load(self) -> float | None:
+        return self.cpu
 
     def lock(self) -> AbstractContextManager[object]:
         return nullcontext()
@@ -326,11 +357,7 @@ class SimulatedHost:
         following = self._next_time()
         if following is None:
             raise Stuck("nothing can happen any more, and what was waited for has not come")
-        self._parts = [
-            part
-            for part in self._parts
-            if part.next_time() is not None or isinstance(part, SimulatedPump | SimulatedLoop)
-        ]
+        self._parts = [part for part in self._parts if part.next_time() is not None or not part.is_over]
         self.clock.elapsed = max(self.clock.elapsed, following)
 
     def crash(self) -> None:

@@ -156,6 +156,7 @@ class ThreadHost:
         self.clock = RealClock()
         self._random = random.Random(os.urandom(32))
         self._last = (0, 0)
+        self._times = _processor_times()
         self._making = threading.Lock()
 
     def new_id(self, kind: str) -> str:
@@ -165,6 +166,11 @@ class ThreadHost:
 
     def jitter(self) -> float:
         return self._random.random()
+
+    def load(self) -> float | None:
+        before, self._times = self._times, _processor_times()
+        busy, total = self._times[0] - before[0], self._times[1] - before[1]
+        return busy / total if total > 0 else None
 
     def lock(self) -> AbstractContextManager[object]:
         return threading.Lock()
@@ -188,3 +194,14 @@ class ThreadHost:
 
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
         threading.Thread(target=act, name=name, daemon=True).start()
+
+
+def _processor_times() -> tuple[float, float]:
+    """How long all processors were busy, and in total; zeros where the system does not tell."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            times = [float(word) for word in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    idle = sum(times[3:5])
+    return sum(times) - idle, sum(times)

@@ -12,31 +12,37 @@ import heapq
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from roost.core import wake
 from roost.core.addresses import of_key
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import Change, Envelope, Kind, Recorded, Taken, Verdict, WorkClosing, WorkSettled
-from roost.core.runs import Why
-from roost.errors import Invalid, Unavailable
+from roost.core.envelopes import Change, Effect, Envelope, Kind, Recorded, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.events import FAILED
+from roost.core.faults import Fault
+from roost.core.runs import Outcome, Why
+from roost.errors import BrainFailed, Invalid, LimitReached, Unavailable
 from roost.ports import Loop, Pending, Profile
 from roost.runtime.shop import Shop
 from roost.runtime.work import Work
+from roost.runtime.worker import AgentTalks
 
 if TYPE_CHECKING:
     from roost.runtime.hall import Hall
 
 log = logging.getLogger("roost.agent")
 
+EXPIRED = "expired"
 IN_MEMORY = 2_000
 """Envelopes of one agent that are kept in memory; more stay in the store until there is room."""
 
 
 class _Lane:
-    __slots__ = ("busy", "due", "name", "waiting", "work")
+    __slots__ = ("_minima", "busy", "due", "name", "waiting", "work")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,6 +51,33 @@ class _Lane:
         self.work: Work | None = None
         self.due = 0.0
         """When its first envelope is tried again, if it failed before."""
+        self._minima: deque[float] = deque()
+
+    def append(self, envelope: Envelope) -> None:
+        self.waiting.append(envelope)
+        minima = self._minima
+        while minima and minima[-1] > envelope.rank:
+            minima.pop()
+        minima.append(envelope.rank)
+
+    def popleft(self) -> Envelope:
+        envelope = self.waiting.popleft()
+        if self._minima and self._minima[0] == envelope.rank:
+            self._minima.popleft()
+        return envelope
+
+    def fill(self, envelopes: Iterable[Envelope]) -> None:
+        """These, and nothing else, wait in it."""
+        kept = list(envelopes)
+        self.waiting.clear()
+        self._minima.clear()
+        for envelope in kept:
+            self.append(envelope)
+
+    @property
+    def rank(self) -> float:
+        """A lane is as urgent as the most urgent in it."""
+        return self._minima[0]
 
 
 class Activation:
@@ -70,25 +103,40 @@ class Activation:
         self.begun = False
         self.retired = False
         """It is no more: what it still does counts for nothing."""
+        self.stuck = False
+        """Whether its loop has not turned for longer than it may, although it has work."""
         self.ending = False
         """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
         self._known: set[str] = set()
         self._ready: list[tuple[float, str, str]] = []
         self._servers = 0
+        self._waiting = 0
+        """How many of those wait for an answer: they leave their places to others."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._orphans: set[asyncio.Task[Any] | None] = set()
-        self._closings: list[tuple[WorkClosing, _Lane]] = []
-        self._writing = False
+        self._unsettled = 0
+        """How many closings are being written."""
         self._changes: list[Change] = []
         self._more = False
+        """Whether there is more in the store, for which there was no room."""
+        self._expected = 0
+        self._returned = False
+        """Whether something came again while its end is being written: then the store is asked for it after that."""
         self._rung = False
         self._rest: asyncio.TimerHandle | None = None
         self.at_rest: Pending[None] = hall.shop.host.pending()
+        self.talks = AgentTalks(self, hall.release_talk)
 
     # --- from any thread -------------------------------------------------------------------------
 
-    def put(self, envelopes: tuple[Envelope, ...], *, more: bool = False) -> None:
-        self.call(partial(self._accept, envelopes, more))
+    def put(self, envelopes: tuple[Envelope, ...], *, taken: bool = False, more: bool = False) -> None:
+        """Hand these over; `taken` from the store, where there may be `more`."""
+        self._expected += len(envelopes)
+        self.call(partial(self._accept, envelopes, taken, more))
+
+    def has_room(self, count: int) -> bool:
+        """Whether so many more may be handed over: none while older ones are still in the store."""
+        return not self._more and len(self._known) + self._expected + count <= IN_MEMORY
 
     def call(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; while there is none yet, when it has one."""
@@ -110,9 +158,16 @@ class Activation:
         return not self._orphans
 
     @property
+    def works(self) -> tuple[Work, ...]:
+        return tuple(work for lane in list(self.lanes.values()) if (work := lane.work) is not None)
+
+    @property
     def running(self) -> tuple[Envelope, ...]:
-        lanes = list(self.lanes.values())
-        return tuple(work.envelope for lane in lanes if (work := lane.work) is not None)
+        return tuple(work.envelope for work in self.works)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.talks.lanes) or any(lane.busy for lane in list(self.lanes.values()))
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
@@ -129,14 +184,17 @@ class Activation:
                 log.exception("a delivery has failed", extra={"agent": self.address})
         self._go_on()
 
-    def _accept(self, envelopes: tuple[Envelope, ...], more: bool) -> None:
-        self._more = self._more or more
+    def _accept(self, envelopes: tuple[Envelope, ...], taken: bool, more: bool) -> None:
+        self._expected -= len(envelopes)
+        if taken:
+            self._more = more
+        elif self._more or len(self._known) + len(envelopes) > IN_MEMORY:
+            self._more = True  # these come after what is still in the store
+            return
         for envelope in envelopes:
             if envelope.envelope_id in self._known:
+                self._accept_again(envelope)
                 continue
-            if len(self._known) >= IN_MEMORY:
-                self._more = True
-                return
             self._known.add(envelope.envelope_id)
             lane = self.lanes.get(envelope.lane)
             if lane is None:
@@ -144,16 +202,25 @@ class Activation:
             self._queue(lane, envelope)
         self.depth = len(self._known)
 
+    def _accept_again(self, envelope: Envelope) -> None:
+        """It is here, and a look has counted its first try; or it was retried while its end is being written."""
+        lane = self.lanes.get(envelope.lane)
+        for place, waiting in enumerate(lane.waiting if lane is not None else ()):
+            if lane is not None and waiting.envelope_id == envelope.envelope_id:
+                if envelope.claimed and not waiting.claimed and not (lane.busy and place == 0):
+                    lane.waiting[place] = envelope
+                return
+        self._returned = True
+
     def _queue(self, lane: _Lane, envelope: Envelope) -> None:
         waiting = lane.waiting
         if waiting and waiting[-1].envelope_id > envelope.envelope_id:  # from the store, and older than what came since
-            ordered = sorted([*waiting, envelope], key=lambda e: e.envelope_id)
-            waiting.clear()
-            waiting.extend(ordered)
+            begun = [waiting.popleft()] if lane.busy or lane.due else []  # what was begun stays the first
+            lane.fill(begun + sorted([*waiting, envelope], key=lambda e: e.envelope_id))
         else:
-            waiting.append(envelope)
-        # A lane is as urgent as the most urgent in it: it is listed again, and what is listed twice is skipped.
-        if not lane.busy and not lane.due:
+            lane.append(envelope)
+        # It is listed again if it has become more urgent; what is listed twice is skipped.
+        if not lane.busy and not lane.due and (len(waiting) == 1 or lane.rank == envelope.rank):
             heapq.heappush(self._ready, (envelope.rank, envelope.envelope_id, lane.name))
 
     def _go_on(self) -> None:
@@ -161,29 +228,32 @@ class Activation:
         if self._rest is not None:
             self._rest.cancel()
             self._rest = None
-        room = min(self.config.max_concurrent_tasks - self._servers, len(self._ready))
+        room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, len(self._ready))
         if not self.ending:
             for _ in range(room):
                 self._servers += 1
                 task = asyncio.get_running_loop().create_task(self._serve(), name=f"agent {self.address}")
                 self._tasks.add(task)
                 task.add_done_callback(self._served)
-        if not self._servers and not self._closings and not self._writing:
+        if self._is_quiet():
             self._idle()
+
+    def _is_quiet(self) -> bool:
+        return not (self._servers or self._unsettled or self.talks.lanes)
 
     def _idle(self) -> None:
         if self._changes:
             changes, self._changes = tuple(self._changes), []
-            self.shop.store.write(self.shop.statements.agents.note, self.address, changes, key=self.address)
+            with suppress(Unavailable):  # they are told of, and no more
+                self.shop.store.write(self.shop.statements.agents.note, self.address, changes, key=self.address)
         if self.ending:
             self._let_go()
         elif self._more:
-            self._more = False
             self.hall.look(self.address)
         elif not self.lanes:
             wait = 0.0 if self.hall.is_crowded else self.config.idle_timeout
             self._rest = asyncio.get_running_loop().call_later(wait, self._retire)
-        elif not self._ready:  # only what is tried again later: the timer in the store sees to it
+        elif not self._has_ready():  # only what is tried again later: the timer in the store sees to it
             self._rest = asyncio.get_running_loop().call_later(self.config.idle_timeout, self._retire)
 
     def _let_go(self) -> None:
@@ -193,17 +263,15 @@ class Activation:
         self.lanes.clear()
         self._ready.clear()
         if begun:
-            released = [WorkClosing("", e, self.epoch, Verdict.RELEASED, "", now, now) for e in begun]
-            self._closings = [(closing, _Lane("")) for closing in released]
-            self._writing = True
-            self._write()
+            for envelope in begun:
+                self._settle(WorkClosing("", envelope, self.epoch, Verdict.RELEASED, "", now, now))
             return
         self.at_rest.set(None)
         self.hall.release(self)
 
     def _retire(self) -> None:
         self._rest = None
-        if not self._servers and not self._closings and not self._writing and not self._ready:
+        if self._is_quiet() and not self._has_ready():
             self.hall.release(self)
 
     # --- working ---------------------------------------------------------------------------------
@@ -228,14 +296,24 @@ class Activation:
             self._go_on()
 
     def _next(self) -> _Lane | None:
+        """The most urgent lane that can go on."""
+        if not self._has_ready():
+            return None
+        return self.lanes[heapq.heappop(self._ready)[2]]
+
+    def _has_ready(self) -> bool:
         while self._ready:
-            _, _, name = heapq.heappop(self._ready)
-            lane = self.lanes.get(name)
+            lane = self.lanes.get(self._ready[0][2])
             if lane is not None and not lane.busy and lane.waiting and not lane.due:
-                return lane
-        return None
+                return True
+            heapq.heappop(self._ready)
+        return False
 
     async def _handle(self, lane: _Lane) -> None:
+        await self._provider()
+        if self.ending:
+            lane.busy = False
+            return
         envelope = lane.waiting[0]
         recorded: tuple[Recorded, ...] = ()
         now = self.shop.host.clock.now()
@@ -252,11 +330,18 @@ class Activation:
             self._close(_worn_out(envelope, self.epoch, now), lane)
             return
         lane.work = work = Work(self, envelope, recorded)
-        if self.state is State.IDLE:
+        if self.state is not State.ACTIVE:
             self._move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
+        self.shop.monitor.began(envelope, work.run_id)
         await work.think()
         if lane.work is work and work.why is not Why.LOST:
             self._close(work.closing(), lane)
+
+    async def _provider(self) -> None:
+        """Wait while the provider that the brain asks is not asked by anyone."""
+        breakers, profile = self.shop.breakers, self.profile()
+        while not self.ending and not breakers.allows(profile):  # noqa: ASYNC110 — others open and close it
+            await asyncio.sleep(min(0.25, breakers.wait(profile)))
 
     async def _claim(self, envelope: Envelope) -> tuple[Envelope, tuple[Recorded, ...]] | None:
         while not self.ending:
@@ -286,75 +371,92 @@ class Activation:
         except Invalid:
             return Profile(self.config.profile, "")
 
-    def remember(self, before: str | None, after: str) -> str:
-        """Take over what a turn has changed in the memory it was given, beside what others have changed since."""
-        if self.memory_text == before:
-            self.memory_text = after
-            return after
-        was, new = json.loads(before or "{}"), json.loads(after)
-        merged = json.loads(self.memory_text or "{}")
-        for name in was.keys() - new.keys():
-            merged.pop(name, None)
-        merged |= {name: value for name, value in new.items() if name not in was or was[name] != value}
-        self.memory_text = json.dumps(merged)
-        return self.memory_text
+    def remembered(self, before: str | None, state: dict[str, Any]) -> tuple[str | None, BaseException | None]:
+        """The memory with what a turn has changed in it, beside what others have changed since; None: nothing."""
+        try:
+            after = json.dumps(state, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            return None, BrainFailed(f"turn.state must be what JSON can hold: {error}")
+        if after == (before or "{}"):
+            return None, None
+        merged = after if self.memory_text == before else _merged(before, after, self.memory_text)
+        if len(merged) > self.shop.limits.memory_chars:
+            return None, LimitReached("turn.state grew too long")
+        self.memory_text = merged
+        return merged, None
+
+    def adopt(self, memory: str) -> None:
+        """Its memory was edited: turns under way add what they change, and what has ended before is overwritten."""
+        self.memory_text = memory
+        self.hall.settler.drop_memory(self)
+        ops = self.shop.statements.watching
+        self.shop.store.write(ops.set_memory, self.owner, self.agent_id, memory, key=self.address)
 
     # --- settling --------------------------------------------------------------------------------
 
     def _close(self, closing: WorkClosing, lane: _Lane) -> None:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
+        if closing.verdict is Verdict.DEAD:
+            closing = replace(closing, sent=closing.sent + self._news(closing))
         if closing.verdict is Verdict.RETRY:
             lane.due = closing.due
             pause = max(0.0, closing.due - self.shop.host.clock.now())
             asyncio.get_running_loop().call_later(pause, self._again, lane, closing)
         else:
-            lane.waiting.popleft()
+            lane.popleft()
             self._list(lane)
-        if self.state is State.ACTIVE and not self._ready and not self._works():
+        if self.state is State.ACTIVE and not self._has_ready() and not self._works():
             self._move(State.IDLE, "nothing left to do")
         if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
+            self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
             self._known.discard(closing.envelope.envelope_id)
             return
         if self._changes:
             closing = replace(closing, changes=tuple(self._changes))
             self._changes.clear()
-        self._closings.append((closing, lane))
-        if not self._writing:
-            self._writing = True
-            self._write()
+        self._settle(closing)
 
-    def _write(self) -> None:
-        group, self._closings = self._closings, []
-        closings = tuple(closing for closing, _ in group)
-        pending = self.shop.store.write(
-            self.shop.statements.inbox.settle, closings, key=self.address, then=self.hall.settled
-        )
-        task = asyncio.get_running_loop().create_task(self._written(group, pending), name=f"settle {self.address}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _news(self, closing: WorkClosing) -> tuple[Effect, ...]:
+        """The owner's other agents are told that it failed; not of failing at such news, which might go on for ever."""
+        e = closing.envelope
+        if closing.fault == EXPIRED or e.lane == f"event:{FAILED}":
+            return ()
+        data = {"agent": self.agent_id, "reason": closing.reason, "envelope_id": e.envelope_id, "kind": e.kind}
+        return (
+            self.office.event(
+                self.owner, self.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
+            ),
+        )  # fmt: skip
 
-    async def _written(self, group: list[tuple[WorkClosing, _Lane]], pending: Any) -> None:
-        try:
-            settled: tuple[WorkSettled, ...] = await pending
-        except Unavailable as error:
-            await self._patience(error)
-            self._closings = group + self._closings
-            self._write()
-            return
-        for (closing, _), one in zip(group, settled, strict=True):
+    def _settle(self, closing: WorkClosing) -> None:
+        self._unsettled += 1
+        self.hall.settler.put(self, closing)
+
+    def settled(self, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
+        """These are written, or were refused."""
+        self._unsettled -= len(results)
+        for closing, one in results:
             if closing.verdict is not Verdict.RETRY:
                 self._known.discard(closing.envelope.envelope_id)
+            elif one.taken:
+                self.hall.ring(closing.due)
             if not one.taken and closing.verdict is not Verdict.RELEASED:
                 self.ending = True  # whoever stopped it, or took it over, has the rest
-            if one.taken and closing.sleep is not None:
-                self.ending = True
+            elif closing.sleep is not None:
+                self.fell_asleep(closing.sleep)
         self.depth = len(self._known)
-        if self._closings:
-            self._write()
-        else:
-            self._writing = False
-            self._go_on()
+        if self._returned:
+            self._returned = False
+            self.hall.look(self.address)
+
+    def unsettled(self, closings: list[WorkClosing], error: Exception) -> None:
+        """They could not be written: until they can be, what was done is kept in memory."""
+        log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
+        pause = 0.2 + 0.8 * self.shop.host.jitter()
+        loop = asyncio.get_running_loop()
+        for closing in closings:
+            loop.call_later(pause, self.hall.settler.put, self, closing)
 
     def _again(self, lane: _Lane, closing: WorkClosing) -> None:
         lane.due = 0.0
@@ -367,7 +469,7 @@ class Activation:
         """It is gone from the store."""
         lane.busy = False
         if lane.waiting and lane.waiting[0] is envelope:
-            lane.waiting.popleft()
+            lane.popleft()
         self._known.discard(envelope.envelope_id)
         self._list(lane)
 
@@ -377,11 +479,10 @@ class Activation:
         if not lane.waiting:
             self.lanes.pop(lane.name, None)
         else:
-            urgent = min(envelope.rank for envelope in lane.waiting) if len(lane.waiting) > 1 else lane.waiting[0].rank
-            heapq.heappush(self._ready, (urgent, lane.waiting[0].envelope_id, lane.name))
+            heapq.heappush(self._ready, (lane.rank, lane.waiting[0].envelope_id, lane.name))
 
     def _works(self) -> bool:
-        return any(lane.busy for lane in self.lanes.values())
+        return any(lane.busy for lane in self.lanes.values()) or bool(self.talks.lanes)
 
     def _move(self, after: State, cause: str) -> None:
         host = self.shop.host
@@ -400,13 +501,40 @@ class Activation:
             if lane.work is not None and lane.work.envelope.envelope_id == envelope_id:
                 lane.work.stop(Why.STOP, self.shop.host.clock.now())
             elif any(e.envelope_id == envelope_id for e in lane.waiting):
-                lane.waiting = deque(e for e in lane.waiting if e.envelope_id != envelope_id)
+                lane.fill(e for e in lane.waiting if e.envelope_id != envelope_id)
                 self._known.discard(envelope_id)
                 self._list(lane)
+
+    def waits(self, waiting: bool) -> None:
+        """A turn waits for an answer, or does not any more; if all do that run, the agent is waiting."""
+        self._waiting += 1 if waiting else -1
+        busy = sum(lane.busy for lane in self.lanes.values())
+        if self.state is State.ACTIVE and self._waiting == busy and not self.talks.lanes:
+            self._move(State.WAITING, "waits for an answer")
+        elif self.state is State.WAITING and self._waiting < busy:
+            self._move(State.ACTIVE, "goes on")
+        self._go_on()
+
+    def talking(self, user_id: str) -> None:
+        if self.state is State.IDLE:
+            self._move(State.ACTIVE, f"talk from user:{user_id}")
+
+    def talked(self) -> None:
+        """One of its talks has nothing left to be answered."""
+        if self.state is State.ACTIVE and not self._has_ready() and not self._works():
+            self._move(State.IDLE, "nothing left to do")
+        self._go_on()
+
+    def fell_asleep(self, condition: str) -> None:
+        """A turn of a talk has asked for it, and it is written."""
+        if (due := wake.next_time(wake.from_json(condition))) is not None:
+            self.hall.ring(due)
+        self.finish()
 
     def finish(self) -> None:
         """Begin nothing new; what runs may end."""
         self.ending = True
+        self.talks.finish()
         self._go_on()
 
     def end(self) -> None:
@@ -416,6 +544,7 @@ class Activation:
         for lane in list(self.lanes.values()):
             if lane.work is not None:
                 lane.work.stop(Why.DRAIN, now)
+        self.talks.end()
         self._go_on()
 
     def abandoned(self, work: Work) -> None:
@@ -428,11 +557,22 @@ class Activation:
             self._go_on()
 
 
+def _merged(before: str | None, after: str, now: str | None) -> str:
+    """What is there now, with what differs between before and after."""
+    was, new, merged = json.loads(before or "{}"), json.loads(after), json.loads(now or "{}")
+    for name in was.keys() - new.keys():
+        merged.pop(name, None)
+    merged |= {name: value for name, value in new.items() if name not in was or was[name] != value}
+    return json.dumps(merged)
+
+
 def _expired(envelope: Envelope, epoch: int, now: float) -> WorkClosing:
     reason = "it was not begun before it expired"
-    return WorkClosing("", envelope, epoch, Verdict.DEAD, "", now, now, reason=reason, fault="expired")
+    tried = replace(envelope, attempts=max(0, envelope.attempts - int(envelope.claimed)))
+    return WorkClosing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=EXPIRED)
 
 
 def _worn_out(envelope: Envelope, epoch: int, now: float) -> WorkClosing:
     reason = f"it was tried {envelope.most_attempts} times, and each time the program or its thread ended meanwhile"
-    return WorkClosing("", envelope, epoch, Verdict.DEAD, "", now, now, reason=reason, fault="lost_worker")
+    tried = replace(envelope, attempts=envelope.most_attempts)
+    return WorkClosing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.LOST_WORKER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,12 +12,17 @@ from typing import Any
 from roost.core import addresses, checks, wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, configured
 from roost.core.envelopes import Change
-from roost.core.messages import MOST, PAGE
+from roost.core.facts import Name
+from roost.core.health import Inspection, Running, of_agent
+from roost.core.messages import MOST, PAGE, at
+from roost.errors import Invalid
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
 
 LAST = "\x7f"
 """After every id there is."""
+SHOWN = 20
+"""How many changes and runs are shown of an agent that is looked at."""
 
 
 class Agents:
@@ -26,6 +32,7 @@ class Agents:
         self._shop = shop
         self._hall = hall
         self._ops = shop.statements.agents
+        hall.agents = self
 
     async def create(self, user_id: str, agent_id: str, *, start: bool = True, **config: Any) -> Agent:
         """Make an agent, which lives until it is deleted. Settings: see AgentConfig."""
@@ -43,8 +50,9 @@ class Agents:
         after = State.IDLE if start else State.STOPPED
         change = self._change(after, "created", user_id)
         await self._shop.store.write(
-            self._ops.create, user_id, tuple(agent_ids), made, change, self._shop.limits.agents_per_user, key=user_id
-        )
+            self._ops.create, user_id, tuple(agent_ids), made, change, self._shop.limits.agents_per_user, key=user_id,
+            then=lambda _: self._made(user_id, agent_ids),
+        )  # fmt: skip
 
     async def get(self, user_id: str, agent_id: str) -> Agent:
         self._check(user_id, agent_id)
@@ -74,11 +82,11 @@ class Agents:
 
     async def start(self, user_id: str, agent_id: str) -> Agent:
         """Let a stopped one work again; one that is not stopped stays as it is."""
-        return await self._moved(self._ops.start, user_id, agent_id, State.IDLE, "started")
+        return await self._moved(self._ops.start, user_id, agent_id, State.IDLE, "started", Name.AGENT_STARTED)
 
     async def stop(self, user_id: str, agent_id: str) -> Agent:
         """End what it does, at once; what is in its inbox stays until it is started again."""
-        return await self._moved(self._ops.stop, user_id, agent_id, State.STOPPED, "stopped")
+        return await self._moved(self._ops.stop, user_id, agent_id, State.STOPPED, "stopped", Name.AGENT_STOPPED)
 
     async def restart(self, user_id: str, agent_id: str) -> Agent:
         await self.stop(user_id, agent_id)
@@ -103,14 +111,16 @@ class Agents:
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._ops.sleep, user_id, agent_id, wake.to_json(condition), change, key=key,
-            then=lambda _: self._rest(key),
+            then=lambda _: self._fell_asleep(key),
         )  # fmt: skip
+        if (due := wake.next_time(condition)) is not None:
+            self._hall.ring(due)
         return await self.get(user_id, agent_id)
 
     async def wake(self, user_id: str, agent_id: str, reason: str = "asked for") -> Agent:
         """Wake it, whatever it waits for; one that does not sleep stays as it is."""
         checks.name(reason, "the reason")
-        return await self._moved(self._ops.rouse, user_id, agent_id, State.IDLE, reason)
+        return await self._moved(self._ops.rouse, user_id, agent_id, State.IDLE, reason, Name.AGENT_WOKE)
 
     async def delete(self, user_id: str, agent_id: str) -> None:
         """With everything that belongs to it."""
@@ -129,13 +139,68 @@ class Agents:
         found = await self._shop.store.read(self._ops.history, user_id, agent_id, limit, before or LAST)
         return [change for _, change in found]
 
+    # --- looking at them -------------------------------------------------------------------------
+
+    async def inspect(self, user_id: str, agent_id: str) -> Inspection:
+        """Everything about one agent: how it is, what it does, what waits, what it remembers, what it did last."""
+        self._check(user_id, agent_id)
+        seen = await self._shop.store.read(self._shop.statements.watching.seen, user_id, agent_id, SHOWN)
+        agent, awake = self._live(seen.agent), self._hall.awake(_key(user_id, agent_id))
+        waiting, memory = dict(seen.lanes), seen.memory
+        running: builtins.list[Running] = []
+        if awake is not None:
+            memory = awake.memory_text
+            for work in awake.works:
+                e = work.envelope
+                running.append(Running(work.run_id, e.envelope_id, e.kind, at(work.started)))
+                waiting[e.lane] = waiting.get(e.lane, 0) - 1
+        return Inspection(
+            agent, of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck), tuple(running),
+            {lane: depth for lane, depth in waiting.items() if depth > 0}, json.loads(memory or "{}"),
+            seen.timers, seen.changes, seen.runs,
+        )  # fmt: skip
+
+    async def find(
+        self, user_id: str, text: str, *, limit: int = PAGE, after: str = ""
+    ) -> builtins.list[Agent]:  # fmt: skip
+        """Those with the text in their id or description, by id; `after` is the last id of the page before."""
+        checks.name(user_id, "the user id")
+        checks.name(text, "what is looked for")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        found: builtins.list[Agent] = []
+        while len(found) < limit:
+            page = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, limit, after)
+            found += [self._live(agent) for agent in page if _has(agent, text.casefold())]
+            if len(page) < limit:
+                break
+            after = page[-1].agent_id
+        return found[:limit]
+
+    async def set_memory(self, user_id: str, agent_id: str, state: Mapping[str, Any]) -> None:
+        """Have it remember this and nothing else. Turns under way add to it what they change, and no more."""
+        self._check(user_id, agent_id)
+        if not isinstance(state, Mapping):
+            raise Invalid(f"the memory must be a mapping of names to values, not {type(state).__name__}")
+        memory = json.dumps(checks.data(dict(state), "the memory", most=self._shop.limits.memory_chars))
+        key = _key(user_id, agent_id)
+        await self._shop.store.write(
+            self._shop.statements.watching.set_memory, user_id, agent_id, memory, key=key,
+            then=lambda _: self._adopt(key, memory),
+        )  # fmt: skip
+
     # --- inside ----------------------------------------------------------------------------------
 
-    async def _moved(self, op: Any, user_id: str, agent_id: str, after: State, cause: str) -> Agent:
+    def _adopt(self, key: str, memory: str) -> None:
+        awake = self._hall.awake(key)
+        if awake is not None:
+            awake.call(lambda: awake.adopt(memory))
+
+    async def _moved(self, op: Any, user_id: str, agent_id: str, after: State, cause: str, name: Name) -> Agent:
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(after, cause, user_id)
         await self._shop.store.write(
-            op, user_id, agent_id, change, key=key, then=lambda _: self._look_again(key, after)
+            op, user_id, agent_id, change, key=key,
+            then=lambda changed: self._look_again(key, after, name if changed else None, cause),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -144,11 +209,33 @@ class Agents:
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._ops.pause, user_id, agent_id, paused, key=key,
-            then=lambda _: self._rest(key) if paused else self._hall.look(key),
+            then=lambda changed: self._held(key, paused, changed),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
-    def _look_again(self, key: str, after: State) -> None:
+    def _held(self, key: str, paused: bool, changed: bool) -> None:
+        if changed:
+            self._tell(Name.AGENT_PAUSED if paused else Name.AGENT_RESUMED, key)
+        if paused:
+            self._rest(key)
+        else:
+            self._hall.look(key)
+
+    def _fell_asleep(self, key: str) -> None:
+        self._tell(Name.AGENT_SLEPT, key)
+        self._rest(key)
+
+    def _tell(self, name: Name, key: str, reason: str = "asked for") -> None:
+        """By its owner: nobody else moves an agent here."""
+        self._shop.monitor.tell(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})
+
+    def _made(self, user_id: str, agent_ids: Sequence[str]) -> None:
+        for agent_id in agent_ids:
+            self._tell(Name.AGENT_CREATED, _key(user_id, agent_id))
+
+    def _look_again(self, key: str, after: State, name: Name | None, cause: str) -> None:
+        if name is not None:
+            self._tell(name, key, cause)
         if after is State.STOPPED:
             self._hall.dismiss(key)
         else:
@@ -163,6 +250,7 @@ class Agents:
             self._hall.look(key)
 
     def _deleted(self, key: str, talks: Sequence[str]) -> None:
+        self._tell(Name.AGENT_DELETED, key)
         self._hall.dismiss(key)
         for talk_id in talks:
             self._shop.talks.forget(talk_id)
@@ -173,7 +261,8 @@ class Agents:
         if awake is None:
             return agent
         running = tuple(envelope.envelope_id for envelope in awake.running)
-        state = awake.state if running and agent.state is not State.STOPPED else agent.state
+        works = awake.state is not State.IDLE and agent.state is not State.STOPPED
+        state = awake.state if works else agent.state
         return replace(agent, state=state, current_tasks=running)
 
     def _configured(self, before: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:
@@ -189,6 +278,10 @@ class Agents:
     def _check(self, user_id: str, agent_id: str) -> None:
         checks.name(user_id, "the user id")
         addresses.agent_id(agent_id)
+
+
+def _has(agent: Agent, text: str) -> bool:
+    return text in agent.agent_id.casefold() or text in agent.config.description.casefold()
 
 
 def _key(user_id: str, agent_id: str) -> str:

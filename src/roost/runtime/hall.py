@@ -9,21 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from roost.core.envelopes import Envelope, Taken, WorkSettled
-from roost.core.runs import Why
+from roost.core.envelopes import Effect, Envelope, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.facts import Name
+from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
 from roost.ports import Loop, Now, Pending
 from roost.runtime.activation import Activation
 from roost.runtime.office import Office
+from roost.runtime.settler import Settler
 from roost.runtime.shop import Shop
+
+if TYPE_CHECKING:
+    from roost.runtime.agents import Agents
+    from roost.runtime.inbox import Inbox
+    from roost.runtime.waker import Waker
+    from roost.runtime.worker import TalkLanes
 
 log = logging.getLogger("roost.hall")
 
 LOST = 5.0
 """Seconds after which a look that has not come back is taken for lost."""
+PACE = 0.001
+"""Seconds between two loops that are started at once, beyond those that are kept warm."""
 MOMENT = 0.01
 """Seconds that an agent waits for a loop to come back before one is started for it."""
 
@@ -34,6 +45,7 @@ class Hall:
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
         self.office = Office(shop, self)
+        self.settler = Settler(shop, self)
         self.load: float | None = None
         """The share of the processors in use, as last looked at."""
         self.closing = False
@@ -45,6 +57,15 @@ class Hall:
         self._free: list[Loop] = []
         self._loops: dict[Loop, asyncio.Event | None] = {}
         self._count = 0
+        self._started = 0.0
+        self.crowded: Callable[[], None] = lambda: None
+        """Rung when agents begin to wait for a loop."""
+        self.waker: Waker | None = None
+        self.inbox: Inbox
+        """Where talks are handed over; set by whoever starts the parts."""
+        self.agents: Agents
+        self.asked: dict[str, Pending[Any]] = {}
+        """Turns here that wait for an answer, by the id of what they asked."""
         self.waiters: dict[str, list[Pending[Any]]] = {}
         """Who waits for a task to be over."""
         self.leaving: list[tuple[float, Activation]] = []
@@ -58,8 +79,18 @@ class Hall:
     def awake(self, address: str) -> Activation | None:
         return self._awake.get(address)
 
+    def has_room(self, address: str, count: int) -> bool:
+        """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""
+        activation = self._awake.get(address)
+        return activation is None or activation.has_room(count)
+
     def all(self) -> list[Activation]:
         return list(self._awake.values())
+
+    @property
+    def loops(self) -> tuple[int, int]:
+        """How many there are, and how many of them nobody has."""
+        return self._count, len(self._free)
 
     @property
     def is_crowded(self) -> bool:
@@ -68,12 +99,14 @@ class Hall:
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
-    def settled(self, all_settled: tuple[WorkSettled, ...]) -> None:
+    def settled(self, closings: tuple[WorkClosing, ...], all_settled: tuple[WorkSettled, ...]) -> None:
+        self.shop.monitor.settled(closings, all_settled)
+        self.deliver(tuple(envelope for one in all_settled for envelope in one.posted))
         for one in all_settled:
-            if one.posted:
-                self.deliver(one.posted)
             if one.over is not None:
                 self.tell(one.over)
+            if one.answered is not None and (bell := self.asked.get(one.answered)) is not None:
+                bell.set(None)
 
     def tell(self, task_id: str) -> None:
         """Whoever waits for this task looks again."""
@@ -88,25 +121,39 @@ class Hall:
             if not bells:
                 self.waiters.pop(task_id, None)
 
+    def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
+        """A person has sent something; `address` says to which agent, or `ann/` in whose name."""
+        self.shop.monitor.sent(address, (effect,), envelopes)
+        self.posted(envelopes)
+
     def posted(self, envelopes: tuple[Envelope, ...] | None) -> None:
         if envelopes:
             self.deliver(envelopes)
 
-    def deliver(self, envelopes: Iterable[Envelope]) -> None:
+    def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
         """Hand over what was posted; whoever is not awake is looked at."""
-        asleep: set[str] = set()
+        self.shop.monitor.posted(envelopes)
         now = self.shop.host.clock.now()
+        boxes: dict[str, list[Envelope]] = {}
         for envelope in envelopes:
             if envelope.due > now:
-                continue  # a timer sees to it
+                self.ring(envelope.due)
+                if not self.is_awake(envelope.address):
+                    self.look(envelope.address)  # it may be what a sleeper waits for
+            else:
+                boxes.setdefault(envelope.address, []).append(envelope)
+        for address, box in boxes.items():
             with self._lock:
-                activation = self._awake.get(envelope.address)
+                activation = self._awake.get(address)
                 if activation is not None:
-                    activation.put((envelope,))
-                    continue
-            asleep.add(envelope.address)
-        for address in asleep:
-            self.look(address)
+                    activation.put(tuple(box))
+            if activation is None:
+                self.look(address)
+
+    def ring(self, due: float) -> None:
+        """A timer was set for then."""
+        if self.waker is not None:
+            self.waker.ring(due)
 
     def look(self, address: str) -> None:
         """Look into the store what an agent has to do, and whether it may; the rest follows by itself."""
@@ -130,6 +177,8 @@ class Hall:
     def _taken(self, taken: Taken) -> None:
         with self._lock:
             _, again = self._looking.pop(taken.address, (0.0, False))
+        if taken.woken is not None:
+            self.shop.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
         self._give(taken)
         if again:
             self.look(taken.address)
@@ -137,20 +186,39 @@ class Hall:
     def _give(self, taken: Taken) -> None:
         if not taken.ready:
             return
+        if self.closing:
+            self._put_back(taken)
+            return
         with self._lock:
-            activation = self._awake.get(taken.address)
-            if activation is not None:
-                activation.put(taken.envelopes, more=taken.more)
-                return
-            if not (taken.envelopes or taken.talks):
-                return
-            if taken.anew:
+            known = activation = self._awake.get(taken.address)
+            if activation is None and taken.anew and (taken.envelopes or taken.talks):
                 activation = self._awake[taken.address] = Activation(self, taken)
-                activation.put(taken.envelopes, more=taken.more)
-        if activation is None:  # it came to rest while it was looked at
-            self.look(taken.address)
-        else:
+            if activation is not None:
+                activation.put(taken.envelopes, taken=True, more=taken.more)
+        if activation is None:
+            if not taken.anew:  # it came to rest while it was looked at
+                self.look(taken.address)
+            return
+        if known is None:
             self._lend(activation)
+        for talk_id, user_id in taken.talks:
+            if not self.inbox.holds(talk_id):
+                self.inbox.deliver(talk_id, user_id, None, taken.address)
+
+    def _put_back(self, taken: Taken) -> None:
+        """Nobody begins anything any more: what was just taken was not tried."""
+        now = self.shop.host.clock.now()
+        closings = tuple(
+            WorkClosing("", envelope, taken.epoch, Verdict.RELEASED, "", now, now)
+            for envelope in taken.envelopes
+            if envelope.claimed
+        )
+        if closings:
+            with suppress(Unavailable):
+                self.shop.store.write(self.shop.statements.inbox.settle, closings, key=taken.address)
+
+    def release_talk(self, keeper: TalkLanes, talk_id: str) -> bool:
+        return self.inbox.release(keeper, talk_id)
 
     # --- lending loops ---------------------------------------------------------------------------
 
@@ -158,12 +226,22 @@ class Hall:
         with self._lock:
             if self._free:
                 loop = self._free.pop()
-            elif self._count < self.shop.limits.warm_loops:
+            elif self._may_start():
                 loop = self._start_loop()
             else:
                 self._queue.append(activation)
+                if len(self._queue) == 1:
+                    self.crowded()
                 return
         activation.begin(loop)
+
+    def _may_start(self) -> bool:
+        """Few at once are given a loop each; of many, most wait for one that comes back."""
+        limits, now = self.shop.limits, self.shop.host.clock.monotonic()
+        if self._count >= limits.warm_loops and (now - self._started < PACE or self._count >= limits.awake_agents):
+            return False
+        self._started = now
+        return True
 
     def grow(self) -> None:
         """Called every moment while agents wait: start loops for those that do, up to the bound."""
@@ -221,10 +299,11 @@ class Hall:
     def release(self, activation: Activation) -> None:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
-            if activation.retired or (activation.inbound and not activation.ending):
-                return
-            again = activation.ending or bool(activation.inbound)
+            if activation.retired or activation.inbound:
+                return  # what has just come is looked at first, and then it comes here again
+            again = activation.ending
             self._forget(activation)
+            activation.talks.retired = True
         self._give_back(activation)
         if again:  # what came meanwhile may wake it again
             self.look(activation.address)
@@ -237,6 +316,7 @@ class Hall:
             for lane in list(activation.lanes.values()):
                 if lane.work is not None:
                     lane.work.fence(Why.DRAIN, self.shop.host.clock.now())
+            self.inbox.forget(activation.talks, Why.DRAIN)
             self.leaving.append((self.shop.host.clock.monotonic(), activation))
             activation.call(activation.end)
 
@@ -250,6 +330,8 @@ class Hall:
         for lane in list(activation.lanes.values()):
             if lane.work is not None:
                 lane.work.fence(Why.LOST, now)
+                self.shop.monitor.cut_off(lane.work.envelope, lane.work.run_id, Outcome.LOST, lane.work.started)
+        self.inbox.forget(activation.talks, Why.LOST)
         self._end_loop(activation.loop)
         self.look(activation.address)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from roost.core.runs import Envelope, Why
 from roost.runtime.lanes import Lane
 from roost.runtime.runner import Run
 from roost.runtime.shop import Shop
-from roost.runtime.worker import Worker
+from roost.runtime.worker import TalkLanes, Worker
+
+if TYPE_CHECKING:
+    from roost.runtime.hall import Hall
 
 log = logging.getLogger("roost.inbox")
 
@@ -29,7 +33,7 @@ class _Place:
 
     __slots__ = ("underway", "user_id", "worker")
 
-    def __init__(self, worker: Worker, user_id: str) -> None:
+    def __init__(self, worker: TalkLanes, user_id: str) -> None:
         self.worker = worker
         self.user_id = user_id
         self.underway = 0
@@ -38,23 +42,35 @@ class _Place:
 class Inbox:
     """Hands envelopes to the least loaded worker, and keeps a lane there while it has work. Any thread may call."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: Shop, hall: Hall) -> None:
         self._shop = shop
+        self._hall = hall
+        hall.inbox = self
         self._lock = shop.host.lock()
         self._places: dict[str, _Place] = {}
         self.workers: list[Worker] = []
 
-    def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None) -> None:
-        """None: look into the store what there is. With no worker left it stays in the store."""
+    def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "") -> None:
+        """None: look into the store what there is. With nobody to take it, it stays in the store."""
         with self._lock:
             place = self._places.get(talk_id)
             if place is None:
-                if not self.workers:
-                    return
-                worker = min(self.workers, key=lambda w: w.load)
-                place = self._places[talk_id] = _Place(worker, user_id)
-            place.underway += 1
-        place.worker.deliver(talk_id, user_id, envelope, partial(self._arrived, place))
+                worker = self._agent_of(agent) if agent else self._least_loaded()
+                if worker is not None:
+                    place = self._places[talk_id] = _Place(worker, user_id)
+            if place is not None:
+                place.underway += 1
+        if place is not None:
+            place.worker.deliver(talk_id, user_id, envelope, partial(self._arrived, place))
+        elif agent:
+            self._hall.look(agent)  # who wakes, if it may, and is handed its talks
+
+    def _least_loaded(self) -> TalkLanes | None:
+        return min(self.workers, key=lambda w: w.load) if self.workers else None
+
+    def _agent_of(self, agent: str) -> TalkLanes | None:
+        awake = self._hall.awake(agent)
+        return None if awake is None or awake.ending else awake.talks
 
     def stop(self, talk_id: str, why: Why, requested: float) -> Run | None:
         """Fence the run under way at once, and have its worker end it. That run, if there is one."""
@@ -76,7 +92,7 @@ class Inbox:
     def holds(self, talk_id: str) -> bool:
         return talk_id in self._places
 
-    def release(self, worker: Worker, talk_id: str) -> bool:
+    def release(self, worker: TalkLanes, talk_id: str) -> bool:
         """Give the lane up, unless something is on its way to it."""
         with self._lock:
             place = self._places.get(talk_id)
@@ -86,6 +102,18 @@ class Inbox:
                 return False
             del self._places[talk_id]
             return True
+
+    def forget(self, worker: TalkLanes, why: Why) -> None:
+        """An agent's loop is given up: nothing that its talks still say there reaches anyone."""
+        now = self._shop.host.clock.now()
+        with self._lock:
+            worker.retired = worker.retired or why is Why.LOST
+            for talk_id in [t for t, place in self._places.items() if place.worker is worker]:
+                del self._places[talk_id]
+        for lane in list(worker.lanes.values()):
+            lane.ending = True
+            if lane.run is not None:
+                lane.run.fence(why, now)
 
     def lose(self, worker: Worker) -> list[LostLane]:
         """Take everything from a worker that is no more. Nothing its runs still say reaches anyone."""

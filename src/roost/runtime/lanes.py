@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from typing import TYPE_CHECKING
 
 from roost.core.faults import Fault, sentence
 from roost.core.messages import Status
@@ -16,14 +17,20 @@ from roost.runtime.runner import Run
 from roost.runtime.shop import Shop
 from roost.runtime.thinking import report
 
+if TYPE_CHECKING:
+    from roost.runtime.activation import Activation
+
 log = logging.getLogger("roost.lane")
 
 
 class Lane:
     """Lives on one worker's loop while it has something to do; all its methods are called there."""
 
-    def __init__(self, shop: Shop, loop: Loop, talk_id: str, user_id: str) -> None:
+    def __init__(
+        self, shop: Shop, loop: Loop, talk_id: str, user_id: str, home: Activation | None = None
+    ) -> None:  # fmt: skip
         self._shop = shop
+        self._home = home
         self._loop = loop
         self.talk_id = talk_id
         self.user_id = user_id
@@ -126,9 +133,16 @@ class Lane:
         if max(e.attempts for e in envelopes) > self._shop.limits.attempts:
             await self._settle(self._given_up(live, envelopes), live)
             return
+        profile = self._profile(live)
+        if not self._shop.breakers.allows(profile):
+            await self._settle(self._refused(live, envelopes), live)
+            return
         self._stopped = False
         new, history = live.context([e.seq for e in envelopes])
-        self.run = run = Run(self._shop, self._loop, live, envelopes, self._profile(live), new, history)
+        self.run = run = Run(self._shop, self._loop, live, envelopes, profile, new, history, self._home)
+        self._shop.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
+        if self._home is not None:
+            self._home.talking(self.user_id)
         try:
             await run.think()
             if run.why is Why.LOST:
@@ -136,8 +150,10 @@ class Lane:
             # The right to write may be lost in between: then this closes what was opened, and no more.
             closing = run.closing()
             settled = await self._settle(closing, live)
-            if closing.state is not None and not settled.superseded:
+            if closing.state is not None and not settled.superseded and self._home is None:
                 live.state = closing.state
+            if closing.sleep is not None and not settled.superseded and self._home is not None:
+                self._home.fell_asleep(closing.sleep)
             if settled.posted:
                 self._shop.office.hall.deliver(settled.posted)
             # Stopped meanwhile: what the store had left then is gone there now.
@@ -159,10 +175,13 @@ class Lane:
 
     def _profile(self, live: LiveTalk) -> Profile:
         """The talk's profile with the talk's own options; one that is gone fails when it is asked to think."""
-        try:
-            profile = self._shop.brains.profile(live.talk.profile)
-        except Invalid:
-            profile = Profile(live.talk.profile, "")
+        if self._home is not None:
+            profile = self._home.profile()
+        else:
+            try:
+                profile = self._shop.brains.profile(live.talk.profile)
+            except Invalid:
+                profile = Profile(live.talk.profile, "")
         options = live.talk.options
         return Profile(
             profile.name, profile.brain, profile.description,
@@ -182,6 +201,7 @@ class Lane:
                 failed = True
                 await self._patience(error)
                 continue
+            self._shop.monitor.talk_settled(self.user_id, closing, settled)
             if failed and settled.superseded:
                 live.drop()  # an attempt that seemed to fail may have been committed
             return settled
@@ -191,11 +211,22 @@ class Lane:
         await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
 
     def _given_up(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
-        run_id, now = self._shop.host.new_id("run"), self._shop.host.clock.now()
         error = BrainFailed(f"tried {self._shop.limits.attempts} times", kind=Fault.LOST_WORKER)
-        report(error, run_id, self.talk_id, live.message(envelopes[-1].seq).content)
+        return self._failed(live, envelopes, error, Outcome.LOST)
+
+    def _refused(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
+        """Whoever waits is told at once that the provider is not asked."""
+        error = BrainFailed("the provider fails again and again", kind=Fault.RESTING)
+        return self._failed(live, envelopes, error, Outcome.FAILED)
+
+    def _failed(
+        self, live: LiveTalk, envelopes: tuple[Envelope, ...], error: BrainFailed, outcome: Outcome
+    ) -> Closing:  # fmt: skip
+        run_id, now = self._shop.host.new_id("run"), self._shop.host.clock.now()
+        fault = Fault(error.kind)
+        report(error, run_id, self.talk_id, live.message(envelopes[-1].seq).content, envelopes[0].envelope_id)
         return Closing(
-            run_id=run_id, talk_id=self.talk_id, epoch=live.epoch, outcome=Outcome.LOST, status=Status.FAILED, text="",
-            envelopes=envelopes, handled=True, started=now, error=sentence(Fault.LOST_WORKER, run_id),
-            fault=Fault.LOST_WORKER,
+            run_id=run_id, talk_id=self.talk_id, epoch=live.epoch, outcome=outcome, status=Status.FAILED, text="",
+            envelopes=envelopes, handled=True, started=now, error=sentence(fault, run_id),
+            fault=fault,
         )  # fmt: skip

@@ -2,13 +2,133 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from roost.core import addresses, checks
+from roost.core.envelopes import Envelope, SendMail
+from roost.core.mail import Mail, MailStatus, answering
+from roost.core.messages import MOST, PAGE
+from roost.errors import Unavailable
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
 
 
 class Mails:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them.
+
+    A person has the mailbox `user:ann` and those of their agents, `agent:d`. A mail is seen from both ends;
+    its status is what became of it in the mailbox it went to.
+    """
 
     def __init__(self, shop: Shop, hall: Hall) -> None:
         self._shop = shop
         self._hall = hall
+        self._ops = shop.statements.mail
+
+    async def send(
+        self, user_id: str, to: str, subject: str, body: str, *, sender: str | None = None, priority: str = "normal",
+        expires_in: float | None = None, key: str | None = None,
+    ) -> str:  # fmt: skip
+        """Write to an agent or a person, in one's own name or that of one's agent; the mail's id.
+
+        With the same `key` again it is the same mail.
+        """
+        box = self._box(user_id, sender)
+        if sender is not None:
+            await self._shop.store.read(self._ops.owned, user_id, box)
+        return await self._post(
+            await self._hall.office.mail(
+                user_id, box, to, subject, body, priority=priority, expires_in=expires_in, key=key
+            )
+        )
+
+    async def reply(
+        self, user_id: str, mail_id: str, body: str, *, priority: str | None = None, subject: str | None = None,
+        key: str | None = None,
+    ) -> str:  # fmt: skip
+        """Answer whoever wrote it, in its thread and, unless told otherwise, as urgently; the new mail's id.
+
+        To a mail that one has only sent, it is a further one to the same recipient.
+        """
+        letter = await self.get(user_id, mail_id)
+        got = addresses.parse(letter.recipient, user_id).user_id == user_id
+        sender, to = (letter.recipient, letter.sender) if got else (letter.sender, letter.recipient)
+        return await self._post(
+            await self._hall.office.mail(
+                user_id, sender, to, answering(letter.subject) if subject is None else subject, body,
+                priority=letter.priority if priority is None else priority, thread_id=letter.thread_id,
+                reply_to=mail_id, key=key, known=got,
+            )
+        )  # fmt: skip
+
+    async def inbox(
+        self, user_id: str, box: str | None = None, *, status: str | None = None, include_archived: bool = False,
+        limit: int = PAGE, before: str | None = None,
+    ) -> list[Mail]:  # fmt: skip
+        """What is in one's own mailbox, or in that of one's agent: urgent ones first, and none that have expired.
+
+        An urgent mail overtakes what came up to an hour before it, so that nothing waits for ever. `before` is
+        the id of the last one of the page before.
+        """
+        checks.count(limit, "the limit", least=1, most=MOST)
+        wanted = None if status is None else checks.choice(status, "the status", MailStatus)
+        if before is not None:
+            checks.name(before, "the mail id")
+        found: list[Mail] = await self._shop.store.read(
+            self._ops.listed, user_id, self._box(user_id, box), wanted, include_archived, limit, before, self._now()
+        )
+        return found
+
+    async def unread_count(self, user_id: str, box: str | None = None) -> int:
+        """Of one's own mailbox, or that of one's agent."""
+        return await self._shop.store.read(self._ops.unread, user_id, self._box(user_id, box), self._now())
+
+    async def get(self, user_id: str, mail_id: str) -> Mail:
+        """As it is, without reading it."""
+        self._check(user_id, mail_id)
+        return await self._shop.store.read(self._ops.get, user_id, mail_id)
+
+    async def read(self, user_id: str, mail_id: str) -> Mail:
+        """As it is, and from now on it is read. Whoever has only sent it reads it for nobody."""
+        self._check(user_id, mail_id)
+        return await self._shop.store.write(self._ops.read, user_id, mail_id, self._now(), key=mail_id)
+
+    async def archive(self, user_id: str, mail_id: str) -> Mail:
+        """Put it away: not shown and not counted any more. An agent that it went to deals with it all the same."""
+        self._check(user_id, mail_id)
+        return await self._shop.store.write(self._ops.archive, user_id, mail_id, key=mail_id)
+
+    async def thread(self, user_id: str, thread_id: str) -> list[Mail]:
+        """All mails of a thread in order, from either end, archived ones too."""
+        checks.name(user_id, "the user id")
+        checks.name(thread_id, "the thread id")
+        found: list[Mail] = await self._shop.store.read(self._ops.thread, user_id, thread_id)
+        return found
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    async def _post(self, mail: SendMail) -> str:
+        if self._hall.closing:
+            raise Unavailable("this Roost is closing: send the mail again after its restart")
+        # In order with all others of its sender's: so are those with the same key.
+        mail_id: str
+        mail_id, _ = await self._shop.store.write(self._ops.send, mail, key=mail.sender, then=partial(self._sent, mail))
+        return mail_id
+
+    def _sent(self, mail: SendMail, sent: tuple[str, tuple[Envelope, ...]]) -> None:
+        mail_id, posted = sent
+        if mail_id == mail.mail_id:  # and not one that is there already
+            kind, _, name = mail.sender.partition(":")
+            self._shop.monitor.sent(name if kind == "agent" else f"{name}/", (mail,), posted)
+        self._hall.posted(posted)
+
+    def _box(self, user_id: str, box: str | None) -> str:
+        checks.name(user_id, "the user id")
+        return f"user:{user_id}" if box is None else addresses.parse(box, user_id).text
+
+    def _check(self, user_id: str, mail_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(mail_id, "the mail id")
+
+    def _now(self) -> float:
+        return self._shop.host.clock.now()

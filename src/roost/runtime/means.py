@@ -15,9 +15,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from roost.core import wake
+from roost.core import checks, wake
 from roost.core.envelopes import Effect, Recorded
-from roost.errors import BrainFailed, Invalid, Unavailable
+from roost.core.mail import Mail, answering
+from roost.errors import BrainFailed, Invalid, NoAnswer, Unavailable
 
 if TYPE_CHECKING:
     from roost.runtime.office import Office
@@ -36,7 +37,7 @@ class Means:
     def __init__(
         self, shop: Shop, office: Office, thinking: Thinking, *, user_id: str, sender: str, hops: int = 0,
         envelope_id: str | None = None, address: str = "", epoch: int = 0, recorded: tuple[Recorded, ...] = (),
-        default_wake: wake.Condition | None = None,
+        default_wake: wake.Condition | None = None, root: str = "",
     ) -> None:  # fmt: skip
         self._shop = shop
         self._office = office
@@ -48,7 +49,11 @@ class Means:
         self._address = address
         self._epoch = epoch
         self._default_wake = default_wake
+        self._root = root
+        """With what it all began that this turn is about; whatever it sends says so."""
         self._steps = {one.name: one for one in recorded if one.kind == "step"}
+        self._asked = dict(enumerate((one for one in recorded if one.kind == "ask"), start=1))
+        self._asks = 0
         self._ids: list[str] = [i for one in recorded if one.kind == "sent" for i in json.loads(one.result or "[]")]
         self._count = 0
         """How many sends there were, those on record included."""
@@ -66,27 +71,38 @@ class Means:
         if (there := self._on_record()) is not None:
             return there
         effect = await self._office.mail(
-            self._user_id, self._sender, to, subject, body, hops=self._hops, **options
+            self._user_id, self._sender, to, subject, body, hops=self._hops, root=self._root, **options
         )  # fmt: skip
         self._keep(effect)
         return effect.mail_id
+
+    async def answer(self, letter: Mail, text: str) -> None:
+        """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
+        self._check_hops()
+        effect = await self._office.mail(
+            self._user_id, self._sender, letter.sender, answering(letter.subject), text, priority=letter.priority,
+            thread_id=letter.thread_id, reply_to=letter.mail_id, hops=self._hops, known=True, root=self._root,
+        )  # fmt: skip
+        self._unsent.append(effect)
 
     async def send(self, to: str, text: str, **options: Any) -> None:
         self._check_hops()
         if self._on_record() is not None:
             return
-        lane = f"from:{self._sender}"
         self._keep(
             await self._office.task(
-                self._user_id, self._sender, to, text, recorded=False, lane=lane, hops=self._hops, **options
+                self._user_id, self._sender, to, text, recorded=False, lane=f"from:{self._sender}", hops=self._hops,
+                root=self._root, **options,
             )
-        )
+        )  # fmt: skip
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         self._check_hops()
         if (there := self._on_record()) is not None:
             return there
-        effect = self._office.event(self._user_id, self._sender, name, data, hops=self._hops, **options)
+        effect = self._office.event(
+            self._user_id, self._sender, name, data, hops=self._hops, root=self._root, **options
+        )  # fmt: skip
         self._keep(effect)
         return effect.event_id
 
@@ -141,7 +157,9 @@ class Means:
                 self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, self._number,
                 effects, self._shop.host.clock.now(), key=self._address, then=hall.posted,
             )  # fmt: skip
-            if posted is None:
+            if posted is not None:
+                self._shop.monitor.sent(self._address, effects, posted, self._root)
+            else:
                 self._unsent = []  # the turn was superseded: nothing it does counts any more
         except Unavailable as error:
             log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
@@ -149,6 +167,60 @@ class Means:
             self._unsent[:0] = effects
         finally:
             self._posting = None
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
+        self._check_hops()
+        if self._envelope_id is None:
+            raise Invalid("only an agent can ask: this turn is not one of an agent")
+        seconds = checks.seconds(deadline, "the deadline")
+        self._asks += 1
+        there = self._asked.get(self._asks)
+        number = there.number if there is not None else await self._post_request(to, text, priority)
+        if there is not None and there.done:
+            return _answered(to, there.result)
+        return _answered(to, await self._wait(number, seconds))
+
+    async def _post_request(self, to: str, text: str, priority: str) -> int:
+        """What was sent before it leaves before it."""
+        await self.finish()
+        if self._unsent:
+            await self._post()
+        self._number += 1
+        number = self._number
+        effect = await self._office.task(
+            self._user_id, self._sender, to, text, recorded=False, hops=self._hops, priority=priority, root=self._root,
+            ask=self._ask_id(number),
+        )  # fmt: skip
+        posted = await self._shop.store.write(
+            self._shop.statements.inbox.ask, self._envelope_id, self._address, self._epoch, number, effect,
+            self._shop.host.clock.now(), key=self._address, then=self._office.hall.posted,
+        )  # fmt: skip
+        if posted is None:
+            raise asyncio.CancelledError  # superseded
+        return number
+
+    async def _wait(self, number: int, seconds: float) -> str | None:
+        hall, name = self._office.hall, self._ask_id(number)
+        hall.asked[name] = bell = self._shop.host.pending()  # listen first, then look, then wait
+        self._thinking.waits(True)
+        try:
+            if (answer := await self._look(number, give_up=False)) is None:
+                await bell.within(seconds)
+                answer = await self._look(number, give_up=True)
+            return answer
+        finally:
+            self._thinking.waits(False)
+            hall.asked.pop(name, None)
+
+    async def _look(self, number: int, *, give_up: bool) -> str | None:
+        return await self._shop.store.write(
+            self._shop.statements.inbox.answer_to, self._envelope_id, number, give_up, key=self._address
+        )
+
+    def _ask_id(self, number: int) -> str:
+        return json.dumps([self._address, self._envelope_id, number])
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -192,3 +264,12 @@ class Means:
         found: list[Any] = []
         await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
         return await found[0] if inspect.isawaitable(found[0]) else found[0]
+
+
+def _answered(whom: str, answer: str | None) -> str:
+    found = json.loads(answer or "{}")
+    if "text" in found:
+        return str(found["text"])
+    if "error" in found:
+        raise NoAnswer(f"{whom} could not answer: {found['error']}")
+    raise NoAnswer(f"{whom} has not answered in time")

@@ -27,6 +27,7 @@ class Office:
         self, user_id: str, sender: str, to: str, prompt: str, *, priority: str = "normal", key: str | None = None,
         expires_in: float | None = None, max_attempts: int | None = None, recorded: bool = True, hops: int = 0,
         lane: str | None = None, ask: str | None = None, schedule_id: str | None = None, task_id: str | None = None,
+        root: str = "",
     ) -> SendTask:  # fmt: skip
         """Raises NotFound for who does not exist or may not be reached, LimitReached for a full inbox."""
         checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
@@ -41,22 +42,25 @@ class Office:
         now = self._shop.host.clock.now()
         lasting = config.task_expiry if expires_in is None else checks.seconds(expires_in, "expires_in")
         envelope_id = task_id or self._shop.host.new_id("task" if recorded else "env")
+        awake = self.hall.is_awake(address.key)
         envelope = Envelope(
             envelope_id, address.key, Kind.TASK, lane or envelope_id, level, sender, prompt, now, rank(now, level),
             most_attempts=attempts, retry_delay=config.retry_delay, expires=None if lasting is None else now + lasting,
-            hops=hops, recorded=recorded, ask=ask, claimed=self.hall.is_awake(address.key),
+            hops=hops, recorded=recorded, ask=ask, attempts=int(awake), claimed=awake, root=root,
         )  # fmt: skip
         return SendTask(envelope, key, schedule_id)
 
     async def mail(
         self, user_id: str, sender: str, to: str, subject: str, body: str, *, priority: str = "normal",
         thread_id: str | None = None, reply_to: str | None = None, expires_in: float | None = None,
-        key: str | None = None, hops: int = 0, known: bool = False,
+        key: str | None = None, hops: int = 0, known: bool = False, root: str = "",
     ) -> SendMail:  # fmt: skip
         """`known`: the recipient has written to the sender before, and may be answered whoever it is."""
         checks.name(subject, "the subject")
         checks.text(body, "the body", most=self._shop.limits.message_bytes)
         level = checks.choice(priority, "the priority", Priority)
+        if key is not None:
+            checks.name(key, "the key")
         address = addresses.parse(to, user_id)
         now, mail_id = self._shop.host.clock.now(), self._shop.host.new_id("mail")
         expires = None if expires_in is None else now + checks.seconds(expires_in, "expires_in")
@@ -68,27 +72,28 @@ class Office:
             config = await self._reach(user_id, address, known=known)
             wakes = level.level >= config.wake_on_priority.level
             check_by = None if wakes else now + config.check_mail_interval
+            awake = wakes and self.hall.is_awake(address.key)
             envelope = Envelope(
                 mail_id, address.key, Kind.MAIL, f"mail:{thread_id or mail_id}", level, sender, mail_id, now,
                 rank(now, level), due=now if wakes else now + config.check_mail_interval,
                 most_attempts=config.max_attempts, retry_delay=config.retry_delay, expires=expires, hops=hops,
-                claimed=wakes and self.hall.is_awake(address.key),
+                attempts=int(awake), claimed=awake, root=root,
             )  # fmt: skip
         return SendMail(
             mail_id, thread_id, sender, address.text, subject, body, level, now, expires, reply_to, key, envelope,
-            check_by,
+            check_by, hops,
         )  # fmt: skip
 
     def event(
         self, user_id: str, publisher: str, name: str, data: Any = None, *, priority: str = "normal",
-        optional: bool = False, hops: int = 0,
+        optional: bool = False, hops: int = 0, root: str = "",
     ) -> Publish:  # fmt: skip
         patterns.check_name(name)
         level = checks.choice(priority, "the priority", Priority)
         kept = checks.data(data, "the data of the event")
         return Publish(
             self._shop.host.new_id("event"), user_id, name, kept, level, publisher, self._shop.host.clock.now(), hops,
-            optional,
+            optional, root,
         )  # fmt: skip
 
     async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:

@@ -4,37 +4,49 @@ from __future__ import annotations
 
 from roost.core.health import Health
 from roost.core.limits import Limits
-from roost.ports import Brains, Host, Statements, Store
+from roost.ports import Brains, Host, Statements, Store, Tracer
 from roost.runtime.agents import Agents
+from roost.runtime.breakers import Breakers
 from roost.runtime.events import Events
 from roost.runtime.hall import Hall
 from roost.runtime.inbox import Inbox
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
-from roost.runtime.schedules import Schedules
+from roost.runtime.monitor import Monitor
+from roost.runtime.retention import Retention
+from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.shop import LiveTalks, Shop
 from roost.runtime.supervisor import Supervisor
 from roost.runtime.talk import Talks
 from roost.runtime.tasks import Tasks
+from roost.runtime.waker import Waker
 
 
 class Roost:
     """One process's agents and talks, on one store."""
 
-    def __init__(self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits) -> None:
+    def __init__(
+        self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
+        tracer: Tracer | None = None,
+    ) -> None:  # fmt: skip
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
-        self.shop = Shop(host, store, statements, brains, limits, talks)
+        self.shop = Shop(host, store, statements, brains, limits, talks, tracer)
+        self.monitor = self.shop.monitor = Monitor(self.shop)
+        self.shop.breakers = Breakers(host, limits)
         self.hall = Hall(self.shop)
         self.shop.office = self.hall.office
-        self.inbox = Inbox(self.shop)
+        self.inbox = Inbox(self.shop, self.hall)
         self.agents = Agents(self.shop, self.hall)
         self.tasks = Tasks(self.shop, self.hall)
         self.schedules = Schedules(self.shop, self.hall)
+        self.sleep_scheduler = SleepScheduler(self.shop, self.hall)
         self.mail = Mails(self.shop, self.hall)
         self.events = Events(self.shop, self.hall)
         self.dead_letters = DeadLetters(self.shop, self.hall)
         self.talks = Talks(self.shop, self.inbox)
-        self.supervisor = Supervisor(self.shop, self.inbox, self.hall)
+        self.waker = Waker(self.shop, self.hall)
+        self.retention = Retention(self.shop)
+        self.supervisor = Supervisor(self.shop, self.inbox, self.hall, self.retention)
         self._closed = False
 
     def health(self) -> Health:
@@ -42,8 +54,12 @@ class Roost:
             len(self.inbox.workers),
             self.shop.limits.talk_workers,
             self.supervisor.restarts,
-            self.supervisor.down,
+            self.supervisor.down or self._resting(),
         )
+
+    def _resting(self) -> str | None:
+        names = ", ".join(repr(name) for name in self.shop.breakers.open())
+        return f"{names} failed again and again and is not asked for a while: agents wait meanwhile" if names else None
 
     async def close(self) -> None:
         """No new work; what runs gets a bounded time to end, the rest is kept for the next start."""
@@ -51,8 +67,10 @@ class Roost:
             return
         self._closed = True
         self.talks.closing = True
+        await self.waker.close()
         await self.hall.close()
         await self.supervisor.close()
         self.talks.closed = True
         self.shop.talks.wake_all()
+        self.monitor.close()
         self.shop.store.close()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from roost.core import faults
+from roost.core import faults, wake
 from roost.core.messages import Message, Status
 from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
 from roost.errors import BrainFailed
@@ -18,15 +18,18 @@ from roost.runtime.means import Means
 from roost.runtime.shop import Shop
 from roost.runtime.thinking import Thinking
 
+if TYPE_CHECKING:
+    from roost.runtime.activation import Activation
+
 
 class Run(Thinking):
     """Made for one turn and thrown away after it."""
 
     def __init__(
         self, shop: Shop, loop: Loop, live: LiveTalk, envelopes: tuple[Envelope, ...], profile: Profile,
-        new: list[Message], history: list[Message],
+        new: list[Message], history: list[Message], home: Activation | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(shop, loop, live.talk_id)
+        super().__init__(shop, loop, live.talk_id, envelopes[0].envelope_id)
         self._live = live
         self.epoch = live.epoch
         self.envelopes = envelopes
@@ -34,12 +37,24 @@ class Run(Thinking):
         self._answer = Answer(shop, loop, live, self.run_id, self.epoch)
         self._steering: deque[tuple[Envelope, Message]] = deque()
         self._ended: asyncio.Future[None] = self._aloop.create_future()
-        # What it sends is sent in the name of the person whose talk it is, and posted when it settles.
-        self.means = Means(shop, shop.office, self, user_id=live.owner, sender=f"user:{live.owner}")
-        state = json.loads(live.state) if live.state else {}
+        self._home = home
+        self._before = live.state if home is None else home.memory_text
+        self.means = self._make_means()
+        state = json.loads(self._before) if self._before else {}
         text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
         self.turn = Turn(
-            "talk", text, tuple(new), history, profile, live.owner, live.talk_id, self.run_id, state, self
+            "talk", text, tuple(new), history, profile, live.owner, live.talk_id, self.run_id, state, self,
+            agent_id=home.agent_id if home else None, sender=f"user:{live.owner}",
+        )  # fmt: skip
+
+    def _make_means(self) -> Means:
+        """What it sends is posted when it settles; in the agent's name, or in that of the person whose talk it is."""
+        home, owner = self._home, self._live.owner
+        if home is None:
+            return Means(self._shop, self._shop.office, self, user_id=owner, sender=f"user:{owner}", root=self.root)
+        return Means(
+            self._shop, self._shop.office, self, user_id=home.owner, sender=home.full_address,
+            default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
         )  # fmt: skip
 
     # --- thinking --------------------------------------------------------------------------------
@@ -128,8 +143,12 @@ class Run(Thinking):
                 fault=fault,
                 **common,
             )
-        sent = self.means.unsent()
-        return Closing(outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, sent=sent, **common)
+        self._shop.breakers.told(self.turn.profile, None)
+        asleep = self.means.asleep
+        return Closing(
+            outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, sent=self.means.unsent(),
+            agent=self._home.address if self._home else None, sleep=wake.to_json(asleep) if asleep else None, **common,
+        )  # fmt: skip
 
     def lost(self, fault: faults.Fault | None) -> Closing:
         """The same for a run whose worker is no more: it is run again, or fails if it is to blame."""
@@ -145,8 +164,10 @@ class Run(Thinking):
         )  # fmt: skip
 
     def _state(self) -> tuple[str | None, BaseException | None]:
-        if self.error is not None or (not self.turn.state and not self._live.state):
+        if self.error is not None or (not self.turn.state and not self._before):
             return None, self.error
+        if self._home is not None:
+            return self._home.remembered(self._before, self.turn.state)
         try:
             return json.dumps(self.turn.state), None
         except (TypeError, ValueError, RecursionError) as error:

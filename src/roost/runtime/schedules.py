@@ -1,9 +1,19 @@
-"""Schedules: what an agent does by the clock."""
+"""Schedules: what an agent does by the clock; and when sleepers wake by it."""
 
 from __future__ import annotations
 
+import builtins
+from datetime import datetime, timedelta
+from typing import Any
+
+from roost.core import addresses, checks, schedules, wake
+from roost.core.messages import MOST, PAGE, at
+from roost.core.priority import Priority
+from roost.core.schedules import Missed, Overlap, Schedule
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
+
+DAY = 86_400.0
 
 
 class Schedules:
@@ -12,3 +22,146 @@ class Schedules:
     def __init__(self, shop: Shop, hall: Hall) -> None:
         self._shop = shop
         self._hall = hall
+        self._ops = shop.statements.timers
+
+    async def create(
+        self, user_id: str, agent: str, prompt: str, *, cron: str | None = None, every: float | timedelta | None = None,
+        at: datetime | None = None, zone: str = "UTC", name: str | None = None, priority: str = "normal",
+        overlap: str = "skip", missed: str = "once", catch_up: float = DAY,
+    ) -> Schedule:  # fmt: skip
+        """Have an agent do something by the clock: by `cron` in a time zone, `every` so often, or once `at` a time.
+
+        `overlap` says what happens to a tick while an earlier one is not done: skip, queue_one, queue_all, replace.
+        `missed` says what happens to those that came while nothing ran: skip, once, or all of the last `catch_up`
+        seconds.
+        """
+        checks.name(user_id, "the user id")
+        checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
+        now = self._shop.host.clock.now()
+        rule = schedules.parse(cron=cron, every=every, at=at, zone=zone, now=now)
+        schedule_id = self._shop.host.new_id("schedule")
+        made: Schedule = await self._shop.store.write(
+            self._ops.create, schedule_id, user_id, self._own(user_id, agent),
+            checks.name(schedule_id if name is None else name, "the name"), prompt,
+            checks.choice(priority, "the priority", Priority), schedules.to_json(rule),
+            checks.choice(overlap, "the overlap policy", Overlap), checks.choice(missed, "`missed`", Missed),
+            checks.seconds(catch_up, "`catch_up`"), now, self._shop.limits.schedules_per_agent,
+        )  # fmt: skip
+        self._ring(made)
+        return made
+
+    async def get(self, user_id: str, schedule_id: str) -> Schedule:
+        self._check(user_id, schedule_id)
+        return await self._shop.store.read(self._ops.get, user_id, schedule_id)
+
+    async def list(
+        self, user_id: str, *, agent: str | None = None, limit: int = PAGE, after: str = ""
+    ) -> builtins.list[Schedule]:  # fmt: skip
+        """By id; `after` is the id of the last one of the page before."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        address = None if agent is None else self._own(user_id, agent)
+        return await self._shop.store.read(self._ops.listed, user_id, address, limit, after)
+
+    async def change(
+        self, user_id: str, schedule_id: str, *, prompt: str | None = None, cron: str | None = None,
+        every: float | timedelta | None = None, at: datetime | None = None, zone: str = "UTC",
+        priority: str | None = None, overlap: str | None = None, missed: str | None = None,
+        catch_up: float | None = None,
+    ) -> Schedule:  # fmt: skip
+        """What is not named stays as it is. A new time counts from now; what was posted already stays."""
+        now = self._shop.host.clock.now()
+        values: dict[str, Any] = {}
+        if prompt is not None:
+            values["prompt"] = checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
+        if cron is not None or every is not None or at is not None:
+            values["rule"] = schedules.to_json(schedules.parse(cron=cron, every=every, at=at, zone=zone, now=now))
+        if priority is not None:
+            values["priority"] = checks.choice(priority, "the priority", Priority)
+        if overlap is not None:
+            values["overlap"] = checks.choice(overlap, "the overlap policy", Overlap)
+        if missed is not None:
+            values["missed"] = checks.choice(missed, "`missed`", Missed)
+        if catch_up is not None:
+            values["catch_up"] = checks.seconds(catch_up, "`catch_up`")
+        return await self._changed(user_id, schedule_id, values)
+
+    async def pause(self, user_id: str, schedule_id: str) -> Schedule:
+        return await self._changed(user_id, schedule_id, {"paused": 1})
+
+    async def resume(self, user_id: str, schedule_id: str) -> Schedule:
+        """What would have come meanwhile is not made up for."""
+        return await self._changed(user_id, schedule_id, {"paused": 0})
+
+    async def delete(self, user_id: str, schedule_id: str) -> None:
+        """What it has posted stays."""
+        self._check(user_id, schedule_id)
+        await self._shop.store.write(self._ops.delete, user_id, schedule_id)
+
+    async def next_times(self, user_id: str, schedule_id: str, count: int = 5) -> builtins.list[datetime]:
+        """When it comes next, so many times; none while it is paused."""
+        checks.count(count, "the count", least=1, most=100)
+        found = await self.get(user_id, schedule_id)
+        times: list[datetime] = []
+        moment = found.next.timestamp() if found.next is not None else None
+        while moment is not None and len(times) < count:
+            times.append(at(moment))
+            # A time is kept to the microsecond, and the tick itself may be a little after it.
+            moment = schedules.next_after(found.rule, moment + 1e-5)
+        return times
+
+    async def _changed(self, user_id: str, schedule_id: str, values: dict[str, Any]) -> Schedule:
+        self._check(user_id, schedule_id)
+        if not values:
+            return await self.get(user_id, schedule_id)
+        now = self._shop.host.clock.now()
+        made: Schedule = await self._shop.store.write(self._ops.change, user_id, schedule_id, values, now)
+        self._ring(made)
+        return made
+
+    def _ring(self, made: Schedule) -> None:
+        if made.next is not None:
+            self._hall.ring(made.next.timestamp())
+
+    def _own(self, user_id: str, agent: str) -> str:
+        address = addresses.parse(agent if ":" in str(agent) else f"agent:{agent}", user_id)
+        if not address.is_agent or address.user_id != user_id:
+            raise addresses.unknown(address.agent_id or agent)
+        return address.key
+
+    def _check(self, user_id: str, schedule_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(schedule_id, "the schedule id")
+
+
+class SleepScheduler:
+    """When sleeping agents wake by the clock; durable, as all that they wait for."""
+
+    def __init__(self, shop: Shop, hall: Hall) -> None:
+        self._shop = shop
+        self._hall = hall
+
+    async def schedule_wake(self, user_id: str, agent_id: str, time: datetime | float) -> None:
+        """Have a sleeper wake at this time, in place of any other; whatever else wakes it still does."""
+        moment = schedules.timestamp(time, "the time to wake at")
+        await self._rewake(user_id, agent_id, moment)
+        self._hall.ring(moment)
+
+    async def cancel_wake(self, user_id: str, agent_id: str) -> None:
+        """Have it sleep on until something else wakes it."""
+        await self._rewake(user_id, agent_id, None)
+
+    async def get_next_wake_time(self, user_id: str, agent_id: str) -> datetime | None:
+        """When the clock wakes it; None if it does not."""
+        checks.name(user_id, "the user id")
+        agent = await self._shop.store.read(self._shop.statements.agents.get, user_id, addresses.agent_id(agent_id))
+        return agent.sleep_until
+
+    async def _rewake(self, user_id: str, agent_id: str, moment: float | None) -> None:
+        checks.name(user_id, "the user id")
+        agent = await self._shop.store.read(self._shop.statements.agents.get, user_id, addresses.agent_id(agent_id))
+        otherwise = wake.mail(agent.config.wake_on_priority)
+        await self._shop.store.write(
+            self._shop.statements.agents.rewake, user_id, agent_id,
+            lambda condition: wake.with_time(condition, moment, otherwise), key=f"{user_id}/{agent_id}",
+        )  # fmt: skip

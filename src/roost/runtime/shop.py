@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from roost.core.limits import Limits
 from roost.core.runs import Loaded
 from roost.errors import NotFound
-from roost.ports import Brains, Host, Statements, Store
+from roost.ports import Brains, Host, Statements, Store, Tracer
 from roost.runtime.live import LiveTalk
 
 if TYPE_CHECKING:
+    from roost.runtime.breakers import Breakers
+    from roost.runtime.monitor import Monitor
     from roost.runtime.office import Office
 
 TAIL = 250
@@ -25,7 +27,10 @@ class Shop:
     brains: Brains
     limits: Limits
     talks: LiveTalks
+    tracer: Tracer | None = None
+    breakers: Breakers = field(init=False)
     office: Office = field(init=False)
+    monitor: Monitor = field(init=False)
     """Set by whoever starts the parts."""
 
 

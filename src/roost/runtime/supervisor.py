@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from typing import Any
 
 from roost.core.faults import Fault
 from roost.errors import Unavailable
 from roost.ports import Loop
 from roost.runtime.hall import MOMENT, Hall
 from roost.runtime.inbox import Inbox, LostLane
+from roost.runtime.retention import Retention
 from roost.runtime.shop import Shop
+from roost.runtime.watch import Watch
 from roost.runtime.worker import Worker
 
 log = logging.getLogger("roost.supervisor")
@@ -26,16 +29,19 @@ SWEEP = 10.0
 class Supervisor:
     """Runs on a loop of its own, which runs no brains and so never blocks."""
 
-    def __init__(self, shop: Shop, inbox: Inbox, hall: Hall) -> None:
+    def __init__(self, shop: Shop, inbox: Inbox, hall: Hall, retention: Retention) -> None:
         self._shop = shop
         self._inbox = inbox
         self._hall = hall
+        self._watched = Watch(shop, hall)
+        self._retention = retention
         self._crashes: deque[float] = deque()
         self._worn_out = False
         self._count = 0
         self._closing = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Event | None = None
+        self._bell: asyncio.Event | None = None
         self.restarts = 0
         self._blocked: list[Loop] = []
         """Given up, and not over yet: each still has its thread."""
@@ -47,7 +53,7 @@ class Supervisor:
 
     async def close(self) -> None:
         """Drain all workers; ends in bounded time."""
-        self._closing = True
+        self._closing = self._retention.closing = True
         workers = list(self._inbox.workers)
         for worker in workers:
             worker.close()
@@ -62,7 +68,8 @@ class Supervisor:
     # --- watching --------------------------------------------------------------------------------
 
     async def _main(self, loop: Loop) -> None:
-        self._ending = asyncio.Event()
+        self._ending, self._bell = asyncio.Event(), asyncio.Event()
+        self._hall.crowded = lambda: loop.call(self._hurry)
         clock = self._shop.host.clock
         swept = 0.0
         while not self._closing:
@@ -73,6 +80,8 @@ class Supervisor:
                     await self._sweep_agents()
                     self._shop.talks.trim()
                 self._watch()
+                self._watched.look()
+                self._keep_time()
                 self._hall.grow()
                 self._hall.insist()
             except Exception:  # without it nothing is watched, moved or restarted any more
@@ -81,16 +90,23 @@ class Supervisor:
         await self._ending.wait()
 
     async def _pause(self, seconds: float) -> None:
-        assert self._ending is not None
+        assert self._bell is not None
+        timer = asyncio.get_running_loop().call_later(seconds, self._bell.set)
         try:
-            await asyncio.wait_for(self._ending.wait(), seconds)
-        except TimeoutError:
-            return
+            await self._bell.wait()
+        finally:
+            timer.cancel()
+        self._bell.clear()
 
     def _end(self) -> None:
         self._closing = True
         if self._ending is not None:
             self._ending.set()
+        self._hurry()
+
+    def _hurry(self) -> None:
+        if self._bell is not None:
+            self._bell.set()
 
     def _watch(self) -> None:
         for worker in list(self._inbox.workers):
@@ -101,6 +117,13 @@ class Supervisor:
         if before > len(self._blocked):
             self._fill()
 
+    def _keep_time(self) -> None:
+        """What is too old is removed beside everything else."""
+        if self._retention.is_due:
+            task = asyncio.get_running_loop().create_task(self._retention.sweep(), name="retention")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
     async def _sweep(self) -> None:
         """Find in the store what nobody has: after a start all of it, later what a lost call has left behind."""
         after = ""
@@ -110,9 +133,9 @@ class Supervisor:
             except Unavailable as error:
                 log.warning("cannot look for unfinished work: %s", error)
                 return
-            for talk_id, user_id in found:
+            for talk_id, user_id, agent in found:
                 if not self._inbox.holds(talk_id):
-                    self._inbox.deliver(talk_id, user_id, None)
+                    self._inbox.deliver(talk_id, user_id, None, agent)
             if len(found) < 500:
                 return
             after = found[-1][0]
@@ -170,9 +193,10 @@ class Supervisor:
         if run is not None and live is not None:
             closing = run.lost(Fault.BLOCKED if to_blame else None)
             try:
-                await self._shop.store.write(
+                settled = await self._shop.store.write(
                     self._shop.statements.runs.settle, closing, key=lane.talk_id, then=live.settled
                 )
+                self._shop.monitor.talk_settled(lane.user_id, closing, settled)
             except Unavailable as error:
                 log.warning("a lost run is closed later: %s", error, extra={"session": lane.talk_id})
             run.quiesced.set(run.stopped())
@@ -189,6 +213,7 @@ class Supervisor:
                 return
             self.restarts += 1
             self._start_worker()
+            self._shop.monitor.restarted(f"roost-worker-{self._count}")
             self.down = None
 
     def _why_not(self) -> str | None:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
-from roost.core import checks
+from roost.core import addresses, checks
 from roost.core.messages import MOST, PAGE, Change, Cursor, Message, Page, at
 from roost.core.runs import Halted, Posted, Stop, Why
 from roost.core.talks import BusyPolicy, Receipt, Talk, title_from
-from roost.errors import Invalid, NotFound, Unavailable
+from roost.errors import Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.inbox import Inbox
 from roost.runtime.live import LiveTalk
@@ -46,17 +46,26 @@ class Talks:
         options: Mapping[str, Any],
     ) -> str:
         self._check(user_id)
-        if agent is not None:
-            raise NotFound(f"there is no agent {checks.name(agent, 'the agent')!r}")
-        name = self._shop.brains.profile(profile if profile is not None else self._shop.brains.default).name
+        with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
+        name = "" if with_agent else self._shop.brains.profile(profile or self._shop.brains.default).name
         policy = checks.choice(busy, "the busy policy", BusyPolicy)
         named = "" if title is None else checks.name(checks.name(title, "the title").strip(), "the title")
         talk_id = self._shop.host.new_id("talk")
         await self._shop.store.write(
             self._ops.talks.create, talk_id, user_id, name, policy, named, _options(options),
-            self._shop.limits.talks_per_user, key=talk_id, then=self._shop.talks.add,
+            self._shop.limits.talks_per_user, with_agent, key=talk_id, then=self._shop.talks.add,
         )  # fmt: skip
         return talk_id
+
+    async def _reached(self, user_id: str, agent: str, profile: str | None) -> str:
+        """The key of an agent that this user may talk with: one's own, or a shared one."""
+        if profile is not None:
+            raise Invalid("give the profile or the agent to talk with, not both: an agent has its own profile")
+        address = addresses.parse(agent if ":" in str(agent) else f"agent:{agent}", user_id)
+        if not address.is_agent:
+            raise Invalid(f"{address.text!r:.80} is a person: write mail to people")
+        await self._shop.store.read(self._ops.agents.reach, user_id, address.key, False)
+        return address.key
 
     async def listed(self, user_id: str, limit: int, before: str | None) -> list[Talk]:
         self._check(user_id)
@@ -192,7 +201,7 @@ class Talks:
             live.posted(posted)
         if posted.superseded is not None:
             self._inbox.stop(talk_id, posted.superseded, posted.message.created.timestamp())
-        self._inbox.deliver(talk_id, user_id, posted.envelope)
+        self._inbox.deliver(talk_id, user_id, posted.envelope, posted.agent)
 
     def _halted(self, talk_id: str, found: list[Run], halted: Halted) -> None:
         if not halted.waiting:

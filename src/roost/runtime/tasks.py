@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from roost.core import addresses, checks
-from roost.core.messages import MOST, PAGE
+from roost.core.facts import Name
+from roost.core.messages import MOST, PAGE, at
 from roost.core.tasks import Task, TaskStatus
 from roost.errors import Unavailable
 from roost.ports import Pending
@@ -40,7 +42,7 @@ class Tasks:
         )  # fmt: skip
         address = effect.envelope.address
         posted = await self._shop.store.write(
-            self._shop.statements.inbox.post, effect, key=address, then=self._hall.posted
+            self._shop.statements.inbox.post, effect, key=address, then=partial(self._hall.sent, address, effect)
         )
         if posted or key is None:
             return effect.envelope.envelope_id
@@ -67,7 +69,7 @@ class Tasks:
         """End it wherever it stands; one that is over stays as it is."""
         self._check(user_id, task_id)
         now = self._shop.host.clock.now()
-        return await self._shop.store.write(self._ops.cancel, user_id, task_id, now, then=self._cancelled)
+        return await self._shop.store.write(self._ops.cancel, user_id, task_id, now, then=partial(self._cancelled, now))
 
     async def wait(self, user_id: str, task_id: str, timeout: float | None = None) -> Task:  # noqa: ASYNC109
         """Wait until it is over, or for so many seconds; the task as it is then."""
@@ -87,7 +89,10 @@ class Tasks:
             finally:
                 self._hall.unlisten(task_id, bell)
 
-    def _cancelled(self, task: Task) -> None:
+    def _cancelled(self, now: float, task: Task) -> None:
+        if task.status is TaskStatus.CANCELLED and task.ended == at(now):  # and not before
+            address = f"{task.user_id}/{task.agent_id}"
+            self._shop.monitor.tell(Name.TASK_CANCELLED, address, {"task_id": task.task_id}, root=task.task_id)
         awake = self._hall.awake(f"{task.user_id}/{task.agent_id}")
         if awake is not None:
             awake.call(lambda: awake.cancel(task.task_id))

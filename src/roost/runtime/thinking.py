@@ -6,15 +6,17 @@ Whoever thinks says what comes of it: `Run` for talks, `Work` for everything els
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable
 
 from roost.core import faults
+from roost.core.correlation import ROOT
 from roost.core.ids import reference
-from roost.core.runs import Stop, Why
+from roost.core.runs import Outcome, Stop, Why
 from roost.errors import BrainFailed
-from roost.ports import Brain, Chunk, Loop, Turn
+from roost.ports import Brain, Chunk, Loop, Tracer, Turn
 from roost.runtime.shop import Shop
 
 log = logging.getLogger("roost.run")
@@ -30,10 +32,12 @@ class Thinking:
 
     turn: Turn
 
-    def __init__(self, shop: Shop, loop: Loop, where: str) -> None:
+    def __init__(self, shop: Shop, loop: Loop, where: str, root: str) -> None:
         self._shop = shop
         self._loop = loop
         self._where = where
+        self.root = root
+        """The id of that with which it all began."""
         self._aloop = asyncio.get_running_loop()
         self.run_id = shop.host.new_id("run")
         self.fenced = False
@@ -57,6 +61,9 @@ class Thinking:
     def _silenced(self) -> None:
         """It was fenced."""
 
+    def waits(self, waiting: bool) -> None:
+        """It waits for an answer, or does not any more."""
+
     def _left(self) -> None:
         """It would not stop and was given up: whoever waits for it goes on."""
         raise NotImplementedError
@@ -64,6 +71,25 @@ class Thinking:
     # --- thinking --------------------------------------------------------------------------------
 
     async def _iterate(self) -> None:
+        ROOT.set(self.root)
+        try:
+            await (self._think() if self._shop.tracer is None else self._traced(self._shop.tracer))
+        finally:
+            ROOT.set("")  # the task goes on with something else
+
+    async def _traced(self, trace: Tracer) -> None:
+        about = {"kind": str(self.turn.kind), "where": self._where, "run": self.run_id, "root": self.root}
+        with trace(f"roost {self.turn.kind}", about) as span:
+            try:
+                await self._think()
+            except BaseException as error:
+                span["outcome"] = str(Outcome.STOPPED if self.fenced else Outcome.FAILED)
+                if not self.fenced:
+                    span["fault"] = str(faults.sort(error))
+                raise
+            span["outcome"] = str(Outcome.STOPPED if self.fenced else Outcome.DONE)
+
+    async def _think(self) -> None:
         try:
             brain = self._shop.brains.loaded(self.turn.profile) or await self._load()
             if is_blocking(brain):
@@ -137,7 +163,8 @@ class Thinking:
                 error = raised
             self._loop.call(finish, error)
 
-        self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", guarded)
+        here = contextvars.copy_context()  # whose span, whose log
+        self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", lambda: here.run(guarded))
         await finished
 
     def _say(self, chunk: str | Chunk) -> None:
@@ -183,8 +210,9 @@ class Thinking:
     def _give_up(self) -> None:
         self._abandoned = (f"brain {self.turn.profile.name}",)
         log.warning(
-            "a brain would not stop and was abandoned", extra={"run": self.run_id, "session": self._where}
-        )  # fmt: skip
+            "a brain would not stop and was abandoned",
+            extra={"run": self.run_id, "session": self._where, "root": self.root},
+        )
         self._left()
 
     def stopped(self) -> Stop:
@@ -193,7 +221,9 @@ class Thinking:
 
     def report(self, error: BaseException) -> tuple[str, str]:
         """Log what happened with all that helps to find it; give its sort and the sentence for people."""
-        return report(error, self.run_id, self._where, self.turn.text)
+        fault, sentence = report(error, self.run_id, self._where, self.turn.text, self.root)
+        self._shop.breakers.told(self.turn.profile, fault)
+        return fault, sentence
 
 
 def is_blocking(brain: Brain) -> bool:
@@ -202,14 +232,14 @@ def is_blocking(brain: Brain) -> bool:
     return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
 
 
-def report(error: BaseException, run_id: str, where: str, excerpt: str) -> tuple[str, str]:
+def report(error: BaseException, run_id: str, where: str, excerpt: str, root: str) -> tuple[str, str]:
     fault = faults.sort(error)
     log.error(
         "a run has failed",
         exc_info=error,
         extra={
             "session": where, "run": run_id, "reference": reference(run_id), "excerpt": excerpt[:80],
-            "error_type": type(error).__name__, "fault": str(fault),
+            "error_type": type(error).__name__, "fault": str(fault), "root": root,
         },
     )  # fmt: skip
     return fault, faults.sentence(fault, run_id)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+import logging
 from typing import TYPE_CHECKING, Any
 
-from roost.core import wake
+from roost.core import checks, wake
 from roost.core.envelopes import Envelope, Kind, Recorded, Verdict, WorkClosing
 from roost.core.faults import Fault
+from roost.core.mail import Mail
 from roost.core.messages import Message, Status, at
 from roost.core.runs import Why
-from roost.errors import BrainFailed, LimitReached
+from roost.errors import LimitReached, NotFound
 from roost.ports import Turn
 from roost.runtime.means import Means
 from roost.runtime.thinking import Thinking
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
+
+log = logging.getLogger("roost.work")
 
 LONGEST_PAUSE = 3_600.0
 
@@ -27,7 +30,7 @@ class Work(Thinking):
     """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
 
     def __init__(self, home: Activation, envelope: Envelope, recorded: tuple[Recorded, ...]) -> None:
-        super().__init__(home.shop, home.loop, home.address)
+        super().__init__(home.shop, home.loop, home.address, envelope.origin)
         self._home = home
         self.envelope = envelope
         self._said: list[str] = []
@@ -35,12 +38,22 @@ class Work(Thinking):
         self._over = False
         self.task: asyncio.Task[Any] | None = None
         self._before = home.memory_text
-        self.means = Means(
-            home.shop, home.office, self, user_id=home.owner, sender=home.full_address, hops=envelope.hops,
-            envelope_id=envelope.envelope_id, address=home.address, epoch=home.epoch, recorded=recorded,
-            default_wake=wake.mail(home.config.wake_on_priority),
-        )  # fmt: skip
+        self._letter: Mail | None = None
+        self._recorded = recorded
+        self._means: Means | None = None
         self.turn = self._make_turn()
+
+    @property
+    def means(self) -> Means:
+        """Made when it is first asked for: most turns never act."""
+        if self._means is None:
+            home, envelope = self._home, self.envelope
+            self._means = Means(
+                home.shop, home.office, self, user_id=home.owner, sender=home.full_address, hops=envelope.hops,
+                envelope_id=envelope.envelope_id, address=home.address, epoch=home.epoch, recorded=self._recorded,
+                default_wake=wake.mail(home.config.wake_on_priority), root=envelope.origin,
+            )  # fmt: skip
+        return self._means
 
     def _make_turn(self) -> Turn:
         e, home = self.envelope, self._home
@@ -49,7 +62,7 @@ class Work(Thinking):
             fact = json.loads(e.body)
             text, data = fact["name"], fact["data"]
         elif e.kind is Kind.MAIL:
-            letter = home.letters.pop(e.envelope_id)
+            self._letter = letter = home.letters.pop(e.envelope_id)
             text, subject = letter.body, letter.subject
         message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         state = json.loads(self._before) if self._before else {}
@@ -67,6 +80,8 @@ class Work(Thinking):
             self._task.set_name(f"{self.run_id} {self._home.address}")
         try:
             await self._iterate()
+            if self._letter is not None:
+                await self._answer(self._letter)
         except asyncio.CancelledError as error:
             if not self.fenced:  # the lane itself is cancelled: nobody else does that
                 raise
@@ -78,17 +93,35 @@ class Work(Thinking):
         finally:
             self._over = True
             self._task = None
-            await self.means.finish()
+            if self._means is not None:
+                await self._means.finish()
 
     @property
     def over(self) -> bool:
         return self._over
 
+    @property
+    def started(self) -> float:
+        return self._started
+
     def _heard(self, text: str) -> None:
         self._length += len(text)
         if self._length > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")
-        self._said.append(text)
+        self._said.append(checks.clean(text))
+
+    async def _answer(self, letter: Mail) -> None:
+        """What was said about a mail, if anything, goes back to whoever wrote it."""
+        text = "".join(self._said)
+        if not letter.is_answered_by_itself or not text.strip():
+            return
+        try:
+            await self.means.answer(letter, text)
+        except NotFound:  # it is done all the same, and its words are on record
+            log.info("whoever wrote a mail is gone, and gets no answer", extra={"agent": self._home.address})
+
+    def waits(self, waiting: bool) -> None:
+        self._home.waits(waiting)
 
     def _left(self) -> None:
         self._over = True
@@ -100,35 +133,35 @@ class Work(Thinking):
     # --- ending ----------------------------------------------------------------------------------
 
     def closing(self) -> WorkClosing:
-        e, now = self.envelope, self._shop.host.clock.now()
-        text = "".join(self._said)
-        base = WorkClosing(self.run_id, e, self._home.epoch, Verdict.DONE, text, self._started, now)
         if self.fenced:
             verdict = Verdict.CANCELLED if self.why is Why.STOP else Verdict.RELEASED
-            return replace(base, verdict=verdict, reason="cancelled", fault="cancelled")
+            return self._closing(verdict, "cancelled", "cancelled")
         memory, error = self._memory()
-        if error is None:
-            asleep = self.means.asleep
-            return replace(
-                base, memory=memory, sent=self.means.unsent(), sleep=wake.to_json(asleep) if asleep else None
-            )  # fmt: skip
+        if error is not None:
+            return self._failure(error)
+        self._shop.breakers.told(self.turn.profile, None)
+        means = self._means
+        if means is None:
+            return self._closing(Verdict.DONE, memory=memory)
+        asleep = wake.to_json(means.asleep) if means.asleep else None
+        return self._closing(Verdict.DONE, memory=memory, sent=means.unsent(), sleep=asleep)
+
+    def _failure(self, error: BaseException) -> WorkClosing:
+        e = self.envelope
         fault, sentence = self.report(error)
         if fault in (Fault.HOPS, Fault.UNKNOWN_STEP) or e.attempts >= e.most_attempts:
-            return replace(base, verdict=Verdict.DEAD, reason=sentence, fault=fault)
+            return self._closing(Verdict.DEAD, sentence, fault)
         pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._shop.host.jitter())
-        return replace(base, verdict=Verdict.RETRY, reason=sentence, fault=fault, due=now + pause)
+        return self._closing(Verdict.RETRY, sentence, fault, due=self._shop.host.clock.now() + pause)
+
+    def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
+        said, now = "".join(self._said), self._shop.host.clock.now()
+        return WorkClosing(
+            self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault, **more
+        )  # fmt: skip
 
     def _memory(self) -> tuple[str | None, BaseException | None]:
         """The agent's memory with what this turn has changed in it; None if it has changed nothing."""
         if self.error is not None or (not self.turn.state and not self._before):
             return None, self.error
-        try:
-            after = json.dumps(self.turn.state, allow_nan=False)
-            if after == self._before:
-                return None, None
-            merged = self._home.remember(self._before, after)
-        except (TypeError, ValueError, RecursionError) as error:
-            return None, BrainFailed(f"turn.state must be what JSON can hold: {error}")
-        if len(merged) > self._shop.limits.memory_chars:
-            return None, LimitReached("turn.state grew too long")
-        return merged, None
+        return self._home.remembered(self._before, self.turn.state)

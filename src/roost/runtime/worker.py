@@ -7,11 +7,15 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from roost.core.runs import Envelope, Why
 from roost.ports import Loop
 from roost.runtime.lanes import Lane
 from roost.runtime.shop import Shop
+
+if TYPE_CHECKING:
+    from roost.runtime.activation import Activation
 
 log = logging.getLogger("roost.worker")
 
@@ -19,72 +23,37 @@ RESTART = 0.5
 """Seconds before a lane that failed, which none should, is tried again."""
 
 
-class Worker:
-    """`post` may be called from any thread; everything else happens on the worker's loop."""
+class TalkLanes:
+    """The talks that run on one loop: a worker's, or that of an agent that is awake.
 
-    def __init__(
-        self,
-        shop: Shop,
-        name: str,
-        *,
-        release: Callable[[Worker, str], bool],
-        ended: Callable[[Worker, BaseException | None], None],
-    ) -> None:
+    `deliver` and `stop` may be called from any thread; everything else happens on the loop.
+    """
+
+    loop: Loop
+
+    def __init__(self, shop: Shop, name: str, release: Callable[[TalkLanes, str], bool]) -> None:
         self._shop = shop
         self.name = name
         self.lanes: dict[str, Lane] = {}
         self._release = release
-        self._inbound: deque[Callable[[], None]] = deque()
-        self._rung = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._close: asyncio.Event | None = None
         self._closing = False
+        self.home: Activation | None = None
+        """The agent whose talks these are."""
         self.retired = False
         """Given up: what it still does counts for nothing."""
-        self.loop: Loop = shop.host.start_loop(name, self._main, lambda _, error: ended(self, error))
 
-    # --- from any thread -------------------------------------------------------------------------
+    def post(self, act: Callable[[], None]) -> None:
+        """Do it on the loop, in order; from any thread."""
+        raise NotImplementedError
 
     def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
-        self._post(partial(self._deliver, talk_id, user_id, envelope, arrived))
+        self.post(partial(self._deliver, talk_id, user_id, envelope, arrived))
 
     def stop(self, talk_id: str, why: Why, requested: float) -> None:
-        self._post(partial(self._stop, talk_id, why, requested))
-
-    def close(self) -> None:
-        """Drain: let what runs end, for a bounded time, and end."""
-        self._post(self._begin_close)
-
-    def _post(self, act: Callable[[], None]) -> None:
-        self._inbound.append(act)
-        if not self._rung:
-            self._rung = True
-            self.loop.call(self._drain_inbound)
-
-    @property
-    def load(self) -> int:
-        """Lanes here, and deliveries that have not been looked at."""
-        return len(self.lanes) + len(self._inbound)
+        self.post(partial(self._stop, talk_id, why, requested))
 
     # --- on the loop -----------------------------------------------------------------------------
-
-    async def _main(self, loop: Loop) -> None:
-        self.loop = loop
-        self._close = asyncio.Event()
-        if self._closing:
-            self._close.set()
-        await self._close.wait()
-        await self._drain()
-
-    def _drain_inbound(self) -> None:
-        self._rung = False
-        inbound = self._inbound
-        while inbound:
-            act = inbound.popleft()
-            try:
-                act()
-            except Exception:  # one that fails must not keep the others from being done
-                log.exception("a delivery has failed", extra={"worker": self.name})
 
     def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         arrived()
@@ -92,7 +61,7 @@ class Worker:
             return  # it is someone else's now, and so is whatever was on its way here
         lane = self.lanes.get(talk_id)
         if lane is None:
-            lane = self.lanes[talk_id] = Lane(self._shop, self.loop, talk_id, user_id)
+            lane = self.lanes[talk_id] = Lane(self._shop, self.loop, talk_id, user_id, self.home)
             lane.deliver(envelope)
             if not self._closing:
                 self._start(lane)
@@ -112,6 +81,7 @@ class Worker:
     def _lane_done(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if self._closing or self.retired:
+            self._all_done()
             return
         # Nobody here cancels a lane: if one was, a brain has done it.
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
@@ -126,12 +96,65 @@ class Worker:
             self._restart(lane)
         else:  # something is on its way to this lane: it starts when that arrives
             del self.lanes[lane.talk_id]
+        self._all_done()
+
+    def _all_done(self) -> None:
+        """A lane has ended; perhaps it was the last."""
 
     def _restart(self, lane: Lane) -> None:
         if not self._closing and not self.retired:
             self._start(lane)
 
-    # --- the end ---------------------------------------------------------------------------------
+
+class Worker(TalkLanes):
+    """Has a thread of its own, and shares the talks with profiles with other workers."""
+
+    def __init__(
+        self,
+        shop: Shop,
+        name: str,
+        *,
+        release: Callable[[TalkLanes, str], bool],
+        ended: Callable[[Worker, BaseException | None], None],
+    ) -> None:
+        super().__init__(shop, name, release)
+        self._inbound: deque[Callable[[], None]] = deque()
+        self._rung = False
+        self._close: asyncio.Event | None = None
+        self.loop: Loop = shop.host.start_loop(name, self._main, lambda _, error: ended(self, error))
+
+    def close(self) -> None:
+        """Drain: let what runs end, for a bounded time, and end."""
+        self.post(self._begin_close)
+
+    def post(self, act: Callable[[], None]) -> None:
+        self._inbound.append(act)
+        if not self._rung:
+            self._rung = True
+            self.loop.call(self._drain_inbound)
+
+    @property
+    def load(self) -> int:
+        """Lanes here, and deliveries that have not been looked at."""
+        return len(self.lanes) + len(self._inbound)
+
+    async def _main(self, loop: Loop) -> None:
+        self.loop = loop
+        self._close = asyncio.Event()
+        if self._closing:
+            self._close.set()
+        await self._close.wait()
+        await self._drain()
+
+    def _drain_inbound(self) -> None:
+        self._rung = False
+        inbound = self._inbound
+        while inbound:
+            act = inbound.popleft()
+            try:
+                act()
+            except Exception:  # one that fails must not keep the others from being done
+                log.exception("a delivery has failed", extra={"worker": self.name})
 
     def _begin_close(self) -> None:
         self._closing = True
@@ -146,6 +169,37 @@ class Worker:
         for lane in list(self.lanes.values()):
             lane.stop(Why.DRAIN, now)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=limits.stop_patience + 1.0)
+            await asyncio.wait(self._tasks, timeout=limits.stop_patience + 0.3)
         for task in self._tasks:
             task.cancel()
+
+
+class AgentTalks(TalkLanes):
+    """The talks with one agent, on the loop it has while it is awake."""
+
+    def __init__(self, home: Activation, release: Callable[[TalkLanes, str], bool]) -> None:
+        super().__init__(home.shop, home.full_address, release)
+        self.home = home
+
+    def post(self, act: Callable[[], None]) -> None:
+        assert self.home is not None
+        self.home.call(act)
+
+    @property
+    def loop(self) -> Loop:  # type: ignore[override]
+        assert self.home is not None
+        return self.home.loop
+
+    def finish(self) -> None:
+        """Begin no more runs; those under way may end."""
+        for lane in self.lanes.values():
+            lane.ending = True
+
+    def end(self) -> None:
+        now = self._shop.host.clock.now()
+        for lane in list(self.lanes.values()):
+            lane.stop(Why.DRAIN, now)
+
+    def _all_done(self) -> None:
+        assert self.home is not None
+        self.home.talked()

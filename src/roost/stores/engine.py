@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
+from roost.core.metrics import SIZES, Histogram
 from roost.errors import RoostError, Unavailable
-from roost.ports import Host, Pending, Tx
+from roost.ports import Host, Pace, Pending, Tx
 
 T = TypeVar("T")
 log = logging.getLogger("roost.store")
@@ -72,6 +73,7 @@ class _Job:
     args: tuple[Any, ...]
     then: Callable[[Any], object] | None
     pending: Pending[Any]
+    failed: Callable[[Exception], object] | None = None
 
 
 class Engine:
@@ -100,14 +102,15 @@ class Engine:
             self._readers.append(_Reader(self._host, database, connection, self._reads, f"roost-reader-{number}"))
 
     def write(
-        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None
-    ) -> Pending[T]:
+        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
+        failed: Callable[[Exception], object] | None = None,
+    ) -> Pending[T]:  # fmt: skip
         self._check_open()
         writers = self._writers
         writer = writers[0] if len(writers) == 1 else writers[crc32(key.encode()) % len(writers)]
         if len(writer.queue) >= self._most:
             raise Unavailable("the store cannot keep up: too many writes are waiting; try again in a moment")
-        job = _Job(op, args, then, self._host.pending())
+        job = _Job(op, args, then, self._host.pending(), failed)
         writer.queue.append(job)
         writer.pump.ring()
         self._check_in_time(job)
@@ -123,6 +126,13 @@ class Engine:
             reader.pump.ring()
         self._check_in_time(job)
         return job.pending
+
+    def pace(self) -> Pace:
+        batches = Histogram(SIZES)
+        for writer in self._writers:
+            batches.counts = [a + b for a, b in zip(batches.counts, writer.batches.counts, strict=True)]
+            batches.total += writer.batches.total
+        return Pace(sum(len(writer.queue) for writer in self._writers), len(self._reads), batches)
 
     def close(self) -> None:
         if self._closed:
@@ -154,6 +164,7 @@ class _Writer:
         self.connection = connection
         self._host = host
         self._database = database
+        self.batches = Histogram(SIZES)
         self.pump = host.pump(name, self.step)
 
     def step(self) -> None:
@@ -161,6 +172,7 @@ class _Writer:
         while queue:
             batch = [queue.popleft() for _ in range(min(len(queue), BATCH))]
             self._commit(batch)
+            self.batches.add(len(batch))
 
     def _commit(self, batch: list[_Job], *, again: bool = True) -> None:
         try:
@@ -275,6 +287,8 @@ def _follow(job: _Job, result: Any) -> None:
 def _tell(job: _Job, result: Any) -> None:
     if type(result) is _Refused:
         job.pending.fail(result.error)
+        if job.failed is not None:
+            job.failed(result.error)
     else:
         job.pending.set(result)
 
@@ -287,3 +301,5 @@ def _fail(job: _Job, error: Exception, database: Database) -> None:
     if told is not error:
         told.__cause__ = error
     job.pending.fail(told)
+    if job.failed is not None:
+        job.failed(told)

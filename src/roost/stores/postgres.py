@@ -33,8 +33,8 @@ _OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_
 
 @lru_cache(maxsize=1024)
 def _translated(sql: str) -> str:
-    """Our `:name` as the driver's `%(name)s`."""
-    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+    """Our `:name` as the driver's `%(name)s`, and `?` as its `%s`."""
+    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).replace("?", "%s")
 
 
 class PostgresConnection:

@@ -4,6 +4,8 @@ ALTER TABLE users ADD COLUMN agents BIGINT NOT NULL DEFAULT 0;
 
 ALTER TABLE talks ADD COLUMN agent TEXT NOT NULL DEFAULT '';   -- the key of the agent it is with, or ''
 
+CREATE INDEX talks_by_agent ON talks (agent) WHERE agent <> '';
+
 -- An agent's key is owner/id. Its state here is where it rests: idle, sleeping or stopped.
 CREATE TABLE agents (
     address TEXT NOT NULL PRIMARY KEY,
@@ -55,6 +57,7 @@ ALTER TABLE inbox ADD COLUMN expires DOUBLE PRECISION;
 ALTER TABLE inbox ADD COLUMN hops BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE inbox ADD COLUMN recorded BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE inbox ADD COLUMN ask TEXT;
+ALTER TABLE inbox ADD COLUMN root TEXT NOT NULL DEFAULT '';   -- with what it all began; '' with itself
 
 CREATE INDEX inbox_by_address ON inbox (address, rank, envelope_id) WHERE address <> '';
 
@@ -104,6 +107,7 @@ ALTER TABLE runs ADD COLUMN address TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'talk';
 ALTER TABLE runs ADD COLUMN envelope_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN said TEXT;
+ALTER TABLE runs ADD COLUMN root TEXT NOT NULL DEFAULT '';
 
 CREATE INDEX runs_by_agent ON runs (address, run_id) WHERE address <> '';
 
@@ -161,7 +165,9 @@ CREATE TABLE mail (
 WITHOUT ROWID -- sqlite
 ;
 
-CREATE INDEX mail_by_recipient ON mail (recipient, status, rank);
+CREATE INDEX mail_by_recipient ON mail (recipient, rank, mail_id);
+
+CREATE INDEX mail_unread ON mail (recipient, rank, mail_id) WHERE status = 'unread';
 
 CREATE INDEX mail_by_thread ON mail (thread_id, mail_id);
 
@@ -182,11 +188,14 @@ WITHOUT ROWID -- sqlite
 
 CREATE INDEX events_by_user ON events (user_id, event_id);
 
+CREATE INDEX events_by_name ON events (user_id, name, event_id);
+
 -- Who hears what: by config, or (awaited) for as long as it sleeps and waits for it.
 CREATE TABLE subscriptions (
     user_id TEXT NOT NULL,
     address TEXT NOT NULL,
     pattern TEXT NOT NULL,
+    head TEXT NOT NULL,                  -- under what it is found: see core.patterns
     awaited BIGINT NOT NULL,
     fields TEXT NOT NULL,
     PRIMARY KEY (address, awaited, pattern)
@@ -194,19 +203,23 @@ CREATE TABLE subscriptions (
 WITHOUT ROWID -- sqlite
 ;
 
-CREATE INDEX subscriptions_by_user ON subscriptions (user_id);
+CREATE INDEX subscriptions_by_head ON subscriptions (user_id, head);
 
 CREATE TABLE dead_letters (
     letter_id TEXT NOT NULL PRIMARY KEY,
     user_id TEXT NOT NULL,
     address TEXT NOT NULL,
     kind TEXT NOT NULL,
+    fault TEXT NOT NULL,
     reason TEXT NOT NULL,
     attempts BIGINT NOT NULL,
     created DOUBLE PRECISION NOT NULL,
-    envelope TEXT NOT NULL
+    envelope TEXT NOT NULL,
+    envelope_id TEXT NOT NULL DEFAULT '' -- as it was in the inbox; '' if it was in none
 )
 WITHOUT ROWID -- sqlite
 ;
 
 CREATE INDEX dead_letters_by_user ON dead_letters (user_id, letter_id);
+
+CREATE INDEX dead_letters_by_envelope ON dead_letters (envelope_id) WHERE envelope_id <> '';

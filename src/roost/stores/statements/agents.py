@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from roost.core import wake
+from roost.core import patterns, wake
 from roost.core.addresses import unknown
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, move
 from roost.core.envelopes import Change, Envelope, Kind, Taken
@@ -12,10 +12,11 @@ from roost.core.messages import at
 from roost.core.priority import Priority
 from roost.errors import Conflict, LimitReached
 from roost.ports import Now, Row, Tx
+from roost.stores.statements import bulk, mail
 from roost.stores.statements.inbox import ENVELOPE, envelope_of
-from roost.stores.statements.sleep import fall_asleep, forget_sleep, record, wake_up
+from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, wake_up
 
-TAKE = 256
+TAKE = 1_000
 """How many envelopes an agent is handed over at once."""
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
@@ -128,6 +129,19 @@ def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: Change) -
     fall_asleep(tx, user_id, key, condition, change, before=state)
 
 
+def rewake(
+    tx: Tx, user_id: str, agent_id: str, change: Callable[[wake.Condition], wake.Condition]
+) -> wake.Condition:  # fmt: skip
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.SLEEPING:
+        raise Conflict(f"the agent {agent_id!r} is {state}, and does not sleep: put it to sleep first")
+    row = tx.one("SELECT wake FROM agents WHERE address = :address", {"address": key})
+    assert row is not None
+    condition = change(wake.from_json(row[0]))
+    await_condition(tx, user_id, key, condition)
+    return condition
+
+
 def rouse(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
     """Wake it, whatever it waits for. False: it did not sleep."""
     key, state, _ = _locked(tx, user_id, agent_id)
@@ -141,11 +155,12 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
     """With everything that belongs to it; the ids of its talks, which are gone too."""
     key, _, _ = _locked(tx, user_id, agent_id)
     ids = {"address": key, "user": user_id}
-    talks = [row[0] for row in tx.read("SELECT talk_id FROM talks WHERE agent = :address", ids)]
-    for talk_id in talks:
+    talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
+    for talk_id, talker in talks:
+        tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talker})
         for table in ("parts", "messages", "runs"):
             tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
-    tx.write("DELETE FROM talks WHERE agent = :address", ids)
+    tx.write("DELETE FROM talks WHERE agent = :address AND agent <> ''", ids)
     tx.write(
         "DELETE FROM steps WHERE envelope_id IN"
         " (SELECT envelope_id FROM inbox WHERE address = :address AND address <> ''"
@@ -157,7 +172,7 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
     tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
-    return talks
+    return [talk_id for talk_id, _ in talks]
 
 
 def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[tuple[str, AgentChange]]:
@@ -189,6 +204,7 @@ def take(tx: Tx, key: str, now: Now, anew: bool) -> Taken:
     if state == State.SLEEPING and not paused:
         woken = _reason_to_wake(tx, key, wake.from_json(condition), now)
         if woken is not None:
+            mail.check(tx, key, now.time)  # one who wakes looks at the mail
             wake_up(tx, key, Change(now.change_id, now.time, State.SLEEPING, State.IDLE, woken, "roost"))
             state = State.IDLE
     if state != State.IDLE or paused:
@@ -198,8 +214,7 @@ def take(tx: Tx, key: str, now: Now, anew: bool) -> Taken:
         epoch += 1
     envelopes, more = _hand_over(tx, key, now.time)
     talks = tx.read(
-        "SELECT DISTINCT t.talk_id, t.user_id FROM inbox i JOIN talks t ON t.talk_id = i.lane"
-        " WHERE i.address = :address AND i.address <> '' AND i.kind = 'talk'",
+        "SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> '' AND (waiting > 0 OR answer_seq > 0)",
         {"address": key},
     )
     return Taken(
@@ -207,10 +222,16 @@ def take(tx: Tx, key: str, now: Now, anew: bool) -> Taken:
     )
 
 
+_WAITING = (
+    f"SELECT {ENVELOPE}, attempts = 0 AND NOT EXISTS"
+    " (SELECT 1 FROM steps WHERE steps.envelope_id = inbox.envelope_id) AS untried FROM inbox"
+)
+
+
 def _hand_over(tx: Tx, key: str, now: float) -> tuple[tuple[Envelope, ...], bool]:
     ids = {"address": key, "limit": TAKE + 1, "now": now}
     rows = tx.read(
-        f"SELECT {ENVELOPE} FROM inbox WHERE address = :address AND address <> '' AND kind <> 'talk' AND due <= :now"
+        f"{_WAITING} WHERE address = :address AND address <> '' AND kind <> 'talk' AND due <= :now"
         " ORDER BY rank, envelope_id LIMIT :limit",
         ids,
     )
@@ -221,25 +242,37 @@ def _hand_over(tx: Tx, key: str, now: float) -> tuple[tuple[Envelope, ...], bool
         ids,
     )
     held: dict[str, str] = {row[0]: row[1] for row in undue}
-    envelopes = []
-    for row in rows[:TAKE]:
-        if held.get(row[3], row[0]) < row[0]:
-            continue
-        envelope = envelope_of(row, claimed=row[10] == 0)
-        if envelope.claimed:
-            tx.write("UPDATE inbox SET attempts = 1 WHERE envelope_id = :id", {"id": envelope.envelope_id})
-        envelopes.append(envelope)
-    return tuple(envelopes), len(rows) > TAKE
+    more = len(rows) > TAKE
+    found = rows[:TAKE] if not more else _with_earlier(tx, key, now, rows[:TAKE])
+    envelopes = [
+        envelope_of(row, claimed=bool(row[-1])) for row in found if held.get(row[3], row[0]) >= row[0]
+    ]  # fmt: skip
+    untried = [envelope.envelope_id for envelope in envelopes if envelope.claimed]
+    bulk.remove(tx, "UPDATE inbox SET attempts = 1 WHERE envelope_id IN", untried, "")
+    return tuple(envelopes), more
+
+
+def _with_earlier(tx: Tx, key: str, now: float, rows: list[Row]) -> list[Row]:
+    """With what comes before them in their lanes, though it is less urgent: inside a lane there is no overtaking."""
+    last: dict[str, str] = {}
+    for row in rows:
+        last[row[3]] = max(last.get(row[3], ""), row[0])
+    there = {row[0] for row in rows}
+    lanes = bulk.among(tx, f"{_WAITING} WHERE lane IN", sorted(last))
+    earlier = [r for r in lanes if r[1] == key and r[0] not in there and r[0] < last[r[3]] and r[9] <= now]
+    return [*rows, *earlier]
 
 
 def _reason_to_wake(tx: Tx, key: str, condition: wake.Condition, now: Now) -> str | None:
     """Whatever came while it slept, or just before, is still in its inbox: so the inbox decides."""
     condition = wake.passed(condition, now.time)
     rows = tx.read(
-        "SELECT kind, lane, priority FROM inbox WHERE address = :address AND address <> '' ORDER BY rank LIMIT 1000",
+        "SELECT kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first FROM inbox"
+        " WHERE address = :address AND address <> '' AND kind IN ('talk', 'event', 'mail')"
+        " GROUP BY 1, 2, 3 ORDER BY 4",
         {"address": key},
     )
-    for kind, lane, priority in rows:
+    for kind, lane, priority, _ in rows:
         if kind == Kind.TALK:
             return "talk"
         if kind == Kind.EVENT:
@@ -302,10 +335,11 @@ def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
     tx.write("DELETE FROM subscriptions WHERE address = :address AND awaited = 0", {"address": key})
     for subscription in config.subscriptions:
         tx.write(
-            "INSERT INTO subscriptions (user_id, address, pattern, awaited, fields)"
-            " VALUES (:user, :address, :pattern, 0, :fields) ON CONFLICT (address, awaited, pattern) DO NOTHING",
-            {"user": user_id, "address": key, "pattern": subscription.pattern, "fields": subscription.fields_json()},
-        )
+            "INSERT INTO subscriptions (user_id, address, pattern, head, awaited, fields) VALUES (:user, :address,"
+            " :pattern, :head, 0, :fields) ON CONFLICT (address, awaited, pattern) DO NOTHING",
+            {"user": user_id, "address": key, "pattern": subscription.pattern,
+             "head": patterns.head(subscription.pattern), "fields": subscription.fields_json()},
+        )  # fmt: skip
 
 
 def _agent_of(row: Row) -> Agent:

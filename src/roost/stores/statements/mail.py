@@ -1,21 +1,116 @@
-"""Mail: read, answered, archived, counted."""
+"""Mail: sent, read, archived, counted. Every query of a person's carries the owner of the mailbox."""
 
 from __future__ import annotations
 
+from roost.core.envelopes import Envelope, SendMail
 from roost.core.mail import Mail, MailStatus
 from roost.core.messages import at
 from roost.core.priority import Priority
+from roost.errors import Forbidden, NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements.inbox import post
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
     " processed"
 )
+_OURS = (
+    "(mail.{end} = :me OR EXISTS (SELECT 1 FROM agents a"
+    " WHERE a.address = substr(mail.{end}, 7) AND a.user_id = :user AND mail.{end} = 'agent:' || a.address))"
+)
+_GOT = _OURS.format(end="recipient")
+_EITHER = f"({_GOT} OR {_OURS.format(end='sender')})"
+_FRESH = "(expires IS NULL OR expires > :now)"
 
 
 def letter(tx: Tx, mail_id: str) -> Mail | None:
     row = tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id", {"id": mail_id})
     return mail_of(row) if row else None
+
+
+def owned(tx: Tx, user_id: str, box: str) -> None:
+    if box == f"user:{user_id}":
+        return
+    kind, _, address = box.partition(":")
+    ids = {"address": address, "user": user_id}
+    if kind != "agent" or not tx.one("SELECT 1 FROM agents WHERE address = :address AND user_id = :user", ids):
+        raise NotFound(f"there is no mailbox {box!r:.200}: it was deleted, or it never existed")
+
+
+def send(tx: Tx, mail: SendMail) -> tuple[str, tuple[Envelope, ...]]:
+    posted = post(tx, mail)
+    ids = {"sender": mail.sender, "key": mail.key}
+    there = mail.key and tx.one("SELECT mail_id FROM mail WHERE sender = :sender AND key = :key", ids)
+    return there[0] if there else mail.mail_id, posted
+
+
+def get(tx: Tx, user_id: str, mail_id: str) -> Mail:
+    row = tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id AND {_EITHER}", _ids(user_id, mail_id))
+    if row is None:
+        raise NotFound(f"there is no mail {mail_id!r:.80}: it was deleted, or it never existed")
+    return mail_of(row)
+
+
+def listed(
+    tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, limit: int, before: str | None,
+    now: float,
+) -> list[Mail]:  # fmt: skip
+    owned(tx, user_id, box)
+    where = f" AND status = '{status}'" if status else "" if archived else " AND status <> 'archived'"
+    if before is not None:
+        get(tx, user_id, before)
+        where += " AND (rank, mail_id) > (SELECT rank, mail_id FROM mail WHERE mail_id = :before)"
+    rows = tx.read(
+        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_FRESH}{where} ORDER BY rank, mail_id LIMIT :limit",
+        {"box": box, "now": now, "before": before, "limit": limit},
+    )
+    return [mail_of(row) for row in rows]
+
+
+def unread(tx: Tx, user_id: str, box: str, now: float) -> int:
+    owned(tx, user_id, box)
+    row = tx.one(
+        f"SELECT count(*) FROM mail WHERE recipient = :box AND status = 'unread' AND {_FRESH}",
+        {"box": box, "now": now},
+    )
+    return row[0] if row else 0
+
+
+def thread(tx: Tx, user_id: str, thread_id: str) -> list[Mail]:
+    rows = tx.read(
+        f"SELECT {_MAIL} FROM mail WHERE thread_id = :id AND {_EITHER} ORDER BY mail_id", _ids(user_id, thread_id)
+    )
+    if not rows:
+        raise NotFound(f"there is no thread {thread_id!r:.80}: it was deleted, or it never existed")
+    return [mail_of(row) for row in rows]
+
+
+def read(tx: Tx, user_id: str, mail_id: str, now: float) -> Mail:
+    rows = tx.write(
+        "UPDATE mail SET status = 'read', read_at = COALESCE(read_at, :now)"
+        f" WHERE mail_id = :id AND status = 'unread' AND {_GOT} RETURNING {_MAIL}",
+        {**_ids(user_id, mail_id), "now": now},
+    )
+    return mail_of(rows[0]) if rows else get(tx, user_id, mail_id)
+
+
+def archive(tx: Tx, user_id: str, mail_id: str) -> Mail:
+    rows = tx.write(
+        f"UPDATE mail SET status = 'archived' WHERE mail_id = :id AND {_GOT} RETURNING {_MAIL}",
+        _ids(user_id, mail_id),
+    )
+    if not rows:
+        there = get(tx, user_id, mail_id)
+        raise Forbidden(f"the mail {mail_id!r:.80} is in the mailbox of {there.recipient!r}: only there it is archived")
+    return mail_of(rows[0])
+
+
+def check(tx: Tx, address: str, now: float) -> None:
+    tx.write(
+        "UPDATE inbox SET due = :now WHERE address = :address AND address <> '' AND kind = 'mail' AND attempts = 0"
+        " AND due > :now",
+        {"address": address, "now": now},
+    )
 
 
 def mail_of(row: Row) -> Mail:
@@ -25,3 +120,7 @@ def mail_of(row: Row) -> Mail:
         mail_id, thread_id, sender, recipient, subject, body, Priority(priority), MailStatus(status), at(created),
         reply_to, expires and at(expires), read_at and at(read_at), processed and at(processed),
     )  # fmt: skip
+
+
+def _ids(user_id: str, id: str) -> dict[str, str]:
+    return {"id": id, "user": user_id, "me": f"user:{user_id}"}

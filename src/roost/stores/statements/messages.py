@@ -17,7 +17,7 @@ UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = wai
   title = CASE WHEN title = '' THEN :title ELSE title END
 WHERE talk_id = :talk AND user_id = :user AND waiting < :most
   AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
-RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq
+RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
 """
 
 
@@ -32,18 +32,18 @@ def post(
     rows = tx.write(_ADVANCE, {**ids, "busy": busy, "title": title, "most": most})
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
-    seq, revision, epoch, waiting, policy, now, answer_seq = rows[0]
+    seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
     tx.write(
         "INSERT INTO messages (talk_id, seq, sender, content, status, key, created, revision)"
         " VALUES (:talk, :seq, 'user', :content, 'complete', :key, :now, :revision)",
         {"talk": talk_id, "seq": seq, "content": content, "key": key, "now": now, "revision": revision},
     )
     envelope = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
-    _insert(tx, envelope)
+    _insert(tx, envelope, agent)
     superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
     withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is Why.ROLLBACK else 0
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
-    return Posted(message, revision, epoch, envelope, superseded, withdrawn)
+    return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent)
 
 
 def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
@@ -138,10 +138,10 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
     return answer_seq
 
 
-def _insert(tx: Tx, envelope: Envelope) -> None:
+def _insert(tx: Tx, envelope: Envelope, agent: str) -> None:
     tx.write(
-        "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy)"
-        " VALUES (:id, :lane, :seq, :attempts, :due, :busy)",
+        "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy, address, rank)"
+        " VALUES (:id, :lane, :seq, :attempts, :due, :busy, :agent, :due)",
         {"id": envelope.envelope_id, "lane": envelope.lane, "seq": envelope.seq, "attempts": envelope.attempts,
-         "due": envelope.due, "busy": envelope.busy},
+         "due": envelope.due, "busy": envelope.busy, "agent": agent},
     )  # fmt: skip

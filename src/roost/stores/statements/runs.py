@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from roost.core.envelopes import Change
+from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.ports import Row, Tx
 from roost.stores.statements.inbox import post_all
 from roost.stores.statements.messages import MESSAGE, message_of, saved_text
+from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.talks import found
 
 
@@ -86,11 +89,12 @@ def settle(tx: Tx, c: Closing) -> Settled:
         c.status,
         c.error,
         done=done,
-        state=c.state,
+        state=None if c.agent else c.state,
         supersede=c.supersede,
     )
     _record(tx, c, c.outcome, settled.message, row[3])
-    settled = replace(settled, posted=post_all(tx, c.sent, c.talk_id, row[3])) if c.sent else settled
+    if c.sent or c.agent:
+        settled = replace(settled, posted=_act(tx, c, row[3]))
     return settled if handled else replace(settled, left=c.envelopes)
 
 
@@ -104,7 +108,13 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
         " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0"
         " AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = :envelope)"
         " RETURNING last_seq, revision, waiting, roost_now()",
-        {"talk": c.talk_id, "epoch": c.epoch, "done": 1, "state": c.state, "envelope": c.envelopes[0].envelope_id},
+        {
+            "talk": c.talk_id,
+            "epoch": c.epoch,
+            "done": 1,
+            "state": None if c.agent else c.state,
+            "envelope": c.envelopes[0].envelope_id,
+        },
     )
     if not rows:
         return None
@@ -113,8 +123,21 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id)
     _insert(tx, c.talk_id, message, revision, now)
     _record(tx, c, c.outcome, message, now)
-    posted = post_all(tx, c.sent, c.talk_id, now) if c.sent else ()
+    posted = _act(tx, c, now)
     return Settled(revision, c.epoch, waiting, message, posted=posted)
+
+
+def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
+    """What the turn does beside its answer: it sends, and its agent remembers and falls asleep."""
+    if c.agent is not None and c.state is not None:
+        tx.write(
+            "UPDATE agents SET memory = :memory, last_active = :now WHERE address = :address",
+            {"address": c.agent, "memory": c.state, "now": now},
+        )
+    if c.agent is not None and c.sleep is not None:
+        asked = Change(f"{c.run_id}:sleep", now, "active", "sleeping", "asked for by its turn", c.agent)
+        fall_asleep(tx, c.agent.rpartition("/")[0], c.agent, c.sleep, asked)
+    return post_all(tx, c.sent, now) if c.sent else ()
 
 
 def _lock(tx: Tx, talk_id: str) -> Row | None:
@@ -201,14 +224,13 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
     return Halted(revision, epoch, waiting, now)
 
 
-def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str]]:
-    """Talks with something to handle or to close, by id: (talk, user)."""
+def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str, str]]:
     rows = tx.read(
-        "SELECT talk_id, user_id FROM talks WHERE talk_id > :after AND talk_id IN"
+        "SELECT talk_id, user_id, agent FROM talks WHERE talk_id > :after AND talk_id IN"
         " (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0) ORDER BY talk_id LIMIT :limit",
         {"after": after, "limit": limit},
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def claim(tx: Tx, talk_id: str) -> Claimed | None:
@@ -301,9 +323,9 @@ def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: 
     stop = c.stop
     tx.write(
         "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault,"
-        " stop_requested, stop_acknowledged, stop_quiesced, abandoned)"
+        " stop_requested, stop_acknowledged, stop_quiesced, abandoned, root)"
         " VALUES (:run, :talk, :outcome, :seq, :attempts, :started, :first, :now, :fault, :requested, :acknowledged,"
-        " :quiesced, :abandoned) ON CONFLICT (run_id) DO NOTHING",
+        " :quiesced, :abandoned, :root) ON CONFLICT (run_id) DO NOTHING",
         {
             "run": c.run_id,
             "talk": c.talk_id,
@@ -318,5 +340,6 @@ def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: 
             "acknowledged": stop and stop.acknowledged,
             "quiesced": stop and stop.quiesced,
             "abandoned": json.dumps(stop.abandoned) if stop and stop.abandoned else None,
+            "root": c.envelopes[0].envelope_id if c.envelopes else "",
         },
     )

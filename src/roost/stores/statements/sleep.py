@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from roost.core import wake
+from roost.core import patterns, wake
 from roost.core.agents import State
 from roost.core.envelopes import Change
 from roost.ports import Tx
 
 
-def fall_asleep(tx: Tx, user_id: str, key: str, condition: str, change: Change, *, before: str | None = None) -> None:
-    wanted = wake.from_json(condition)
+def fall_asleep(
+    tx: Tx, user_id: str, key: str, condition: str, change: Change, *, before: str | None = None
+) -> None:  # fmt: skip
+    await_condition(tx, user_id, key, wake.from_json(condition))
+    record(tx, key, change, before=before)
+
+
+def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> None:
+    """It sleeps, and this is what it waits for: in place of whatever it waited for before."""
     tx.write(
         "UPDATE agents SET state = 'sleeping', wake = :wake, wants_load = :load WHERE address = :address",
-        {"address": key, "wake": condition, "load": int(wake.wants_load(wanted))},
+        {"address": key, "wake": wake.to_json(wanted), "load": int(wake.wants_load(wanted))},
     )
     forget_sleep(tx, key)
     for pattern in wake.patterns(wanted):
         tx.write(
-            "INSERT INTO subscriptions (user_id, address, pattern, awaited, fields)"
-            " VALUES (:user, :address, :pattern, 1, '{}') ON CONFLICT (address, awaited, pattern) DO NOTHING",
-            {"user": user_id, "address": key, "pattern": pattern},
+            "INSERT INTO subscriptions (user_id, address, pattern, head, awaited, fields)"
+            " VALUES (:user, :address, :pattern, :head, 1, '{}') ON CONFLICT (address, awaited, pattern) DO NOTHING",
+            {"user": user_id, "address": key, "pattern": pattern, "head": patterns.head(pattern)},
         )
     if (due := wake.next_time(wanted)) is not None:
         arm(tx, key, "wake", due)
-    record(tx, key, change, before=before)
 
 
 def wake_up(tx: Tx, key: str, change: Change) -> None:

@@ -13,10 +13,13 @@ from roost.errors import LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements.messages import newest
 
-_TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options"
+_TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
 
 
-def create(tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, most: int) -> Loaded:
+def create(
+    tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, most: int,
+    agent: str = "",
+) -> Loaded:  # fmt: skip
     """Raises LimitReached when the user has so many already."""
     have = tx.write(
         "INSERT INTO users (user_id, talks) VALUES (:user, 1)"
@@ -27,8 +30,8 @@ def create(tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: s
         raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
     rows = tx.write(
         "INSERT INTO talks (talk_id, user_id, profile, busy, title, options, created, updated,"
-        " last_seq, revision, epoch, waiting, answer_seq)"
-        " VALUES (:talk, :user, :profile, :busy, :title, :options, roost_now(), roost_now(), 0, 0, 0, 0, 0)"
+        " last_seq, revision, epoch, waiting, answer_seq, agent)"
+        " VALUES (:talk, :user, :profile, :busy, :title, :options, roost_now(), roost_now(), 0, 0, 0, 0, 0, :agent)"
         f" RETURNING {_TALK}",
         {
             "talk": talk_id,
@@ -37,6 +40,7 @@ def create(tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: s
             "busy": busy,
             "title": title,
             "options": options,
+            "agent": agent,
         },
     )
     return Loaded(_talk_of(rows[0]), 0, 0, None, [], 0)
@@ -96,7 +100,7 @@ def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
             {"talk": talk_id, "first": messages[0][0].seq},
         )
         floor = older[0] if older else 0
-    return Loaded(_talk_of(row[:10]), row[10], row[11], row[12], messages, floor)
+    return Loaded(_talk_of(row[:11]), row[11], row[12], row[13], messages, floor)
 
 
 def found(row: Row | None) -> Row:
@@ -110,7 +114,7 @@ def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
 
 
 def _talk_of(row: Row) -> Talk:
-    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options = row
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent = row
     return Talk(
         talk_session_id=talk_id,
         user_id=user_id,
@@ -122,4 +126,5 @@ def _talk_of(row: Row) -> Talk:
         messages=last_seq,
         running=waiting > 0,
         options=json.loads(options),
+        agent=f"agent:{agent}" if agent else None,
     )

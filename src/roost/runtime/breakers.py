@@ -1,0 +1,55 @@
+"""The circuit breakers of all providers that brains ask."""
+
+from __future__ import annotations
+
+import logging
+
+from roost.core.breakers import Breaker
+from roost.core.limits import Limits
+from roost.ports import Host, Profile
+
+log = logging.getLogger("roost.breakers")
+
+
+class Breakers:
+    """Any thread may call. A provider is the first part of a model's name, or else the profile itself."""
+
+    def __init__(self, host: Host, limits: Limits) -> None:
+        self._host = host
+        self._limits = limits
+        self._lock = host.lock()
+        self._known: dict[str, Breaker] = {}
+
+    def allows(self, profile: Profile) -> bool:
+        breaker = self._known.get(provider(profile))
+        if breaker is None or not breaker.is_open:
+            return True
+        with self._lock:
+            return breaker.allows(self._host.clock.monotonic())
+
+    def wait(self, profile: Profile) -> float:
+        """For how many seconds nobody needs to ask again whether they may."""
+        breaker = self._known.get(provider(profile))
+        due = breaker.retry_at if breaker is not None else None
+        return 0.05 if due is None else max(0.05, due - self._host.clock.monotonic())
+
+    def told(self, profile: Profile, fault: str | None) -> None:
+        """A turn of this profile has ended, well or with this fault."""
+        name = provider(profile)
+        breaker = self._known.get(name)
+        if breaker is None:
+            if fault is None:
+                return
+            breaker = self._known.setdefault(name, Breaker(self._limits.breaker_failures, self._limits.breaker_pause))
+        with self._lock:
+            changed = breaker.told(fault, self._host.clock.monotonic())
+        if changed:
+            log.warning("the provider %r %s", name, "is not asked for a while" if breaker.is_open else "answers again")
+
+    def open(self) -> list[str]:
+        """The providers that are not asked just now."""
+        return sorted(name for name, breaker in list(self._known.items()) if breaker.is_open)
+
+
+def provider(profile: Profile) -> str:
+    return profile.model.partition(":")[0] if profile.model and ":" in profile.model else profile.name

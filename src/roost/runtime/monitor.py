@@ -1,0 +1,363 @@
+"""The monitor: what has happened as one stream of facts, how each agent is doing, and the numbers.
+
+Facts are kept in a ring in memory, the newest so many of all users together. Whoever tells one pays for an
+append; they become `Fact`s when they are read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from roost.core import checks, health
+from roost.core.agents import Agent
+from roost.core.envelopes import Effect, Envelope, Kind, Publish, SendMail, SendTask, Verdict, WorkClosing, WorkSettled
+from roost.core.facts import Fact, FactPage, Name, decode, encode
+from roost.core.messages import MOST, PAGE, at
+from roost.core.metrics import Metric
+from roost.core.runs import Closing, Outcome, Settled
+from roost.ports import Pending
+from roost.runtime.metrics import Metrics
+from roost.runtime.shop import Shop
+
+SLOW_LOOK = 5.0
+EXPIRED = "expired"
+NOTHING: Mapping[str, Any] = {}
+OUTCOMES = {
+    Verdict.DONE: Outcome.DONE,
+    Verdict.RETRY: Outcome.FAILED,
+    Verdict.DEAD: Outcome.FAILED,
+    Verdict.CANCELLED: Outcome.STOPPED,
+    Verdict.RELEASED: Outcome.STOPPED,
+}
+ENDS = {
+    Verdict.DONE: Name.TASK_DONE,
+    Verdict.RETRY: Name.TASK_RETRIED,
+    Verdict.DEAD: Name.TASK_FAILED,
+    Verdict.CANCELLED: Name.TASK_CANCELLED,
+}
+_Told = tuple[Name, float, str | None, str | None, Mapping[str, Any], str]
+"""A fact as it is kept; without a user it is about an agent (`ann/d`), or done by a person (`ann/`)."""
+
+
+class Monitor:
+    """Any thread may call. What is told was committed before; that a run has begun, its try was counted before."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self.metrics_kept = Metrics()
+        self._lock = shop.host.lock()
+        self._start = shop.host.new_id("monitor").rpartition("_")[2]
+        self._ring: deque[_Told] = deque(maxlen=shop.limits.facts_kept)
+        self._count = 0
+        self._bells: list[tuple[str, Pending[None]]] = []
+        self._closed = False
+
+    # --- telling ---------------------------------------------------------------------------------
+
+    def tell(
+        self, name: Name, about: str | None, data: Mapping[str, Any] = NOTHING, *, root: str = "",
+        user_id: str | None = None,
+    ) -> None:  # fmt: skip
+        """Of an agent, by its key, without a user: whoever owns it."""
+        self._tell(((name, self._shop.host.clock.now(), user_id, about, data, root),))
+
+    def _tell(self, told: Sequence[_Told]) -> None:
+        with self._lock:
+            self._ring.extend(told)
+            self._count += len(told)
+        if self._bells and told:
+            self._wake({_owner(one) for one in told})
+
+    def began(self, envelope: Envelope, run_id: str) -> None:
+        """An agent has begun with something. Plain messages leave no record and no fact, unless they fail."""
+        if envelope.recorded or envelope.kind is not Kind.TASK:
+            now, e = self._shop.host.clock.now(), envelope
+            data = {"run_id": run_id, "kind": e.kind, "envelope_id": e.envelope_id, "attempt": e.attempts}
+            told: list[_Told] = [(Name.RUN_STARTED, now, None, e.address, data, e.origin)]
+            if e.recorded and e.attempts == 1:
+                told.append((Name.TASK_STARTED, now, None, e.address, {"task_id": e.envelope_id}, e.origin))
+            self._tell(told)
+
+    def settled(self, closings: tuple[WorkClosing, ...], all_settled: tuple[WorkSettled, ...]) -> None:
+        told: list[_Told] = []
+        metrics = self.metrics_kept
+        with self._lock:
+            for c, one in zip(closings, all_settled, strict=True):
+                if not one.taken:
+                    continue
+                verdict, e = c.verdict, c.envelope
+                metrics.settled[(verdict,)] += 1
+                if c.run_id:
+                    metrics.ran(e.kind, OUTCOMES[verdict], c.ended - c.started)
+                if verdict is not Verdict.DONE or e.recorded or e.kind is not Kind.TASK:
+                    _ended(told, c, one, metrics)
+                if c.sent or c.sleep is not None:
+                    asleep = c.sleep is not None
+                    _acted(told, metrics, c.sent, one.posted, e.address, e.origin, c.ended, asleep=asleep)
+        if told:
+            self._tell(told)
+
+    def cut_off(self, envelope: Envelope, run_id: str, outcome: Outcome, started: float) -> None:
+        """A run of an agent is over and leaves nothing behind: it was cancelled, or its thread was lost."""
+        now = self._shop.host.clock.now()
+        with self._lock:
+            self.metrics_kept.ran(envelope.kind, outcome, now - started)
+        data = {"run_id": run_id, "kind": envelope.kind, "envelope_id": envelope.envelope_id, "outcome": outcome}
+        self._tell(((Name.RUN_ENDED, now, None, envelope.address, data, envelope.origin),))
+
+    def talk_began(self, user_id: str, talk_id: str, run_id: str, root: str) -> None:
+        self.tell(Name.RUN_STARTED, talk_id, {"run_id": run_id, "kind": Kind.TALK}, root=root, user_id=user_id)
+
+    def talk_settled(self, user_id: str, c: Closing, settled: Settled) -> None:
+        now = self._shop.host.clock.now()
+        outcome = Outcome.STOPPED if settled.superseded else c.outcome
+        root = c.envelopes[0].envelope_id if c.envelopes else ""
+        data = {"run_id": c.run_id, "kind": Kind.TALK, "outcome": outcome, "seconds": now - c.started}
+        told: list[_Told] = []
+        with self._lock:
+            self.metrics_kept.ran(Kind.TALK, outcome, now - c.started)
+            if c.fault and outcome is not Outcome.STOPPED:
+                self.metrics_kept.faults[(c.fault,)] += 1
+                data["fault"] = c.fault
+            told.append((Name.RUN_ENDED, now, user_id, c.talk_id, data, root))
+            if not settled.superseded and (c.sent or c.sleep is not None):
+                address, asleep = c.agent or f"{user_id}/", c.sleep is not None
+                _acted(told, self.metrics_kept, c.sent, settled.posted, address, root, now, asleep=asleep)
+        self._tell(told)
+
+    def sent(self, address: str, effects: tuple[Effect, ...], posted: tuple[Envelope, ...], root: str = "") -> None:
+        """A turn that goes on, or a person (`ann/`), has sent this, and that is what came into inboxes."""
+        told: list[_Told] = []
+        with self._lock:
+            _acted(told, self.metrics_kept, effects, posted, address, root, self._shop.host.clock.now())
+        self._tell(told)
+
+    def posted(self, envelopes: Iterable[Envelope]) -> None:
+        with self._lock:
+            for envelope in envelopes:
+                self.metrics_kept.posted[(envelope.kind,)] += 1
+
+    def ticked(self, posted: Iterable[Envelope], late: float | None) -> None:
+        now = self._shop.host.clock.now()
+        told: list[_Told] = []
+        for e in posted:
+            if e.sender.startswith("schedule:"):
+                data = {"schedule_id": e.sender.removeprefix("schedule:"), "task_id": e.envelope_id}
+                told.append((Name.SCHEDULE_TICKED, now, None, e.address, data, e.origin))
+                told.append((Name.TASK_SENT, now, None, e.address, {"task_id": e.envelope_id}, e.origin))
+        if late is not None:
+            with self._lock:
+                self.metrics_kept.late.add(late)
+        self._tell(told)
+
+    def restarted(self, worker: str) -> None:
+        with self._lock:
+            self.metrics_kept.restarts += 1
+        self.tell(Name.WORKER_RESTARTED, None, {"worker": worker}, user_id="")
+
+    # --- being asked -----------------------------------------------------------------------------
+
+    async def facts(self, user_id: str, *, after: str | None = None, limit: int = PAGE) -> FactPage:
+        """What has happened to what is theirs, in order: after a cursor, or without one the newest.
+
+        With a cursor of which not all that came after it is kept (the program was restarted, or it is too long
+        ago) it begins with the oldest there is, and says `gap`.
+        """
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        return self._newest(user_id, limit) if after is None else self._since(user_id, after, limit)
+
+    async def wait(self, user_id: str, after: str, timeout: float | None = None) -> FactPage:  # noqa: ASYNC109
+        """What came after a cursor, once there is something; nothing if the time is over, or the program closes."""
+        checks.name(user_id, "the user id")
+        clock = self._shop.host.clock
+        latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
+        while True:
+            bell: Pending[None] = self._shop.host.pending()
+            self._bells.append((user_id, bell))  # listen first, then look, then wait
+            try:
+                page = self._since(user_id, after, MOST)
+                left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
+                if page.is_over or self._closed or left <= 0:
+                    return page
+                await bell.within(left)
+            finally:
+                self._bells.remove((user_id, bell))
+
+    def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Fact]:
+        """Each fact as it is told, from now on or from a cursor on. Waits; ends when the program does.
+
+        Of what is not kept any more, one fact `FactsMissed` takes the place.
+        """
+        checks.name(user_id, "the user id")
+        if after is not None:
+            decode(after)
+        return self._follow(user_id, encode(self._start, self._count) if after is None else after)
+
+    async def states(
+        self, user_id: str, *, limit: int = MOST, after: str = ""
+    ) -> dict[str, health.AgentStatus]:  # fmt: skip
+        """How each of their agents is doing, by id; `after` is the last id of the page before."""
+        found = await self._shop.office.hall.agents.list(user_id, limit=limit, after=after)
+        return {
+            agent.agent_id: health.AgentStatus(
+                agent.state, agent.queue_depth, agent.current_tasks[0] if agent.current_tasks else None,
+                agent.sleep_until, agent.wake_events, agent.error_count, agent.last_active, self._health(agent),
+            )
+            for agent in found
+        }  # fmt: skip
+
+    def metrics(self) -> dict[str, Metric]:
+        """The numbers, by name."""
+        with self._lock:
+            return self.metrics_kept.gathered(self._shop)
+
+    def close(self) -> None:
+        """Nothing more is told: whoever follows comes to an end."""
+        self._closed = True
+        self._wake(None)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    async def _follow(self, user_id: str, cursor: str) -> AsyncIterator[Fact]:
+        while (page := await self.wait(user_id, cursor)).is_over:
+            cursor = page.cursor
+            for fact in page.in_order(user_id):
+                yield fact
+
+    def _since(self, user_id: str, after: str, limit: int) -> FactPage:
+        start, number = decode(after)
+        with self._lock:
+            kept, count = len(self._ring), self._count
+            oldest = count - kept
+            gap = start != self._start or not oldest <= number <= count
+            first = oldest if gap else number
+            new = list(islice(reversed(self._ring), count - first))
+        new.reverse()
+        theirs: list[Fact] = []
+        reached = count
+        for offset, one in enumerate(new, 1):
+            if _is_for(user_id, one):
+                if len(theirs) == limit:
+                    reached = first + offset - 1
+                    break
+                theirs.append(self._fact(one, first + offset))
+        return FactPage(tuple(theirs), encode(self._start, reached), self._now(), gap, reached < count)
+
+    def _newest(self, user_id: str, limit: int) -> FactPage:
+        with self._lock:
+            ring, count = list(self._ring), self._count
+        numbered = ((one, count - back) for back, one in enumerate(reversed(ring)))
+        newest = list(islice(((one, number) for one, number in numbered if _is_for(user_id, one)), limit))
+        facts = tuple(self._fact(one, number) for one, number in reversed(newest))
+        return FactPage(facts, encode(self._start, count), self._now())
+
+    def _fact(self, told: _Told, number: int) -> Fact:
+        name, when, _, about, data, root = told
+        person = about is not None and about.endswith("/")
+        kept = {key: str(value) if isinstance(value, str) else value for key, value in data.items()}
+        return Fact(name, at(when), _owner(told), None if person else about, kept, root, encode(self._start, number))
+
+    def _now(self) -> datetime:
+        return at(self._shop.host.clock.now())
+
+    def _wake(self, owners: set[str] | None) -> None:
+        for user_id, bell in list(self._bells):
+            if owners is None or user_id in owners or "" in owners:
+                bell.set(None)
+
+    def _health(self, agent: Agent) -> health.AgentHealth:
+        awake = self._shop.office.hall.awake(f"{agent.user_id}/{agent.agent_id}")
+        return health.of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck)
+
+
+def _owner(told: _Told) -> str:
+    user_id, about = told[2], told[3]
+    return user_id if user_id is not None else (about or "").rpartition("/")[0]
+
+
+def _is_for(user_id: str, told: _Told) -> bool:
+    """What is nobody's, such as that a worker was restarted, is for everyone."""
+    return told[2] == "" or _owner(told) == user_id
+
+
+def _ended(told: list[_Told], c: WorkClosing, one: WorkSettled, metrics: Metrics) -> None:
+    """What there is to tell of a try that is over."""
+    e, verdict, when, root = c.envelope, c.verdict, c.ended, c.envelope.origin
+    failed = verdict is Verdict.RETRY or verdict is Verdict.DEAD
+    fault = str(c.fault) if failed and c.fault else None
+    if fault is not None:
+        metrics.faults[(fault,)] += 1
+    if c.run_id:
+        data: dict[str, Any] = {
+            "run_id": c.run_id, "kind": e.kind, "envelope_id": e.envelope_id, "outcome": OUTCOMES[verdict],
+            "attempt": e.attempts, "seconds": c.ended - c.started,
+        }  # fmt: skip
+        if fault is not None:
+            data["fault"] = fault
+        told.append((Name.RUN_ENDED, when, None, e.address, data, root))
+    if e.recorded and verdict is not Verdict.RELEASED:
+        data = {"task_id": e.envelope_id, "attempt": e.attempts}
+        if failed:
+            data |= {"fault": fault, "reason": c.reason}
+        name = Name.TASK_EXPIRED if fault == EXPIRED else ENDS[verdict]
+        told.append((name, when, None, e.address, data, root))
+    elif e.kind is Kind.MAIL and verdict is Verdict.DONE:
+        told.append((Name.MAIL_PROCESSED, when, None, e.address, {"mail_id": e.body}, root))
+    if one.dead is not None:
+        metrics.dead += 1
+        data = {"letter_id": one.dead.letter_id, "kind": e.kind, "fault": fault, "reason": c.reason}
+        told.append((Name.LETTER_DIED, when, None, e.address, data, root))
+        if fault != EXPIRED:
+            data = {"envelope_id": e.envelope_id, "kind": e.kind, "fault": fault, "reason": c.reason}
+            told.append((Name.AGENT_FAILED, when, None, e.address, data, root))
+
+
+def _acted(
+    told: list[_Told], metrics: Metrics, effects: Sequence[Effect], posted: Sequence[Envelope], address: str,
+    root: str, when: float, *, asleep: bool = False,
+) -> None:  # fmt: skip
+    """What a turn, or a person, has done beside; `address` names who."""
+    if asleep:
+        told.append((Name.AGENT_SLEPT, when, None, address, {"by": "its turn"}, root))
+    if len(posted) == len(effects) and all(type(e) is SendTask and not e.envelope.recorded for e in effects):
+        return  # plain messages, and all of them have arrived
+    there = {e.envelope_id for e in posted}
+    for effect in effects:
+        one = _sent(effect, there, address, root, when)
+        if one is not None:
+            told.append(one)
+        if _died(effect, there):
+            metrics.dead += 1
+            kind = "event" if type(effect) is Publish else "outgoing"
+            data = {"kind": kind, "fault": "untaken" if kind == "event" else "undeliverable"}
+            told.append((Name.LETTER_DIED, when, None, address, data, root))
+
+
+def _sent(effect: Effect, there: set[str], address: str, root: str, when: float) -> _Told | None:
+    if type(effect) is SendTask:
+        e = effect.envelope
+        if not e.recorded or e.envelope_id not in there:
+            return None
+        return Name.TASK_SENT, when, None, e.address, {"task_id": e.envelope_id, "sender": e.sender}, e.origin
+    if type(effect) is SendMail:
+        if effect.envelope is not None and effect.envelope.envelope_id not in there:
+            return None
+        data = {"mail_id": effect.mail_id, "from": effect.sender, "to": effect.recipient}
+        return Name.MAIL_SENT, when, None, address, data, root or effect.mail_id
+    assert type(effect) is Publish
+    data = {"event_id": effect.event_id, "event": effect.name}
+    return Name.EVENT_PUBLISHED, when, None, address, data, root or effect.event_id
+
+
+def _died(effect: Effect, there: set[str]) -> bool:
+    """Whether it became a dead letter. What was there already, under the same key, was not sent and did not die."""
+    if type(effect) is Publish:
+        start = f"{effect.event_id}:"
+        return not effect.optional and not any(name.startswith(start) for name in there)
+    envelope = effect.envelope  # type: ignore[union-attr]
+    return effect.key is None and envelope is not None and envelope.envelope_id not in there  # type: ignore[union-attr]

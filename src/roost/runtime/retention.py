@@ -1,0 +1,94 @@
+"""Retention: what is over is kept for as long as the limits say, and then removed, a little at a time."""
+
+from __future__ import annotations
+
+import logging
+
+from roost.core.limits import Limits
+from roost.errors import Unavailable
+from roost.runtime.shop import Shop
+
+log = logging.getLogger("roost.retention")
+
+FIRST = 60.0
+"""Seconds after a start before the first sweep: there is enough to do then."""
+EVERY = 3_600.0
+"""Seconds between two sweeps."""
+LOOK = 5_000
+"""How many are looked at in one read."""
+BATCH = 500
+"""How many are removed in one write."""
+TALKS = 20
+"""The same of talks, each of which has many messages."""
+DAY = 86_400.0
+
+
+class Retention:
+    """Swept on the supervisor's loop, beside everything else; a sweep that is cut off is made up for by the next."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._next = shop.host.clock.monotonic() + FIRST
+        self._sweeping = False
+        self.sweeps = 0
+        """How many there were."""
+        self.closing = False
+
+    @property
+    def is_due(self) -> bool:
+        return not self._sweeping and not self.closing and self._shop.host.clock.monotonic() >= self._next
+
+    async def sweep(self) -> dict[str, int]:
+        """Remove all that is too old; how many of each kind."""
+        self._sweeping = True
+        self._next = self._shop.host.clock.monotonic() + EVERY
+        removed: dict[str, int] = {}
+        try:
+            for kind, days in kept(self._shop.limits).items():
+                if days and not self.closing:
+                    removed[kind] = await self._remove(kind, self._shop.host.clock.now() - days * DAY)
+        except Unavailable as error:
+            log.warning("what is too old is removed later: %s", error)
+        except Exception:  # nobody waits for it: it would be lost
+            log.exception("what is too old could not be removed, and is tried again later")
+        finally:
+            self._sweeping = False
+            self.sweeps += 1
+        if any(removed.values()):
+            log.info("what was too old is removed", extra={"removed": removed})
+        return removed
+
+    async def _remove(self, kind: str, before: float) -> int:
+        ops, store = self._shop.statements.retention, self._shop.store
+        batch = TALKS if kind == "talks" else BATCH
+        count = 0
+        after: tuple[str, ...] = ()
+        while not self.closing:
+            page = await store.read(ops.old, kind, before, after, LOOK)
+            for start in range(0, len(page.keys), batch):
+                keys = page.keys[start : start + batch]
+                count += await store.write(ops.remove, kind, before, keys)
+                if kind == "talks":
+                    self._forget(keys)
+            if not page.following:
+                break
+            after = page.following
+        return count
+
+    def _forget(self, keys: tuple[tuple[str, ...], ...]) -> None:
+        for (talk_id,) in keys:
+            self._shop.talks.forget(talk_id)
+
+
+def kept(limits: Limits) -> dict[str, float]:
+    """For how many days each kind is kept; 0: for ever. Journals of steps are kept as long as runs."""
+    return {
+        "letters": limits.keep_letters_days,
+        "tasks": limits.keep_tasks_days,
+        "runs": limits.keep_runs_days,
+        "steps": limits.keep_runs_days,
+        "events": limits.keep_events_days,
+        "changes": limits.keep_changes_days,
+        "mail": limits.keep_mail_days,
+        "talks": limits.keep_talks_days,
+    }

@@ -1,0 +1,123 @@
+"""Retention: what is over and too old is found page by page, and removed in small writes.
+
+Ids begin with their time, so that only what may be too old is looked at. Of what is unfinished nothing goes:
+each condition says so, and is asked again when it is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.core.ids import encode
+from roost.errors import NotFound
+from roost.ports import OldPage, Tx
+from roost.stores.statements import talks
+
+_WAITS = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
+_DIED = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
+_PARTS = ("first", "second")
+"""What the parts of a key are called in statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Where it is kept, under what key, and when one may go."""
+
+    table: str
+    key: tuple[str, ...]
+    reads: str
+    """What `over` needs to know of it: large texts are left where they are."""
+    over: str
+    prefix: str = ""
+    """With what its ids begin, if their time follows."""
+
+
+_KINDS = {
+    "runs": _Kind("runs", ("run_id",), "ended", "ended < :before", "run"),
+    # What is recorded of tries is needed as long as they may be repeated.
+    "steps": _Kind(
+        "steps", ("envelope_id", "step"), "created",
+        f"created < :before AND NOT {_WAITS.format('steps.envelope_id')} AND NOT {_DIED.format('steps.envelope_id')}",
+    ),
+    "events": _Kind(
+        "events", ("event_id",), "created",
+        "created < :before AND NOT EXISTS (SELECT 1 FROM inbox i"
+        " WHERE i.envelope_id > events.event_id || ':' AND i.envelope_id < events.event_id || ';')",
+        "event",
+    ),
+    "changes": _Kind("agent_changes", ("address", "change_id"), "at", "at < :before"),
+    "tasks": _Kind(
+        "tasks", ("task_id",), "status, ended",
+        "status IN ('done', 'failed', 'cancelled', 'expired') AND ended < :before"
+        f" AND NOT {_WAITS.format('tasks.task_id')} AND NOT {_DIED.format('tasks.task_id')}",
+        "task",
+    ),
+    "mail": _Kind(
+        "mail", ("mail_id",), "status, expires, processed, read_at, created",
+        "(status <> 'unread' OR expires < :before) AND COALESCE(processed, read_at, created) < :before"
+        f" AND NOT {_WAITS.format('mail.mail_id')} AND NOT {_DIED.format('mail.mail_id')}",
+        "mail",
+    ),
+    "letters": _Kind("dead_letters", ("letter_id",), "created", "created < :before", "letter"),
+    "talks": _Kind(
+        "talks", ("talk_id",), "updated, waiting, answer_seq",
+        "updated < :before AND waiting = 0 AND answer_seq = 0", "talk",
+    ),
+}  # fmt: skip
+
+
+def old(tx: Tx, kind: str, before: float, after: Sequence[str], limit: int) -> OldPage:
+    k = _KINDS[kind]
+    names = ", ".join(k.key)
+    ids = dict(zip(_PARTS, after, strict=False))
+    bounds = [f"({names}) > ({', '.join(f':{name}' for name in ids)})"] if after else []
+    if k.prefix:
+        bounds.append(f"{k.key[0]} < :newest")
+    where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
+    params = {**_typed(k, ids), "before": before, "limit": limit, "newest": f"{k.prefix}_{encode(_ms(before), 0)}"}
+    page = f"SELECT {names}, {k.reads} FROM {k.table}{where} ORDER BY {names} LIMIT :limit"
+    found = tx.read(f"SELECT {names} FROM ({page}) AS {k.table} WHERE {k.over} ORDER BY {names}", params)
+    last = tx.read(f"SELECT {names} FROM {k.table}{where} ORDER BY {names} LIMIT 1 OFFSET :limit - 1", params)
+    return OldPage(tuple(_texts(row) for row in found), _texts(last[0]) if last else ())
+
+
+def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> int:
+    if kind == "talks":
+        return sum(_remove_talk(tx, key[0], before) for key in keys)
+    k = _KINDS[kind]
+    chosen = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
+    count = 0
+    for key in keys:
+        params = _typed(k, dict(zip(_PARTS, key, strict=False)))
+        count += len(
+            tx.write(
+                f"DELETE FROM {k.table} WHERE {chosen} AND {k.over} RETURNING {k.key[0]}", {**params, "before": before}
+            )
+        )
+    return count
+
+
+def _remove_talk(tx: Tx, talk_id: str, before: float) -> int:
+    ids = {"talk": talk_id, "before": before}
+    row = tx.one(f"SELECT user_id FROM talks WHERE talk_id = :talk AND {_KINDS['talks'].over}{tx.for_update}", ids)
+    if row is None:
+        return 0
+    try:
+        talks.delete(tx, row[0], talk_id)
+    except NotFound:
+        return 0
+    return 1
+
+
+def _typed(k: _Kind, ids: dict[str, str]) -> dict[str, str | int]:
+    """Keys travel as texts; the number of a step is one."""
+    return {name: int(v) if k.table == "steps" and name == "second" else v for name, v in ids.items()}
+
+
+def _texts(row: Sequence[object]) -> tuple[str, ...]:
+    return tuple(str(value) for value in row)
+
+
+def _ms(seconds: float) -> int:
+    return max(0, int(seconds * 1000))

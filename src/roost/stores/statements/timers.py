@@ -1,0 +1,218 @@
+"""Timers and schedules: what is due is fired in batches, each tick once. Never looks at what is not due."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from roost.core import schedules
+from roost.core.agents import AgentConfig
+from roost.core.envelopes import Envelope, Kind, SendTask
+from roost.core.ids import encode
+from roost.core.messages import at
+from roost.core.priority import Priority, rank
+from roost.core.schedules import Fired, Missed, Overlap, Schedule
+from roost.errors import Conflict, LimitReached, NotFound
+from roost.ports import Row, Tx
+from roost.stores.statements import mail
+from roost.stores.statements.inbox import post
+from roost.stores.statements.sleep import arm
+
+BATCH = 500
+_SCHEDULE = (
+    "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
+)
+_PREFIX = "schedule:"
+
+
+def fire(tx: Tx, now: float) -> Fired:
+    """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once."""
+    rows = tx.read(
+        "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
+    )
+    looked: dict[str, None] = {}
+    posted: list[Envelope] = []
+    cancelled: list[tuple[str, str]] = []
+    for address, key in rows:
+        tx.write("DELETE FROM timers WHERE address = :address AND key = :key", {"address": address, "key": key})
+        if key.startswith(_PREFIX):
+            done, dropped = _tick(tx, key.removeprefix(_PREFIX), now)
+            posted += done
+            cancelled += dropped
+        else:
+            if key == "mail":
+                mail.check(tx, address, now)
+            looked[address] = None
+    return Fired(
+        tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx)
+    )  # fmt: skip
+
+
+def next_due(tx: Tx) -> float | None:
+    row = tx.one("SELECT min(due) FROM timers")
+    return row[0] if row else None
+
+
+def _tick(tx: Tx, schedule_id: str, now: float) -> tuple[list[Envelope], list[tuple[str, str]]]:
+    row = tx.one(
+        "SELECT s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last, a.config"
+        " FROM schedules s JOIN agents a ON a.address = s.address WHERE s.schedule_id = :id AND s.paused = 0",
+        {"id": schedule_id},
+    )
+    if row is None:
+        return [], []
+    address, prompt, priority, text, overlap, missed, window, last, config = row
+    rule = schedules.from_json(text)
+    posted: list[Envelope] = []
+    cancelled: list[tuple[str, str]] = []
+    for tick in schedules.missed_ticks(rule, last, now, Missed(missed), window):
+        waiting, running = _unfinished(tx, schedule_id)
+        decision = schedules.admits(Overlap(overlap), len(waiting), len(running))
+        if decision == "drop":
+            continue
+        if decision == "replace":
+            cancelled += [(address, task_id) for task_id in _cancel(tx, waiting + running, now)]
+        envelope = _envelope(schedule_id, address, prompt, Priority(priority), AgentConfig.from_json(config), tick, now)
+        posted += post(tx, SendTask(envelope, schedule_id=schedule_id))
+    _advance(tx, schedule_id, address, rule, max(last, now))
+    replaced = {task_id for _, task_id in cancelled}
+    return [envelope for envelope in posted if envelope.envelope_id not in replaced], cancelled
+
+
+def _advance(tx: Tx, schedule_id: str, address: str, rule: schedules.Rule, last: float) -> None:
+    following = schedules.next_after(rule, last)
+    tx.write(
+        "UPDATE schedules SET last = :last, next = :next WHERE schedule_id = :id",
+        {"id": schedule_id, "last": last, "next": following},
+    )
+    if following is not None:
+        arm(tx, address, _PREFIX + schedule_id, following)
+
+
+def _unfinished(tx: Tx, schedule_id: str) -> tuple[list[str], list[str]]:
+    """Its tasks that wait, and those that were handed over."""
+    rows = tx.read(
+        "SELECT t.task_id, i.attempts FROM tasks t JOIN inbox i ON i.envelope_id = t.task_id"
+        " WHERE t.schedule_id = :id AND t.status = 'queued' ORDER BY t.task_id",
+        {"id": schedule_id},
+    )
+    return [task for task, attempts in rows if not attempts], [task for task, attempts in rows if attempts]
+
+
+def _cancel(tx: Tx, task_ids: list[str], now: float) -> list[str]:
+    for task_id in task_ids:
+        ids = {"id": task_id, "now": now}
+        tx.write("DELETE FROM inbox WHERE envelope_id = :id", ids)
+        tx.write("UPDATE tasks SET status = 'cancelled', ended = :now WHERE task_id = :id", ids)
+    return task_ids
+
+
+def _envelope(
+    schedule_id: str, address: str, prompt: str, priority: Priority, config: AgentConfig, tick: float, now: float
+) -> Envelope:  # fmt: skip
+    """Its id is that of the tick, so that no tick happens twice."""
+    task_id = f"task_{encode(int(tick * 1000), crc32(schedule_id.encode()) << 20 | int(tick * 1e6) % 1000)}"
+    expires = None if config.task_expiry is None else now + config.task_expiry
+    return Envelope(
+        task_id, address, Kind.TASK, task_id, priority, f"schedule:{schedule_id}", prompt, now, rank(now, priority),
+        most_attempts=config.max_attempts, retry_delay=config.retry_delay, expires=expires, recorded=True,
+        attempts=0, claimed=False,
+    )  # fmt: skip
+
+
+# --- schedules as people see them --------------------------------------------------------------------
+
+
+def create(
+    tx: Tx, schedule_id: str, user_id: str, address: str, name: str, prompt: str, priority: str, rule: str,
+    overlap: str, missed: str, catch_up: float, now: float, most: int,
+) -> Schedule:  # fmt: skip
+    if tx.one("SELECT 1 FROM agents WHERE address = :address AND user_id = :user",
+              {"address": address, "user": user_id}) is None:  # fmt: skip
+        raise NotFound(f"there is no agent {address.rpartition('/')[2]!r}: it was deleted, or it never existed")
+    if tx.one("SELECT 1 FROM schedules WHERE address = :address AND name = :name",
+              {"address": address, "name": name}) is not None:  # fmt: skip
+        raise Conflict(f"this agent has a schedule {name!r} already: choose another name, or change that one")
+    have = tx.one("SELECT count(*) FROM schedules WHERE address = :address", {"address": address})
+    if have is not None and have[0] >= most:
+        raise LimitReached(f"this agent has {most:,} schedules, and no more are allowed: delete some first")
+    when = schedules.from_json(rule)
+    # A time that has passed is due at once.
+    last = min(now, when.time - 1.0) if isinstance(when, schedules.Once) else now
+    tx.write(
+        f"INSERT INTO schedules ({_SCHEDULE}, last) VALUES (:id, :address, :user, :name, :prompt, :priority, :rule,"
+        " :overlap, :missed, :catch_up, 0, NULL, :now, :last)",
+        {"id": schedule_id, "address": address, "user": user_id, "name": name, "prompt": prompt, "priority": priority,
+         "rule": rule, "overlap": overlap, "missed": missed, "catch_up": catch_up, "now": now, "last": last},
+    )  # fmt: skip
+    _advance(tx, schedule_id, address, when, last)
+    return get(tx, user_id, schedule_id)
+
+
+def get(tx: Tx, user_id: str, schedule_id: str) -> Schedule:
+    row = tx.one(
+        f"SELECT {_SCHEDULE} FROM schedules WHERE schedule_id = :id AND user_id = :user",
+        {"id": schedule_id, "user": user_id},
+    )
+    return _schedule_of(_found(row, schedule_id))
+
+
+def listed(tx: Tx, user_id: str, address: str | None, limit: int, after: str) -> list[Schedule]:
+    of_agent = " AND address = :address" if address is not None else ""
+    rows = tx.read(
+        f"SELECT {_SCHEDULE} FROM schedules WHERE user_id = :user AND schedule_id > :after{of_agent}"
+        " ORDER BY schedule_id LIMIT :limit",
+        {"user": user_id, "address": address, "after": after, "limit": limit},
+    )
+    return [_schedule_of(row) for row in rows]
+
+
+def change(tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float | int], now: float) -> Schedule:
+    """Set `prompt`, `priority`, `rule`, `overlap`, `missed`, `catch_up` or `paused`.
+
+    A new rule counts from now. What would have come while it was paused is not missed.
+    """
+    columns = ", ".join(f"{name} = :{name}" for name in sorted(values))
+    rows = tx.write(
+        f"UPDATE schedules SET {columns} WHERE schedule_id = :id AND user_id = :user RETURNING address, rule, paused",
+        {**values, "id": schedule_id, "user": user_id},
+    )
+    address, rule, paused = _found(rows[0] if rows else None, schedule_id)
+    if paused:
+        tx.write("UPDATE schedules SET next = NULL WHERE schedule_id = :id", {"id": schedule_id})
+        _disarm(tx, address, schedule_id)
+    elif "rule" in values or "paused" in values:
+        _disarm(tx, address, schedule_id)
+        _advance(tx, schedule_id, address, schedules.from_json(rule), now)
+    return get(tx, user_id, schedule_id)
+
+
+def delete(tx: Tx, user_id: str, schedule_id: str) -> None:
+    """What it has posted stays."""
+    rows = tx.write(
+        "DELETE FROM schedules WHERE schedule_id = :id AND user_id = :user RETURNING address",
+        {"id": schedule_id, "user": user_id},
+    )
+    _disarm(tx, _found(rows[0] if rows else None, schedule_id)[0], schedule_id)
+
+
+def _disarm(tx: Tx, address: str, schedule_id: str) -> None:
+    tx.write(
+        "DELETE FROM timers WHERE address = :address AND key = :key",
+        {"address": address, "key": _PREFIX + schedule_id},
+    )
+
+
+def _found(row: Row | None, schedule_id: str) -> Row:
+    if row is None:
+        raise NotFound(f"there is no schedule {schedule_id!r:.80}: it was deleted, or it never existed")
+    return row
+
+
+def _schedule_of(row: Row) -> Schedule:
+    (schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, following,
+     created) = row  # fmt: skip
+    return Schedule(
+        schedule_id, address.rpartition("/")[2], user_id, name, prompt, Priority(priority), schedules.from_json(rule),
+        Overlap(overlap), Missed(missed), catch_up, bool(paused), None if following is None else at(following),
+        at(created),
+    )  # fmt: skip

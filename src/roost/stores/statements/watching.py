@@ -1,0 +1,66 @@
+"""Agents as they are looked at: found by a word, seen whole, their memory edited. Every query carries the owner."""
+
+from __future__ import annotations
+
+import json
+
+from roost.core.agents import Agent
+from roost.core.health import RunRecord
+from roost.core.messages import at
+from roost.ports import Row, Seen, Tx
+from roost.stores.statements import agents
+
+LANES = 100
+"""How many lanes and timers are shown."""
+_RUN = "run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root"
+
+
+def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
+    agent = agents.get(tx, user_id, agent_id)
+    ids = {"address": f"{user_id}/{agent_id}", "limit": limit, "lanes": LANES}
+    memory = tx.one("SELECT memory FROM agents WHERE address = :address", ids)
+    lanes = tx.read(
+        "SELECT lane, count(*) AS depth FROM inbox WHERE address = :address AND address <> ''"
+        " GROUP BY lane ORDER BY depth DESC, lane LIMIT :lanes",
+        ids,
+    )
+    timers = tx.read("SELECT key, due FROM timers WHERE address = :address ORDER BY due, key LIMIT :lanes", ids)
+    runs = tx.read(
+        f"SELECT {_RUN} FROM runs WHERE address = :address AND address <> '' ORDER BY run_id DESC LIMIT :limit", ids
+    )
+    changes = agents.history(tx, user_id, agent_id, limit, "\x7f")
+    return Seen(
+        agent,
+        memory[0] if memory else None,
+        {str(row[0]): int(row[1]) for row in lanes},
+        tuple((key, at(due)) for key, due in timers),
+        tuple(change for _, change in changes),
+        tuple(_run_of(row) for row in runs),
+    )
+
+
+def find(tx: Tx, user_id: str, text: str, limit: int, after: str) -> list[Agent]:
+    """By id, those after `after`: each has the text in its id or somewhere in its settings."""
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
+    rows = tx.read(
+        "SELECT agent_id FROM agents WHERE user_id = :user AND agent_id > :after"
+        " AND (lower(agent_id) LIKE :like ESCAPE '!' OR lower(config) LIKE :kept ESCAPE '!')"
+        " ORDER BY agent_id LIMIT :limit",
+        {"user": user_id, "after": after, "limit": limit, "like": f"%{text.lower()}%",
+         "kept": f"%{json.dumps(text)[1:-1].lower()}%"},
+    )  # fmt: skip
+    return [agents.get(tx, user_id, row[0]) for row in rows]
+
+
+def set_memory(tx: Tx, user_id: str, agent_id: str, memory: str) -> None:
+    rows = tx.write(
+        "UPDATE agents SET memory = :memory WHERE user_id = :user AND agent_id = :agent RETURNING address",
+        {"user": user_id, "agent": agent_id, "memory": memory},
+    )
+    agents.found(rows[0] if rows else None, agent_id)
+
+
+def _run_of(row: Row) -> RunRecord:
+    run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root = row
+    return RunRecord(run_id, kind, envelope_id, outcome, attempts, at(started), at(ended), fault, root)

@@ -1,0 +1,128 @@
+"""A3, A10, A12: bad agents hurt nobody else, and everything comes back after `kill -9`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+import roost
+from tests.conftest import Open, eventually
+
+HEALTHY = 50
+
+
+async def spins(turn: roost.Turn) -> AsyncIterator[str]:
+    """Burns its own thread for a while, without ever letting its loop turn."""
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        pass
+    yield "spun"
+
+
+async def raises(turn: roost.Turn) -> AsyncIterator[str]:
+    yield "begun"
+    raise ValueError("at every message")
+
+
+async def leaks(turn: roost.Turn) -> AsyncIterator[str]:
+    threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+    yield "leaked"
+
+
+async def blocks(turn: roost.Turn) -> AsyncIterator[str]:
+    time.sleep(3)  # noqa: ASYNC251 — what one must not do
+    yield "blocked"
+
+
+def sleeps_in_a_thread(turn: roost.Turn) -> Iterator[str]:
+    time.sleep(3)
+    yield "slept"
+
+
+BAD: dict[str, roost.Brain] = {
+    "spins": spins,
+    "raises": raises,
+    "leaks": leaks,
+    "blocks": blocks,
+    "sleeps": sleeps_in_a_thread,
+}
+
+
+async def healthy(turn: roost.Turn) -> AsyncIterator[str]:
+    yield f"done {turn.text}"
+
+
+@pytest.mark.timeout(90)
+def test_bad_agents_do_not_hurt_fifty_healthy_ones(service: Open) -> None:
+    roosted = service({**BAD, "healthy": healthy}, limits=roost.Limits(drain=0.2, stop_patience=0.2))
+    for name in BAD:
+        roosted.agents.create("ann", name, profile=name, max_attempts=2, retry_delay=0.05)
+    roosted.agents.create_many("ann", [f"h{number}" for number in range(HEALTHY)], profile="healthy")
+    for name in BAD:
+        for number in range(3):
+            roosted.tasks.send("ann", name, str(number))
+    late: list[float] = []
+    results: list[str | None] = []
+    for number in range(400):  # a fixed load: far below what they can do alone
+        start = time.perf_counter()
+        task = roosted.tasks.send("ann", f"h{number % HEALTHY}", str(number))
+        results.append(roosted.tasks.wait("ann", task, timeout=10).result)
+        late.append(time.perf_counter() - start)
+    assert results == [f"done {number}" for number in range(400)]
+    assert sorted(late)[int(len(late) * 0.99)] < 0.25
+    eventually(lambda: len(roosted.dead_letters.list("ann", agent="raises")) == 3, seconds=20)
+
+
+@pytest.mark.timeout(60)
+def test_a_stuck_agent_is_seen_and_a_stop_abandons_it(service: Open) -> None:
+    release = threading.Event()
+
+    async def stuck(turn: roost.Turn) -> AsyncIterator[str]:
+        if turn.text == "get stuck":
+            release.wait(30)
+        yield "went on"
+
+    limits = roost.Limits(drain=0.2, stop_patience=0.2, silent_loop=0.3)
+    roosted = service({"stuck": stuck}, limits=limits)
+    try:
+        roosted.agents.create("ann", "d", profile="stuck")
+        task = roosted.tasks.send("ann", "d", "get stuck")
+        eventually(lambda: roosted.agents.get("ann", "d").state == "active")
+        eventually(lambda: roosted.monitor.states("ann")["d"].health == "stuck")
+        assert roosted.agents.stop("ann", "d").state == "stopped"
+        roosted.tasks.cancel("ann", task)
+        roosted.agents.start("ann", "d")
+        after = roosted.tasks.send("ann", "d", "again")
+        assert roosted.tasks.wait("ann", after, timeout=10).result == "went on"
+    finally:
+        release.set()
+
+
+def test_two_thousand_due_at_once_are_all_handled_once(service: Open) -> None:
+    handled: list[str] = []
+
+    async def notes(turn: roost.Turn) -> AsyncIterator[str]:
+        handled.append(str(turn.agent_id))
+        yield ""
+
+    roosted = service({"notes": notes})
+    ids = [f"a{number:04}" for number in range(1_000)]
+    roosted.agents.create_many("ann", ids, profile="notes")
+    asynchronous = roosted.asynchronous
+
+    async def schedule() -> None:
+        moment = datetime.fromtimestamp(time.time() + 2.0, UTC)
+        for name in ("one", "two"):
+            await asyncio.gather(
+                *(asynchronous.schedules.create("ann", agent, "tick", at=moment, name=name) for agent in ids)
+            )
+
+    asyncio.run(schedule())
+    eventually(lambda: len(handled) >= 2_000, seconds=20)
+    eventually(lambda: not roosted.tasks.list("ann", status="queued"), seconds=20)
+    assert sorted(handled) == sorted(ids * 2)

@@ -1,0 +1,271 @@
+"""A whole roost against a simple model: states, counts, results and wake reasons agree after every step."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import roost
+from roost import Turn
+from roost.core import wake
+from roost.testing import Simulation
+
+T = TypeVar("T")
+LIMITS = roost.Limits(drain=0.3, stop_patience=0.15)
+NAMES = ("a", "b")
+LEVELS = ("low", "normal", "high", "urgent")
+EVENTS = ("data_ready", "shutdown")
+AGENTS = st.sampled_from(NAMES)
+
+
+async def worker(turn: Turn) -> AsyncIterator[str]:
+    """Does what it is told: a task says what shall come of it."""
+    turn.state["handled"] = turn.state.get("handled", 0) + 1
+    if turn.text == "write home":
+        await turn.mail(f"user:{turn.user_id}", "hello", "from afar")
+    if turn.kind == "task":
+        yield f"done: {turn.text}"
+
+
+@dataclass
+class Model:
+    """What an agent should be like."""
+
+    state: str = "idle"
+    paused: bool = False
+    wait: tuple[str, float, str, str] | None = None
+    """How it sleeps: the kind of condition, the time, the event, the priority of mail."""
+    reason: str | None = None
+    inbox: list[tuple[str, str]] = field(default_factory=list)
+    """What waits: kind, and the task, the name of the event or the priority of the mail."""
+    handled: int = 0
+
+
+class Everything(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="roost-machine-")
+        self.simulation = Simulation(Path(self._folder.name), seed=11)
+        self.service = self.simulation.start({"worker": worker}, LIMITS)
+        self.agents: dict[str, Model] = {}
+        self.tasks: dict[str, tuple[str, str]] = {}
+        """Which agent a task went to, and what it says."""
+        self.results: dict[str, str] = {}
+        self.letters = 0
+        self.mail = 0
+
+    def run(self, act: Coroutine[Any, Any, T]) -> T:
+        return self.simulation.run(act)
+
+    def teardown(self) -> None:
+        self.simulation.crash()
+        self._folder.cleanup()
+
+    @initialize()
+    def begin(self) -> None:
+        self.create("a")
+
+    # --- what can be done ------------------------------------------------------------------------
+
+    @rule(name=AGENTS)
+    def create(self, name: str) -> None:
+        if name in self.agents:
+            with pytest.raises(roost.Conflict):
+                self.run(self.service.agents.create("ann", name, profile="worker", wake_on_priority="low"))
+        else:
+            self.run(self.service.agents.create("ann", name, profile="worker", wake_on_priority="low"))
+            self.agents[name] = Model()
+
+    @precondition(lambda self: self.agents)
+    @rule(name=AGENTS, text=st.sampled_from(["work", "write home"]), priority=st.sampled_from(LEVELS))
+    def send(self, name: str, text: str, priority: str) -> None:
+        if name not in self.agents:
+            with pytest.raises(roost.NotFound):
+                self.run(self.service.tasks.send("ann", name, text))
+            return
+        task = self.run(self.service.tasks.send("ann", name, text, priority=priority))
+        self.tasks[task] = (name, text)
+        self._arrives(name, "task", task)
+
+    @precondition(lambda self: self.agents)
+    @rule(
+        name=AGENTS,
+        kind=st.sampled_from(["time", "event", "mail", "any", "all", "woken"]),
+        seconds=st.sampled_from([1.0, 10.0, 100.0]),
+        event=st.sampled_from(EVENTS),
+        level=st.sampled_from(LEVELS),
+    )
+    def sleep(self, name: str, kind: str, seconds: float, event: str, level: str) -> None:
+        model = self.agents.get(name)
+        if model is None:
+            return
+        time = self.simulation.clock.now() + seconds
+        moment = roost.at(datetime.fromtimestamp(time, UTC))
+        condition: wake.Condition = {
+            "time": moment,
+            "event": roost.event(event),
+            "mail": roost.mail(level),
+            "any": roost.any_of(roost.event(event), moment),
+            "all": roost.all_of(moment, roost.event(event)),
+            "woken": roost.event("never"),
+        }[kind]
+        if model.state == "stopped":
+            with pytest.raises(roost.Conflict):
+                self.run(self.service.agents.sleep("ann", name, wake_on=condition))
+            return
+        self.run(self.service.agents.sleep("ann", name, wake_on=condition))
+        model.state, model.wait = "sleeping", (kind, time, event, level)
+
+    @precondition(lambda self: self.agents)
+    @rule(name=AGENTS)
+    def wake(self, name: str) -> None:
+        model = self.agents.get(name)
+        if model is not None:
+            self.run(self.service.agents.wake("ann", name, "asked for"))
+            if model.state == "sleeping":
+                self._wakes(model, "asked for")
+
+    @precondition(lambda self: self.agents)
+    @rule(name=AGENTS, priority=st.sampled_from(LEVELS))
+    def write(self, name: str, priority: str) -> None:
+        if name not in self.agents:
+            with pytest.raises(roost.NotFound):
+                self.run(self.service.mail.send("ann", f"agent:{name}", "hello", "there", priority=priority))
+            return
+        self.run(self.service.mail.send("ann", f"agent:{name}", "hello", "there", priority=priority))
+        self._arrives(name, "mail", priority)
+
+    @rule(name=st.sampled_from(EVENTS))
+    def publish(self, name: str) -> None:
+        self.run(self.service.events.publish("ann", name))
+        takers = [
+            agent
+            for agent, model in self.agents.items()
+            if model.state == "sleeping"
+            and model.wait
+            and model.wait[0] in ("event", "any", "all")
+            and model.wait[2] == name
+        ]
+        for agent in takers:
+            self._arrives(agent, "event", name)
+        self.letters += not takers
+
+    @precondition(lambda self: any(model.wait for model in self.agents.values()))
+    @rule(near=st.sampled_from(["time", "event", "mail"]), level=st.sampled_from(LEVELS))
+    def tempt(self, near: str, level: str) -> None:
+        """Something happens that a sleeper may well be waiting for."""
+        name, model = next((name, model) for name, model in self.agents.items() if model.wait)
+        assert model.wait is not None
+        if near == "mail" or model.wait[0] == "mail":
+            self.write(name, level)
+        elif near == "event":
+            self.publish(model.wait[2])
+        else:
+            self.time_passes(max(0.5, model.wait[1] - self.simulation.clock.now()))
+
+    @precondition(lambda self: self.agents)
+    @rule(name=AGENTS, what=st.sampled_from(["stop", "start", "pause", "resume", "restart"]))
+    def command(self, name: str, what: str) -> None:
+        model = self.agents.get(name)
+        if model is None:
+            return
+        self.run(getattr(self.service.agents, what)("ann", name))
+        if what in ("pause", "resume"):
+            model.paused = what == "pause"
+        elif what == "stop" or (what == "start" and model.state == "stopped") or what == "restart":
+            model.state = "stopped" if what == "stop" else "idle"
+            model.wait = None
+
+    @precondition(lambda self: self.agents)
+    @rule(name=AGENTS)
+    def delete(self, name: str) -> None:
+        if name in self.agents:
+            self.run(self.service.agents.delete("ann", name))
+            del self.agents[name]
+            self.tasks = {task: kept for task, kept in self.tasks.items() if kept[0] != name}
+            self.results = {task: result for task, result in self.results.items() if task in self.tasks}
+
+    @rule()
+    def kill(self) -> None:
+        self.simulation.crash()
+        self.service = self.simulation.start({"worker": worker}, LIMITS)
+
+    @rule()
+    def restart(self) -> None:
+        self.run(self.service.close())
+        self.simulation.crash()
+        self.service = self.simulation.start({"worker": worker}, LIMITS)
+
+    @rule(seconds=st.sampled_from([0.5, 5.0, 50.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.run(asyncio.sleep(seconds))
+
+    # --- the model -------------------------------------------------------------------------------
+
+    def _arrives(self, name: str, kind: str, what: str) -> None:
+        self.agents[name].inbox.append((kind, what))
+
+    def _settle(self) -> None:
+        """What follows by itself: sleepers wake for what has come, and whoever may work has worked."""
+        for model in self.agents.values():
+            if model.paused:
+                continue
+            if model.state == "sleeping" and (reason := self._reason(model)):
+                self._wakes(model, reason)
+            if model.state == "idle":
+                for kind, what in model.inbox:
+                    model.handled += 1
+                    if kind == "task":
+                        self.results[what] = f"done: {self.tasks[what][1]}"
+                        self.mail += self.tasks[what][1] == "write home"
+                model.inbox.clear()
+
+    def _reason(self, model: Model) -> str | None:
+        assert model.wait is not None
+        kind, time, event, level = model.wait
+        passed = time <= self.simulation.clock.now()
+        heard = ("event", event) in model.inbox
+        enough = [what for what in LEVELS[LEVELS.index(level) :] if ("mail", what) in model.inbox]
+        met = {
+            "time": "time" if passed else None,
+            "event": f"event {event}" if heard else None,
+            "mail": f"mail {level}" if enough else None,
+            "any": f"event {event}" if heard else "time" if passed else None,
+            "all": f"time and event {event}" if passed and heard else None,
+        }
+        return met.get(kind)
+
+    def _wakes(self, model: Model, reason: str) -> None:
+        model.state, model.reason, model.wait = "idle", reason, None
+
+    @invariant()
+    def the_roost_is_as_the_model_says(self) -> None:
+        self.run(asyncio.sleep(0.4))
+        self._settle()
+        found = {agent.agent_id: agent for agent in self.run(self.service.agents.list("ann"))}
+        assert found.keys() == self.agents.keys()
+        for name, model in self.agents.items():
+            agent = found[name]
+            assert (name, agent.state, agent.paused) == (name, model.state, model.paused)
+            assert (name, agent.wake_reason) == (name, model.reason)
+            assert (name, agent.queue_depth) == (name, len(model.inbox))
+        tasks = {task.task_id: task for task in self.run(self.service.tasks.list("ann", limit=1_000))}
+        assert {task: one.result for task, one in tasks.items() if one.is_over} == self.results
+        assert not [one for one in tasks.values() if one.status == "failed"]
+        assert tasks.keys() == self.tasks.keys()
+        assert self.run(self.service.mail.unread_count("ann")) == self.mail
+        assert len(self.run(self.service.dead_letters.list("ann", limit=1_000))) == self.letters
+
+
+TestEverything = Everything.TestCase
+TestEverything.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

@@ -1,0 +1,84 @@
+"""A13: a provider that fails again and again is not asked for a while; users are told at once, agents wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import roost
+from roost import AsyncAgentService, Turn
+from roost.testing import Simulation
+from tests.runtime.conftest import QUICK, ended
+from tests.runtime.test_agents import FAST
+
+LIMITS = replace(QUICK, breaker_failures=5, breaker_pause=30.0)
+
+
+class Provider:
+    """A model's server, which is down for a while."""
+
+    def __init__(self) -> None:
+        self.down = True
+        self.asked = 0
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[str]:
+        self.asked += 1
+        if self.down:
+            raise ConnectionError
+        yield f"answer to {turn.text}"
+
+
+async def say(service: AsyncAgentService, talk: str, text: str) -> roost.Message:
+    await service.add_message("ann", talk, text)
+    return (await ended(service, talk))[-1]
+
+
+def test_users_are_told_at_once_agents_wait_and_one_try_decides(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def story() -> None:
+        talk = await service.create_talk_session("ann", profile="model")
+        for number in range(5):
+            assert "could not be reached" in ((await say(service, talk, str(number))).error or "")
+        assert provider.asked == 5
+        assert "not asked for a moment" in ((await say(service, talk, "again")).error or "")
+        assert provider.asked == 5
+        assert "'model' failed again and again" in (service.health().problem or "")
+
+        await service.agents.create("ann", "d", profile="model", **FAST)
+        tasks = [await service.tasks.send("ann", "d", str(number)) for number in range(3)]
+        await asyncio.sleep(20)
+        assert provider.asked == 5
+        assert [(await service.tasks.get("ann", task)).status for task in tasks] == ["queued"] * 3
+
+        await asyncio.sleep(11)  # one tries, fails, and all wait again
+        assert provider.asked == 6
+        provider.down = False
+        results = [(await service.tasks.wait("ann", task, timeout=60)).result for task in tasks]
+        assert results == ["answer to 0", "answer to 1", "answer to 2"]
+        assert (await say(service, talk, "now?")).content == "answer to now?"
+        assert service.health().problem is None
+
+    simulation.run(story())
+    simulation.crash()
+
+
+def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path) -> None:
+    async def broken(turn: Turn) -> AsyncIterator[str]:
+        yield ""
+        raise ValueError
+
+    simulation = Simulation(tmp_path, seed=2)
+    service = simulation.start({"broken": broken}, LIMITS)
+
+    async def story() -> None:
+        talk = await service.create_talk_session("ann", profile="broken")
+        for number in range(8):
+            assert "internal error" in ((await say(service, talk, str(number))).error or "")
+        assert service.health().problem is None
+
+    simulation.run(story())
+    simulation.crash()
