@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import pages, startup, talks
+from bench import agents, pages, startup, talks
 from bench.figures import BENCHES, Figure, progress
 
-MODULES = (talks, startup, pages)
+MODULES = (talks, agents, startup, pages)
 
 
 def calibration() -> Figure:

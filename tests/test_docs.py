@@ -316,3 +316,20 @@ def test_every_route_is_documented(tmp_path: Path) -> None:
     routes = {f"{method.upper()} {path}" for path, ways in served.openapi()["paths"].items() for method in ways}
     documented = set(re.findall(r"^\| `([A-Z]+ /\S+)`", page, re.MULTILINE))
     assert documented == routes
+
+
+def test_the_arguments_of_each_route_are_documented() -> None:
+    from pydantic.alias_generators import to_camel
+
+    from roost.faces import FACES
+    from roost.protocol.faces import methods
+
+    page = (DOCS / "reference" / "http.md").read_text()
+    for method in [method for name, kind in FACES.items() for method in methods(name, kind)]:
+        [row] = re.findall(rf"^\| `POST /api/v1/{method.path}` \| (.*) \| .* \|$", page, re.MULTILINE)
+        assert row == ", ".join(f"`{to_camel(name)}`" for name in method.takes.model_fields), method.path
+
+
+def test_every_setting_of_an_agent_is_documented() -> None:
+    page = (DOCS / "guides" / "agents.md").read_text()
+    assert [field.name for field in fields(roost.AgentConfig) if f"| `{field.name}` |" not in page] == []

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import roost
-from roost.api import streams
+from roost.api import places, streams
 from tests.api.serving import Served
 from tests.conftest import eventually
 
@@ -116,7 +116,7 @@ def test_a_wrong_cursor_is_refused_before_the_stream_begins(served: Served) -> N
 
 
 def test_streams_are_counted_and_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PER_USER", 1)
+    monkeypatch.setattr(places, "PER_USER", 1)
     talk = served.service.create_talk_session("ann", profile="parrot")
     path = f"/api/v1/talks/{talk}/stream?follow=true"
     served.service.add_message("ann", talk, "hello")
@@ -153,7 +153,7 @@ async def opened_at_once(service: Gated, opened: streams.Streams, count: int) ->
 
 
 def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PER_USER", 3)
+    monkeypatch.setattr(places, "PER_USER", 3)
     service = Gated()
     opened = streams.Streams(cast(roost.AsyncAgentService, service))
     results = asyncio.run(opened_at_once(service, opened, 5))
@@ -162,7 +162,7 @@ def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.Monkey
 
 
 def test_a_stream_that_is_refused_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PER_USER", 3)
+    monkeypatch.setattr(places, "PER_USER", 3)
     service = Gated(roost.NotFound("no such talk"))
     opened = streams.Streams(cast(roost.AsyncAgentService, service))
     for _ in range(2):

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 import roost
-from roost.api import faults, rest
+from roost.api import faults, metrics, rest
 from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.door import Door
@@ -43,6 +43,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.add_middleware(Door, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts))
     app.include_router(rest.routes(service.asynchronous, identity))
     _health(app, service)
+    metrics.add(app, service, identity)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", shown)

@@ -1,17 +1,18 @@
-"""REST: the talk methods of the service, one route each, always for the user who asks."""
+"""REST: the methods of the service, one route each, always for the user who asks."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 import roost
+from roost.api import faces
 from roost.api.auth import CODE_LIFE, Identity
-from roost.api.door import LOCAL, USER
-from roost.api.faults import unauthenticated
+from roost.api.door import LOCAL
 from roost.api.streams import Streams
+from roost.api.users import User
 from roost.core.messages import PAGE
 from roost.errors import Forbidden
 from roost.protocol.faults import FaultReply
@@ -38,22 +39,12 @@ FAULTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def user_of(request: Request) -> str:
-    """Who the door has found to be asking."""
-    user: str | None = request.scope.get(USER)
-    if user is None:
-        raise unauthenticated()
-    return user
-
-
-User = Annotated[str, Depends(user_of)]
-
-
 def routes(service: AsyncAgentService, identity: Identity) -> APIRouter:
     """All routes under /api/v1."""
     api = APIRouter(prefix=PREFIX, responses=FAULTS)
     _talks(api, service)
     _messages(api, service, Streams(service))
+    faces.add(api, service)
     _others(api, service, identity)
     return api
 

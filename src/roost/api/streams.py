@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
 from roost.api.faults import reply_to
-from roost.errors import LimitReached, RoostError
+from roost.api.places import Places
+from roost.errors import RoostError
 from roost.protocol.talks import ChangeEvent
 from roost.service import AsyncAgentService
 
-PER_USER = 32
-PER_PROCESS = 512
 PING = 15
 SEND_PATIENCE = 30.0
 """A reader that takes nothing for so long is let go; it can resume."""
@@ -25,27 +23,17 @@ class Streams:
 
     def __init__(self, service: AsyncAgentService) -> None:
         self._service = service
-        self._open: Counter[str] = Counter()
+        self._places = Places("streams")
 
     async def open(self, user_id: str, talk_id: str, after: str | None, follow: bool) -> EventSourceResponse:
         """Raises before anything is sent what would else end the stream at once."""
-        self._count(user_id)
+        self._places.take(user_id)
         try:
             await self._service.get_messages(user_id, talk_id, after=after, limit=1)
         except BaseException:
-            self._let_go(user_id)
+            self._places.leave(user_id)
             raise
-        return _Counted(self._events(user_id, talk_id, after, follow), lambda: self._let_go(user_id))
-
-    def _count(self, user_id: str) -> None:
-        """Before anything is awaited: of many that come at once, none may pass on what the others have not counted."""
-        if self._open[user_id] >= PER_USER or self._open.total() >= PER_PROCESS:
-            raise LimitReached("too many streams are open: close some and try again")
-        self._open[user_id] += 1
-
-    def _let_go(self, user_id: str) -> None:
-        self._open[user_id] -= 1
-        self._open += Counter()  # forgets the users who have none
+        return _Counted(self._events(user_id, talk_id, after, follow), lambda: self._places.leave(user_id))
 
     async def _events(
         self, user_id: str, talk_id: str, after: str | None, follow: bool

@@ -20,10 +20,10 @@ INTERRUPTED = 130
 STOP_PATIENCE = 2.0
 
 
-def run(settings: Settings, profile: str | None, talk_id: str | None) -> int:
+def run(settings: Settings, profile: str | None, talk_id: str | None, agent: str | None = None) -> int:
     """Talk until the input ends; the exit code."""
     with service_of(settings) as service:
-        chat = Chat(service, user_of(settings), profile, talk_id)
+        chat = Chat(service, user_of(settings), profile, talk_id, agent)
         try:
             return chat.run(terminal=sys.stdin.isatty())
         except KeyboardInterrupt:
@@ -34,18 +34,23 @@ def run(settings: Settings, profile: str | None, talk_id: str | None) -> int:
 class Chat:
     """One talk; it is made with the first message, so that looking in leaves nothing behind."""
 
-    def __init__(self, service: Service, user: str, profile: str | None, talk_id: str | None) -> None:
+    def __init__(
+        self, service: Service, user: str, profile: str | None, talk_id: str | None, agent: str | None = None
+    ) -> None:
         self._service = service
         self._user = user
         self._profile = profile
+        self._agent = agent
         self._talk: str | None = None
         self._cursor: str | None = None
         self._failed = False
         if profile is not None:
             self._check_profile(profile)
+        if agent is not None:
+            self._check_agent(agent, profile or talk_id)
         if talk_id is not None:
             profile = self._go_on(talk_id)
-        if isinstance(service, AgentService):
+        if isinstance(service, AgentService) and self._agent is None:
             load_brain(service, profile)
 
     def run(self, *, terminal: bool) -> int:
@@ -65,9 +70,16 @@ class Chat:
         if name not in known:
             raise Invalid(f"there is no profile {name!r:.80}: use one of {', '.join(known)}")
 
+    def _check_agent(self, agent: str, other: str | None) -> None:
+        if other is not None:
+            raise Invalid("give --agent, or --profile and --talk: an agent has its own profile")
+        if "/" not in agent:  # else it is someone else's, who may share it
+            self._service.agents.get(self._user, agent.removeprefix("agent:"))
+
     def _go_on(self, part: str) -> str:
         """Take up a talk; the name of its profile."""
         talk = found(self._service, self._user, part)
+        self._agent = talk.agent
         if self._profile is not None:
             talk = self._service.configure(self._user, talk.talk_session_id, profile=self._profile)
         self._talk = talk.talk_session_id
@@ -77,14 +89,15 @@ class Chat:
     def _greet(self) -> None:
         if self._talk is not None:
             talk = self._service.get_session(self._user, self._talk)
-            with_whom = f"{line(talk.profile)}, in {line(talk.title)!r}" if talk.title else line(talk.profile)
+            name = line(talk.agent or talk.profile)
+            with_whom = f"{name}, in {line(talk.title)!r}" if talk.title else name
         else:
-            with_whom = self._profile or self._service.profiles()[0].name
+            with_whom = self._agent or self._profile or self._service.profiles()[0].name
         _say(f"Talking with {line(with_whom)}. Ctrl-C or a new message stops an answer, Ctrl-D leaves.\n")
 
     def _say(self, text: str) -> None:
         if self._talk is None:
-            self._talk = self._service.create_talk_session(self._user, profile=self._profile)
+            self._talk = self._service.create_talk_session(self._user, profile=self._profile, agent=self._agent)
         self._service.add_message(self._user, self._talk, text)
 
     def _answer(self, presses: _Presses, *, terminal: bool) -> bool:

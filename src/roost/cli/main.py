@@ -4,22 +4,53 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cached_property
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from roost.cli.options import Config, Host, Json, Port, Store, settings_of
 from roost.errors import RoostError
 
-if TYPE_CHECKING:
-    from roost.settings import Settings
-
 INTERRUPTED = 130
+LATER = {
+    "agents": ("agents", "Make agents, look at them, start and stop them."),
+    "tasks": ("tasks", "Give agents something to do, and see what came of it."),
+    "schedules": ("schedules", "Have agents do things by the clock."),
+    "mail": ("mail", "Write to agents and people, and read what they write."),
+    "events": ("events", "Tell agents what has happened, and see what was told."),
+    "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
+}
+"""Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""
+
+
+class Later(TyperGroup):
+    """A group whose commands are in a module of their own."""
+
+    def __init__(self, name: str, module: str, about: str) -> None:
+        super().__init__(name=name, help=about, no_args_is_help=True, rich_markup_mode=None)
+        self._module = module
+
+    @cached_property
+    def _loaded(self) -> Any:
+        return typer.main.get_command(import_module(f"roost.cli.{self._module}").app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self._loaded.list_commands(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self._loaded.get_command(ctx, cmd_name)
 
 
 class Careful(TyperGroup):
     """Ends with one sentence and an exit code, never with a stack trace (but with ROOST_DEBUG=1)."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, (module, about) in LATER.items():
+            self.add_command(Later(name, module, about))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -40,23 +71,11 @@ app = typer.Typer(
 talks_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at your talks.")
 app.add_typer(talks_app, name="talks")
 
-Config = Annotated[Path | None, typer.Option("--config", help="Settings file (else ROOST_CONFIG, else ./roost.toml).")]
-Store = Annotated[str | None, typer.Option("--store", help="Where things are kept, such as sqlite:///file.db.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on (8501).")]
-Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
 
 def complain(text: str) -> None:
     from roost.cli.text import plain
 
     print(f"roost: {plain(text)}", file=sys.stderr)
-
-
-def settings_of(config: Path | None, **options: Any) -> Settings:
-    from roost.settings import load
-
-    return load(config, **options)
 
 
 def _print_version(wanted: bool) -> None:
@@ -123,6 +142,7 @@ def link(store: Store = None, config: Config = None) -> None:
 @app.command()
 def chat(
     profile: Annotated[str | None, typer.Option("--profile", help="Whom to talk with.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="An agent to talk with, in place of a profile.")] = None,
     talk: Annotated[str | None, typer.Option("--talk", help="A talk to go on with: its id, or any part of it.")] = None,
     store: Store = None,
     config: Config = None,
@@ -130,7 +150,7 @@ def chat(
     """Talk in the terminal. What you type interrupts the answer; Ctrl-C stops it, a second one leaves."""
     from roost.cli import chat as command
 
-    raise typer.Exit(command.run(settings_of(config, store=store), profile, talk))
+    raise typer.Exit(command.run(settings_of(config, store=store), profile, talk, agent))
 
 
 @talks_app.command("ls")

@@ -38,7 +38,11 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
 def _row(talk: Talk) -> str:
     used = talk.updated.astimezone().strftime("%Y-%m-%d %H:%M")
     mark = " …" if talk.running else ""
-    return f"{talk.talk_session_id}  {used}  {talk.messages:>5}  {line(talk.profile)}  {line(talk.title)}{mark}"
+    return f"{talk.talk_session_id}  {used}  {talk.messages:>5}  {_whom(talk)}  {line(talk.title)}{mark}"
+
+
+def _whom(talk: Talk) -> str:
+    return line(talk.agent or talk.profile)
 
 
 def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
@@ -49,7 +53,7 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
     if as_json:
         replies = [MessageReply.of(message).model_dump(mode="json") for message in messages]
         return print_json({"talk": TalkReply.of(talk).model_dump(mode="json"), "messages": replies})
-    print(f"{line(talk.title) or 'New talk'} ({line(talk.profile)})")
+    print(f"{line(talk.title) or 'New talk'} ({_whom(talk)})")
     for message in messages:
         _print(message)
     return None

@@ -9,7 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
+from roost import faces
 from roost.client.events import changes
+from roost.client.faces import over
 from roost.client.http import Wire
 from roost.core import checks
 from roost.core.health import Health
@@ -43,6 +45,14 @@ class RemoteService:
     def __init__(self, url: str, token: str | None = None) -> None:
         self._wire = Wire(url, token)
         self.url = self._wire.url
+        self.agents = over(self._wire, "agents", faces.PlainAgents)
+        self.tasks = over(self._wire, "tasks", faces.PlainTasks)
+        self.schedules = over(self._wire, "schedules", faces.PlainSchedules)
+        self.sleep_scheduler = over(self._wire, "sleep_scheduler", faces.PlainSleepScheduler)
+        self.mail = over(self._wire, "mail", faces.PlainMail)
+        self.events = over(self._wire, "events", faces.PlainEvents)
+        self.dead_letters = over(self._wire, "dead_letters", faces.PlainDeadLetters)
+        self.monitor = over(self._wire, "monitor", faces.PlainMonitor)
 
     def create_talk_session(
         self, user_id: str, *, profile: str | None = None, agent: str | None = None, busy: str = "interrupt",

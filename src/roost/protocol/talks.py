@@ -73,6 +73,7 @@ class TalkReply(_Wire):
     messages: int
     running: bool
     options: Mapping[str, Any]
+    agent: str | None = None
 
     @classmethod
     def of(cls, talk: Talk) -> Self:

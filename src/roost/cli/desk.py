@@ -1,0 +1,59 @@
+"""What the commands for agents and all that belongs to them share: a service, a user, and how things are named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from roost.cli.find import Service, service_of, user_of
+from roost.cli.options import settings_of
+from roost.cli.text import line
+from roost.errors import Invalid, NotFound
+from roost.protocol.faces import shown
+
+T = TypeVar("T")
+SHORT = 8
+NEWEST = 1_000
+MOST_CANDIDATES = 10
+
+
+@contextmanager
+def opened(store: str | None, config: Path | None) -> Iterator[tuple[Service, str]]:
+    """The service, and the user of the command line."""
+    settings = settings_of(config, store=store)
+    with service_of(settings) as service:
+        yield service, user_of(settings)
+
+
+def show(value: Any, text: Callable[[], Sequence[str] | Iterator[str]], *, as_json: bool) -> None:
+    """As JSON, or else as these lines."""
+    if as_json:
+        print(json.dumps(shown(value), indent=2))
+    else:
+        for row in text():
+            print(row)
+
+
+def short(full: str) -> str:
+    """The end of an id: ids begin with the time, and end with what tells them apart."""
+    return full[-SHORT:]
+
+
+def found(part: str, what: str, get: Callable[[str], T], newest: Callable[[], list[T]], name: Callable[[T], str]) -> T:
+    """The one with this id, or else the only one of the newest with this part in its id."""
+    try:
+        return get(part)
+    except NotFound as error:
+        matching = [one for one in newest() if part.lower() in name(one).lower()]
+        if not matching:
+            raise error from None
+    if len(matching) > 1:
+        names = [f"  {line(name(one))}" for one in matching[:MOST_CANDIDATES]]
+        more = [f"  and {len(matching) - MOST_CANDIDATES} more"] if len(matching) > MOST_CANDIDATES else []
+        raise Invalid(
+            "\n".join([f"{len(matching)} {what} have {part!r:.80} in their id; say more of it:", *names, *more])
+        )
+    return matching[0]

@@ -1,0 +1,197 @@
+"""`roost mail`: between you, other people and agents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.find import Service
+from roost.cli.options import Config, Json, Limit, Store, group
+from roost.cli.tables import ago, at, duration, facts, table
+from roost.cli.text import line, plain
+from roost.core import mail
+from roost.core.mail import MailStatus
+from roost.core.priority import Priority
+from roost.errors import NotFound
+
+app = group()
+Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The id of a mail, or any part of it that no other has.")]
+Box = Annotated[str | None, typer.Option("--agent", help="The mailbox of this agent of yours, and not your own.")]
+Body = Annotated[str, typer.Argument(metavar="TEXT", help="What to write; - reads it from standard input.")]
+
+
+@app.command()
+def send(
+    to: Annotated[str, typer.Argument(metavar="TO", help="agent:NAME, agent:OWNER/NAME or user:NAME.")],
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about.")],
+    body: Body,
+    sender: Annotated[str | None, typer.Option("--from", help="An agent of yours in whose name to write.")] = None,
+    priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
+    expires: Annotated[
+        float | None,
+        typer.Option("--expires", metavar="DURATION", parser=duration, help="How long it is worth reading."),
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Write to an agent or a person.
+
+    \b
+    For example:
+      roost mail send agent:d "Report" "How was the night?" --priority high
+    """
+    with opened(store, config) as (service, user):
+        mail_id = service.mail.send(
+            user, to, subject, _text(body), sender=_box(sender), priority=priority, expires_in=expires
+        )
+        sent = service.mail.get(user, mail_id) if json else None
+    show(sent, lambda: [mail_id], as_json=json)
+
+
+@app.command()
+def reply(
+    mail: Mail,
+    body: Body,
+    priority: Annotated[str | None, typer.Option("--priority", help="Else as urgent as the mail itself.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Answer a mail, in its thread."""
+    with opened(store, config) as (service, user):
+        answered = _found(service, user, mail)
+        mail_id = service.mail.reply(user, answered.mail_id, _text(body), priority=priority)
+        sent = service.mail.get(user, mail_id) if json else None
+    show(sent, lambda: [mail_id], as_json=json)
+
+
+def _text(body: str) -> str:
+    return sys.stdin.read() if body == "-" else body
+
+
+def _box(agent: str | None) -> str | None:
+    """Where only an agent can be meant, its bare id will do."""
+    return agent if agent is None or ":" in agent else f"agent:{agent}"
+
+
+@app.command()
+def ls(
+    agent: Box = None,
+    status: Annotated[str | None, typer.Option("--status", help="unread, read, replied or archived.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    json: Json = False,
+    limit: Limit = 50,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """List mail, urgent ones first."""
+    with opened(store, config) as (service, user):
+        listed = service.mail.inbox(user, _box(agent), status=status, include_archived=everything, limit=limit)
+    show(listed, lambda: _rows(listed) if listed else ["No mail."], as_json=json)
+
+
+def _rows(listed: list[mail.Mail]) -> Iterator[str]:
+    return table(
+        ("ID", "FROM", "STATUS", "SENT", "", "SUBJECT"),
+        (
+            (short(one.mail_id), one.sender, one.status, ago(one.created), _mark(one.priority), one.subject)
+            for one in listed
+        ),
+    )
+
+
+def _mark(priority: Priority) -> str:
+    return "" if priority is Priority.NORMAL else str(priority)
+
+
+def _found(service: Service, user: str, part: str) -> mail.Mail:
+    return found(
+        part,
+        "mails",
+        lambda name: service.mail.get(user, name),
+        lambda: _newest(service, user),
+        lambda one: one.mail_id,
+    )
+
+
+def _newest(service: Service, user: str) -> list[mail.Mail]:
+    """Those in one's own mailbox, and in those of one's agents."""
+    listed = service.mail.inbox(user, include_archived=True, limit=NEWEST)
+    for agent in service.agents.list(user, limit=50):
+        listed += service.mail.inbox(user, f"agent:{agent.agent_id}", include_archived=True)
+    return listed
+
+
+@app.command("show")
+def show_one(
+    mail: Mail,
+    keep: Annotated[bool, typer.Option("--keep-unread", help="Look at it without reading it.")] = False,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Read a mail."""
+    with opened(store, config) as (service, user):
+        one = _found(service, user, mail)
+        if not keep and one.recipient == f"user:{user}":
+            one = service.mail.read(user, one.mail_id)
+    show(one, lambda: _letter(one), as_json=json)
+
+
+def _letter(one: mail.Mail) -> Iterator[str]:
+    yield from facts(
+        [
+            ("mail", one.mail_id),
+            ("from", one.sender),
+            ("to", one.recipient),
+            ("subject", one.subject),
+            ("sent", at(one.created)),
+            ("priority", _mark(one.priority)),
+            ("status", one.status),
+            ("processed", at(one.processed)),
+            ("expires", at(one.expires)),
+            ("reply to", one.reply_to),
+        ]
+    )
+    yield f"\n{plain(one.body)}"
+
+
+@app.command()
+def archive(mail: Mail, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Put a mail away."""
+    with opened(store, config) as (service, user):
+        one = service.mail.archive(user, _found(service, user, mail).mail_id)
+    archived = one.status is MailStatus.ARCHIVED
+    told = f"{short(one.mail_id)} is {one.status}." if archived else f"{short(one.mail_id)} is not yours to put away."
+    show(one, lambda: [told], as_json=json)
+
+
+@app.command()
+def thread(
+    mail: Annotated[
+        str, typer.Argument(metavar="MAIL", help="The id of any mail of the thread, or of the thread itself.")
+    ],
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Show all mails of a thread, in order."""
+    with opened(store, config) as (service, user):
+        try:
+            listed = service.mail.thread(user, mail)
+        except NotFound:
+            listed = []
+        if not listed:
+            listed = service.mail.thread(user, _found(service, user, mail).thread_id)
+    show(listed, lambda: _conversation(listed), as_json=json)
+
+
+def _conversation(listed: list[mail.Mail]) -> Iterator[str]:
+    for number, one in enumerate(listed):
+        yield ("\n" if number else "") + line(f"{one.sender} → {one.recipient}, {at(one.created)}: {one.subject}")
+        yield plain(one.body)

@@ -1,0 +1,160 @@
+"""`roost schedules`: what agents do by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.find import Service
+from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
+from roost.cli.tables import ago, at, duration, facts, lasting, moment, table
+from roost.cli.text import line, plain
+from roost.core import schedules
+from roost.core.schedules import described
+
+app = group()
+Schedule = Annotated[
+    str, typer.Argument(metavar="SCHEDULE", help="The name of a schedule, its id, or any part of it that no other has.")
+]
+
+
+@app.command()
+def add(
+    agent: Agent,
+    prompt: Annotated[str, typer.Argument(metavar="TASK", help="What it shall do each time.")],
+    cron: Annotated[
+        str | None, typer.Option("--cron", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option("--every", metavar="DURATION", parser=duration, help="So often: 15m, 1h, 1d.")
+    ] = None,
+    at_time: Annotated[
+        datetime | None, typer.Option("--at", metavar="TIME", parser=moment, help="Once: 2030-01-01T09:00Z.")
+    ] = None,
+    zone: Annotated[str, typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")] = "UTC",
+    name: Annotated[str | None, typer.Option("--name", help="What to call it.")] = None,
+    priority: Urgency = "normal",
+    overlap: Annotated[
+        str, typer.Option("--overlap", help="While one is not done yet: skip, queue_one, queue_all or replace.")
+    ] = "skip",
+    missed: Annotated[
+        str, typer.Option("--missed", help="What came while nothing ran: skip, once or all (see --catch-up).")
+    ] = "once",
+    catch_up: Annotated[
+        float | None, typer.Option("--catch-up", metavar="DURATION", parser=duration, help="How far back (1d).")
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Have an agent do something by the clock.
+
+    \b
+    For example:
+      roost schedules add d "Check system health" --cron "*/15 * * * *" --zone Europe/Berlin
+    """
+    window = {} if catch_up is None else {"catch_up": catch_up}
+    with opened(store, config) as (service, user):
+        made = service.schedules.create(
+            user, agent, prompt, cron=cron, every=every, at=at_time, zone=zone, name=name, priority=priority,
+            overlap=overlap, missed=missed, **window,
+        )  # fmt: skip
+    show(made, lambda: [_told(made)], as_json=json)
+
+
+def _told(schedule: schedules.Schedule) -> str:
+    comes = f"next {at(schedule.next)}" if schedule.next else "paused" if schedule.paused else "never comes again"
+    return line(f"{_name(schedule)}: {described(schedule.rule)}, {comes}")
+
+
+def _name(schedule: schedules.Schedule) -> str:
+    return short(schedule.schedule_id) if schedule.name == schedule.schedule_id else schedule.name
+
+
+@app.command()
+def ls(
+    agent: OfAgent = None, json: Json = False, limit: Limit = 200, store: Store = None, config: Config = None
+) -> None:
+    """List schedules."""
+    with opened(store, config) as (service, user):
+        listed = service.schedules.list(user, agent=agent, limit=limit)
+    nothing = ["No schedules: make one with `roost schedules add AGENT TASK --every 1h`."]
+    show(listed, lambda: _rows(listed) if listed else nothing, as_json=json)
+
+
+def _rows(listed: list[schedules.Schedule]) -> Iterator[str]:
+    return table(
+        ("NAME", "AGENT", "WHEN", "NEXT", "TASK"),
+        ((_name(one), one.agent_id, described(one.rule), _next(one), one.prompt) for one in listed),
+    )
+
+
+def _next(schedule: schedules.Schedule) -> str:
+    return "paused" if schedule.paused else ago(schedule.next) or "never"
+
+
+@app.command("show")
+def show_one(schedule: Schedule, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Show a schedule, and when it comes next."""
+    with opened(store, config) as (service, user):
+        one = _found(service, user, schedule)
+        times = service.schedules.next_times(user, one.schedule_id)
+    show(one, lambda: _facts(one, times), as_json=json)
+
+
+def _found(service: Service, user: str, part: str) -> schedules.Schedule:
+    return found(
+        part, "schedules", lambda name: service.schedules.get(user, name),
+        lambda: _named(service.schedules.list(user, limit=NEWEST), part), lambda one: f"{one.name} {one.schedule_id}",
+    )  # fmt: skip
+
+
+def _named(listed: list[schedules.Schedule], name: str) -> list[schedules.Schedule]:
+    """Those of that very name, if there are such."""
+    return [one for one in listed if one.name == name] or listed
+
+
+def _facts(one: schedules.Schedule, times: list[datetime]) -> Iterator[str]:
+    yield from facts(
+        [
+            ("schedule", one.schedule_id),
+            ("name", one.name if one.name != one.schedule_id else ""),
+            ("agent", one.agent_id),
+            ("when", described(one.rule) + (", paused" if one.paused else "")),
+            ("next", ", ".join(f"{time.astimezone():%Y-%m-%d %H:%M}" for time in times)),
+            ("priority", one.priority),
+            ("overlap", one.overlap),
+            ("missed", f"{one.missed}, of the last {lasting(one.catch_up)}" if one.missed == "all" else one.missed),
+            ("made", at(one.created)),
+        ]
+    )
+    yield f"\n{plain(one.prompt)}"
+
+
+@app.command()
+def pause(schedule: Schedule, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Have a schedule not come until it is resumed."""
+    with opened(store, config) as (service, user):
+        one = service.schedules.pause(user, _found(service, user, schedule).schedule_id)
+    show(one, lambda: [_told(one)], as_json=json)
+
+
+@app.command()
+def resume(schedule: Schedule, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Let a paused schedule come again."""
+    with opened(store, config) as (service, user):
+        one = service.schedules.resume(user, _found(service, user, schedule).schedule_id)
+    show(one, lambda: [_told(one)], as_json=json)
+
+
+@app.command()
+def rm(schedule: Schedule, store: Store = None, config: Config = None) -> None:
+    """Remove a schedule; what it has given to its agent stays."""
+    with opened(store, config) as (service, user):
+        one = _found(service, user, schedule)
+        service.schedules.delete(user, one.schedule_id)
+    print(line(f"{_name(one)} is removed."))

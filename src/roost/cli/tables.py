@@ -1,0 +1,127 @@
+"""What is shown, as text that fits the terminal: tables, times, durations."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import typer
+
+from roost.cli.text import line
+
+WIDTH = 80
+GAP = "  "
+NARROWEST = 8
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw]?)")
+_STEPS = ((90, 1, "s"), (5400, 60, "min"), (2 * 86_400, 3600, "h"), (60 * 86_400, 86_400, "d"))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None) -> Iterator[str]:
+    """Aligned lines; where they do not fit, the widest column is cut, with an ellipsis."""
+    cells = [[line(cell) for cell in row] for row in (headings, *rows)]
+    widths = _fitting([max(map(size, column)) for column in zip(*cells, strict=True)], width or columns())
+    for row in cells:
+        padded = (_padded(cut(cell, room), room) for cell, room in zip(row, widths, strict=True))
+        yield GAP.join(padded).rstrip()
+
+
+def columns() -> int:
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def _fitting(widths: list[int], room: int) -> list[int]:
+    while (over := sum(widths) + len(GAP) * (len(widths) - 1) - room) > 0:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] = max(NARROWEST, widths[widest] - over)
+    return widths
+
+
+def size(text: str) -> int:
+    """How many places it takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_places(character) for character in text)
+
+
+def _places(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, room: int) -> str:
+    if size(text) <= room:
+        return text
+    kept, taken = "", 1
+    for character in text:
+        taken += _places(character)
+        if taken > room:
+            break
+        kept += character
+    return kept.rstrip() + "…"
+
+
+def _padded(text: str, room: int) -> str:
+    return text + " " * (room - size(text))
+
+
+def facts(pairs: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+    """One fact a line, under each other; those there are."""
+    there = [(name, line(value)) for name, value in pairs if value]
+    room = max((len(name) for name, _ in there), default=0)
+    for name, value in there:
+        yield f"{name:<{room}}  {value}"
+
+
+def ago(moment: datetime | None, now: datetime | None = None) -> str:
+    """How long ago, or in how long; of what is far away, the day."""
+    if moment is None:
+        return ""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    away = abs(seconds)
+    if away < 1:
+        return "now"
+    for most, unit, name in _STEPS:
+        if away < most:
+            return f"{away / unit:.0f} {name} ago" if seconds > 0 else f"in {away / unit:.0f} {name}"
+    return f"{moment.astimezone():%Y-%m-%d}"
+
+
+def at(moment: datetime | None) -> str:
+    """A time on this machine's clock, and how far away it is, unless it is far."""
+    if moment is None:
+        return ""
+    shown, away = f"{moment.astimezone():%Y-%m-%d %H:%M:%S}", ago(moment)
+    return shown if shown.startswith(away) else f"{shown} ({away})"
+
+
+def lasting(seconds: float) -> str:
+    """A duration, in the largest unit that fits."""
+    for name, unit in reversed(_UNITS.items()):
+        if name != "w" and seconds >= unit and seconds % unit == 0:
+            return f"{seconds / unit:g} {'min' if name == 'm' else name}"
+    return f"{seconds:g} s"
+
+
+def duration(text: str) -> float:
+    """Seconds, from `90`, `30m`, `1h30m` or `2 d`."""
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        raise typer.BadParameter(f"{text!r:.80} is no duration: write it as 45s, 30m, 1h30m or 2d")
+    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+
+
+def moment(text: str) -> datetime:
+    """A time in ISO 8601; without a zone, on this machine's clock."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{text!r:.80} is no time: write it as 2030-01-01T09:00 or 2030-01-01T09:00Z"
+        ) from None

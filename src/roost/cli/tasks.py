@@ -1,0 +1,178 @@
+"""`roost tasks`: give agents something to do, and see what came of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.find import Service
+from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
+from roost.cli.tables import ago, at, duration, facts, table
+from roost.cli.text import line, plain
+from roost.core import tasks
+from roost.core.agents import State
+from roost.core.tasks import TaskStatus
+from roost.errors import NotFound
+from roost.service import AgentService
+
+app = group()
+Task = Annotated[str, typer.Argument(metavar="TASK", help="The id of a task, or any part of it that no other has.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="DURATION", parser=duration, help="Wait no longer than this.")
+]
+
+
+@app.command()
+def send(
+    agent: Agent,
+    prompt: Annotated[str, typer.Argument(metavar="TASK", help="What it shall do; - reads it from standard input.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for it, and print what comes of it.")] = False,
+    timeout: Timeout = None,
+    priority: Urgency = "normal",
+    expires: Annotated[
+        float | None, typer.Option("--expires", metavar="DURATION", parser=duration, help="How long it may wait.")
+    ] = None,
+    attempts: Annotated[int | None, typer.Option("--max-attempts", metavar="N", help="How often it is tried.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="With the same key again it is the same task.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Give an agent something to do.
+
+    \b
+    For example:
+      roost tasks send d "Check system health" --wait
+    """
+    with opened(store, config) as (service, user):
+        text = sys.stdin.read() if prompt == "-" else prompt
+        task_id = service.tasks.send(
+            user, agent, text, priority=priority, key=key, expires_in=expires, max_attempts=attempts
+        )
+        if not wait:
+            _note(
+                service,
+                "nothing runs on this store: the task is kept until `roost up` runs; with --wait it is done here",
+            )
+            sent = service.tasks.get(user, task_id)
+            return show(sent, lambda: [task_id], as_json=json)
+        _warn(service, user, agent)
+        over = service.tasks.wait(user, task_id, timeout)
+    return _end(over, as_json=json)
+
+
+def _note(service: Service, text: str) -> None:
+    if isinstance(service, AgentService):
+        print(f"roost: {text}", file=sys.stderr)
+
+
+def _warn(service: Service, user: str, agent: str) -> None:
+    """So that nobody waits without knowing why."""
+    try:
+        there = service.agents.get(user, agent.removeprefix("agent:"))
+    except NotFound:  # someone else's, who shares it
+        return
+    if there.paused or there.state in (State.STOPPED, State.SLEEPING):
+        state = "paused" if there.paused else str(there.state)
+        print(f"roost: {line(agent)} is {state}: it does this when it is not any more", file=sys.stderr)
+
+
+def _end(task: tasks.Task, *, as_json: bool) -> None:
+    """Print what came of it; the exit code says whether it is done."""
+    if as_json:
+        show(task, list, as_json=True)
+    elif task.result:
+        print(plain(task.result))
+    if task.status is not TaskStatus.DONE:
+        waits = "" if task.is_over else ": it is not over yet"
+        print(f"roost: the task is {task.status}{waits}{_why(task)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _why(task: tasks.Task) -> str:
+    return f": {line(task.error)}" if task.error else ""
+
+
+@app.command()
+def ls(
+    agent: OfAgent = None,
+    status: Annotated[
+        str | None, typer.Option("--status", help="queued, running, done, failed, cancelled or expired.")
+    ] = None,
+    json: Json = False,
+    limit: Limit = 50,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """List tasks, newest first."""
+    with opened(store, config) as (service, user):
+        listed = service.tasks.list(user, agent=agent, status=status, limit=limit)
+    show(listed, lambda: _rows(listed) if listed else ["No tasks."], as_json=json)
+
+
+def _rows(listed: list[tasks.Task]) -> Iterator[str]:
+    return table(
+        ("ID", "AGENT", "STATUS", "SENT", "TASK"),
+        ((short(t.task_id), t.agent_id, t.status, ago(t.created), t.prompt) for t in listed),
+    )
+
+
+@app.command("show")
+def show_one(task: Task, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Show a task and what came of it."""
+    with opened(store, config) as (service, user):
+        one = _found(service, user, task)
+    show(one, lambda: _facts(one), as_json=json)
+
+
+def _found(service: Service, user: str, part: str) -> tasks.Task:
+    return found(
+        part, "tasks", lambda name: service.tasks.get(user, name),
+        lambda: service.tasks.list(user, limit=NEWEST), lambda task: task.task_id,
+    )  # fmt: skip
+
+
+def _facts(task: tasks.Task) -> Iterator[str]:
+    yield from facts(
+        [
+            ("task", task.task_id),
+            ("agent", task.agent_id),
+            ("status", task.status),
+            ("priority", task.priority),
+            ("from", task.sender),
+            ("schedule", task.schedule_id),
+            ("sent", at(task.created)),
+            ("started", at(task.started)),
+            ("ended", at(task.ended)),
+            ("expires", at(task.expires)),
+            ("tries", str(task.attempts or "")),
+            ("error", task.error),
+        ]
+    )
+    yield f"\n{plain(task.prompt)}"
+    if task.result:
+        yield f"\n→ {plain(task.result)}"
+
+
+@app.command()
+def cancel(task: Task, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """End a task wherever it stands."""
+    with opened(store, config) as (service, user):
+        before = _found(service, user, task)
+        one = service.tasks.cancel(user, before.task_id)
+    show(one, lambda: [f"{short(one.task_id)} {'was' if before.is_over else 'is'} {one.status}."], as_json=json)
+
+
+@app.command()
+def wait(task: Task, timeout: Timeout = None, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Wait for a task, and print what comes of it; the exit code is 0 if it is done."""
+    with opened(store, config) as (service, user):
+        one = _found(service, user, task)
+        if not one.is_over:
+            _warn(service, user, one.agent_id)
+        over = service.tasks.wait(user, one.task_id, timeout)
+    _end(over, as_json=json)

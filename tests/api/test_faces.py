@@ -1,0 +1,295 @@
+"""The faces over HTTP: arguments by the signature, always for the user who asks, and nobody else's things (T10, S3).
+
+The matrix of user B with user A's ids is made from the methods, so that a new one can't be forgotten.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+import roost
+from roost.api import places
+from roost.client import connect
+from roost.core.facts import FactPage
+from roost.faces import FACES
+from roost.protocol.faces import Method, methods
+from tests.api.serving import Served
+from tests.conftest import eventually
+
+METHODS = [method for name, kind in FACES.items() for method in methods(name, kind)]
+NEVER = "00000000000000000000000ff"
+
+
+def ask(client: httpx.Client, path: str, **body: Any) -> httpx.Response:
+    return client.post(f"/api/v1/{path}", json=body)
+
+
+# --- user B with user A's ids ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """What ann has, by the names of the parameters that ask for such a thing."""
+
+    ids: dict[str, str]
+
+    @classmethod
+    def of(cls, service: roost.AgentService) -> Theirs:
+        cursor = service.monitor.facts("ann").cursor
+        service.agents.create("ann", "d", start=False, subscriptions=["heard"])
+        schedule = service.schedules.create("ann", "d", "check", every=3600)
+        mail = service.mail.send("ann", "agent:d", "subject", "body")
+        service.events.publish("ann", "nobody_takes_it", {"secret": 1})
+        [letter] = service.dead_letters.list("ann")
+        return cls(
+            {
+                "agent_id": "d",
+                "agent": "agent:ann/d",
+                "to": "agent:ann/d",
+                "box": "agent:ann/d",
+                "sender": "agent:ann/d",
+                "task_id": service.tasks.send("ann", "d", "work"),
+                "schedule_id": schedule.schedule_id,
+                "mail_id": mail,
+                "thread_id": service.mail.get("ann", mail).thread_id,
+                "letter_id": letter.letter_id,
+                "cursor": cursor,
+            }
+        )
+
+    def never(self) -> dict[str, str]:
+        """Ids of the same kinds that never were."""
+        never = {name: one[: -len(NEVER)] + NEVER for name, one in self.ids.items()}
+        others = {name: "agent:ann/x" for name, one in self.ids.items() if "ann/" in one}
+        return never | others | {"cursor": self.ids["cursor"]}
+
+
+PAGES = ("before", "after")
+"""The id of the last one of the page before: whose it is, tells nobody anything."""
+PLACES = {"before": "task_id", "after": "schedule_id"}
+OTHERS: dict[str, Any] = {
+    "prompt": "x", "subject": "x", "body": "x", "name": "heard", "time": 4e9, "every": 60, "timeout": 0,
+    "agent_ids": ["d"], "text": "x", "state": {"x": 1},
+}  # fmt: skip
+CURSORS = {"monitor/facts", "monitor/wait"}
+"""Where `after` is a cursor: the same for everyone, and good for what is one's own."""
+OWN = {"agents/create", "agents/create-many", "events/publish"}
+"""What makes something of one's own, whatever others have."""
+
+
+def arguments(method: Method, ids: dict[str, str]) -> dict[str, Any]:
+    """Every id the method can be given, and the least of the rest; a parameter not known here is a KeyError."""
+    given: dict[str, Any] = {}
+    for parameter in list(inspect.signature(method.coroutine).parameters.values())[2:]:
+        if parameter.name in ids:
+            given[parameter.name] = ids[parameter.name]
+        elif parameter.name == "after" and method.path in CURSORS:
+            given[parameter.name] = ids["cursor"]
+        elif parameter.name in PAGES:
+            given[parameter.name] = ids[PLACES[parameter.name]]
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
+            given[parameter.name] = OTHERS[parameter.name]
+    if method.has("timeout"):
+        given["timeout"] = 0
+    if method.path == "schedules/create":
+        given["every"] = 60
+    return given
+
+
+def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
+    """What a stranger learns; the ids that were asked for may be in it."""
+    try:
+        answer = call("bob", **given)
+        told = repr(list(answer.facts) if isinstance(answer, FactPage) else answer)
+    except roost.NotFound as error:
+        told = f"not found: {error}"
+    for value in given.values():
+        told = told.replace(repr(value), "ID").replace(repr(str(value).rpartition("/")[2]), "ID")
+    return told
+
+
+def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
+    found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
+    found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
+    return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.path))
+def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, method: Method) -> None:
+    theirs = Theirs.of(served.service)
+    before = everything(served.service, theirs.ids)
+    with connect(served.url, served.identity.token) as remote:
+        for side in (served.service, remote):
+            call = getattr(getattr(side, method.face), method.name)
+            if method.path in OWN:
+                with pytest.raises(roost.NotFound):
+                    served.service.agents.delete("bob", "d")
+                continue
+            told = {answer_of(call, arguments(method, ids)) for ids in (theirs.ids, theirs.never())}
+            assert len(told) == 1, told
+            [said] = told
+            assert said.startswith("not found: ") or said in ("[]", "{}", "0"), said
+    assert everything(served.service, theirs.ids) == before
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.path))
+def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, method: Method) -> None:
+    theirs = Theirs.of(served.service)
+    given = arguments(method, theirs.ids)
+    with served.browser("bob") as bob, served.browser(None) as nobody:
+        assert nobody.post(f"/api/v1/{method.path}", json=given).json()["error"]["code"] == "unauthenticated"
+        for name in ("user_id", "userId"):
+            refused = bob.post(f"/api/v1/{method.path}", json=given | {name: "ann"})
+            assert (refused.status_code, name in refused.json()["error"]["message"]) == (422, True)
+        sly = bob.post(f"/api/v1/{method.path}", json=given, headers={"Roost-User": "ann"})
+        if method.path not in OWN:
+            answer = sly.json()
+            assert sly.status_code == 404 or answer in ([], {}, 0) or answer["facts"] == []
+
+
+def test_nobodys_page_can_make_a_signed_in_browser_do_something(served: Served) -> None:
+    with served.browser("ann", Origin="http://evil.example") as ann:
+        assert ask(ann, "agents/create", agentId="d").status_code == 403
+    assert served.service.agents.list("ann") == []
+
+
+# --- arguments -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("agents/get", {}, "agentId: Field required"),
+        ("agents/get", {"agentId": "d", "colour": 1}, "colour: Extra inputs are not permitted"),
+        ("agents/get", {"agentId": 5}, "agentId: Input should be a valid string"),
+        ("agents/get", [], "body"),
+        ("agents/list", {"limit": "5"}, "limit: Input should be a valid integer"),
+        ("agents/create", {"agentId": "e", "start": "no"}, "start: Input should be a valid boolean"),
+        ("agents/create", {"agentId": "e", "config": {"maxTasks": 1}}, "no setting 'max_tasks'"),
+        ("agents/create", {"agentId": "e", "config": {"userId": "bob"}}, "config has 'user_id', which is no setting"),
+        ("agents/create", {"agentId": "e", "config": {"self": 1}}, "config has 'self', which is no setting"),
+        ("agents/create", {"agentId": "e", "config": {"agent_id": "f"}}, "config has 'agent_id'"),
+        ("agents/sleep", {"agentId": "d", "until": "soon"}, "until"),
+        ("agents/sleep", {"agentId": "d", "until": "2030-01-01T09:00"}, "must have a time zone"),
+        ("agents/sleep", {"agentId": "d", "wakeOn": {"evnt": "x"}}, "a wake condition cannot be read"),
+        ("agents/sleep", {"agentId": "d", "wakeOn": 7}, "a wake condition cannot be read"),
+        ("schedules/create", {"agent": "d", "prompt": "x", "every": True}, "every"),
+        ("events/history", {"since": "yesterday"}, "since"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named_and_change_nothing(
+    served: Served, path: str, body: Any, told: str
+) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    before = served.service.agents.list("ann")
+    with served.browser("ann") as ann:
+        refused = ann.post(f"/api/v1/{path}", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid")
+    assert told in refused.json()["error"]["message"]
+    assert served.service.agents.list("ann") == before
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b'{"name": "x", "data": ' + b"[" * 100_000, b"null", b'"x"'])
+def test_a_body_that_is_no_object_is_refused(served: Served, content: bytes) -> None:
+    with served.browser("ann") as ann:
+        refused = ann.post("/api/v1/events/publish", content=content, headers={"Content-Type": "application/json"})
+    assert refused.status_code in (400, 422)
+    assert served.service.events.history("ann") == []
+
+
+def test_what_needs_no_arguments_needs_no_body(served: Served) -> None:
+    with served.browser("ann") as ann:
+        assert ann.post("/api/v1/agents/list").json() == []
+        assert ann.post("/api/v1/mail/unread-count").json() == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["agents/_moved", "agents/--init--", "agents/nothing", "roost/close", "agents", "close", "agents/Get"]
+)
+def test_what_is_no_public_method_of_a_face_is_not_there(served: Served, path: str) -> None:
+    with served.browser("ann") as ann:
+        assert ask(ann, path).status_code == 404
+        assert ann.get(f"/api/v1/{path}").status_code == 404
+
+
+def test_names_on_the_wire_are_camel_case_and_what_people_wrote_is_left_alone(served: Served) -> None:
+    with served.browser("ann") as ann:
+        config = {"maxConcurrentTasks": 2, "subscriptions": [{"event": "a.*", "fields": {"some_key": 1}}]}
+        made = ask(ann, "agents/create", agentId="d", config=config).json()
+        assert (made["agentId"], made["config"]["maxConcurrentTasks"]) == ("d", 2)
+        assert made["config"]["subscriptions"] == [{"pattern": "a.*", "fields": {"some_key": 1}}]
+        assert made["created"].endswith("Z")
+        ask(ann, "events/publish", name="b", data={"some_key": {"otherKey": None}})
+        assert ask(ann, "events/history").json()[0]["data"] == {"some_key": {"otherKey": None}}
+        schedule = ask(ann, "schedules/create", agent="d", prompt="x", cron="0 9 * * *").json()
+        assert schedule["rule"] == {"cron": {"expression": "0 9 * * *", "zone": "UTC"}}
+        slept = ask(
+            ann, "agents/sleep", agentId="d", until="2040-01-01T09:00:00Z", wakeOn={"any": [{"event": "c"}]}
+        ).json()  # fmt: skip
+        assert (slept["state"], slept["sleepUntil"]) == ("sleeping", "2040-01-01T09:00:00Z")
+        assert slept["wakeEvents"] == ["c"]
+        assert ask(ann, "agents/delete", agentId="d").status_code == 204
+
+
+# --- waiting ---------------------------------------------------------------------------------------------
+
+
+def test_a_wait_is_bounded_whatever_is_asked_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.api.faces.LONGEST_WAIT", 0.01)
+    served.service.agents.create("ann", "d", start=False)
+    task = served.service.tasks.send("ann", "d", "never")
+    with served.browser("ann") as ann:
+        for timeout in ({}, {"timeout": None}, {"timeout": 10_000}):
+            assert ask(ann, "tasks/wait", taskId=task, **timeout).json()["status"] == "queued"
+
+
+def test_a_user_can_only_have_so_many_waits_open(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PER_USER", 0)
+    served.service.agents.create("ann", "d", start=False)
+    task = served.service.tasks.send("ann", "d", "never")
+    with served.browser("ann") as ann:
+        refused = ask(ann, "tasks/wait", taskId=task, timeout=0)
+        assert (refused.status_code, "too many waits" in refused.text) == (429, True)
+        assert ask(ann, "tasks/get", taskId=task).status_code == 200
+
+
+def test_a_wait_that_is_over_gives_its_place_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PER_USER", 1)
+    with served.browser("ann") as ann:
+        for _ in range(3):
+            assert ask(ann, "tasks/wait", taskId="task_never", timeout=0).status_code == 404
+
+
+# --- the description -------------------------------------------------------------------------------------
+
+
+def test_every_method_has_one_route_in_the_schema_with_its_words_and_types(served: Served) -> None:
+    with served.browser("ann") as ann:
+        schema = ann.get("/api/v1/openapi.json").json()
+    found = {path: way for path, way in schema["paths"].items() if way.get("post", {}).get("tags")}
+    assert set(found) == {f"/api/v1/{method.path}" for method in METHODS}
+    assert len({way["post"]["operationId"] for way in found.values()}) == len(METHODS)
+    create = found["/api/v1/agents/create"]["post"]
+    assert create["description"].startswith("Make an agent, which lives until it is deleted.")
+    models = schema["components"]["schemas"]
+    assert models["AgentsCreate"]["required"] == ["agentId"]
+    assert "queueDepth" in models["AgentReply"]["properties"]
+    assert create["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/AgentReply")
+    assert not any("userId" in models[name].get("properties", {}) for name in models if not name.endswith("Reply"))
+
+
+def test_a_talk_with_an_agent_is_made_and_answered_over_http(served: Served) -> None:
+    served.service.agents.create("ann", "d", profile="parrot")
+    with served.browser("ann") as ann, served.browser("bob") as bob:
+        talk = ask(ann, "talks", agent="d").json()
+        assert talk["agent"] == "agent:ann/d"
+        ask(ann, f"talks/{talk['talkSessionId']}/messages", content="hello there")
+        path = f"/api/v1/talks/{talk['talkSessionId']}/messages"
+        eventually(lambda: ann.get(path).json()["messages"][-1]["content"] == "hello there ")
+        assert ask(bob, "talks", agent="agent:ann/d").status_code == 404

@@ -1,0 +1,437 @@
+"""Agents, tasks, schedules, mail, events and dead letters on the command line, with a server and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import roost as package
+from roost.cli import tables, watch
+from roost.cli.agent_settings import SETTINGS
+from roost.core.agents import Agent, AgentConfig, State
+from roost.wiring import announce
+from tests.api.serving import serving
+from tests.cli.running import COMMAND, environment, roost
+from tests.conftest import eventually
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[package.AgentService]:
+    """A service on the folder's store, which the commands find and work through."""
+    (folder / "data").mkdir(exist_ok=True)
+    with package.open(f"sqlite:///{folder}/data/roost.db") as service, serving(service) as running:
+        announce(service.roost, url=running.url, token=running.identity.token)
+        yield service
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[package.AgentService]:
+    with served(tmp_path) as opened:
+        yield opened
+
+
+def said(folder: Path, *arguments: str, stdin: str = "") -> str:
+    """What a command prints when all goes well."""
+    done = roost(folder, *arguments, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def as_json(folder: Path, *arguments: str) -> Any:
+    return json.loads(said(folder, *arguments, "--json"))
+
+
+# --- agents ----------------------------------------------------------------------------------------------
+
+
+def test_an_agent_is_made_shown_changed_and_deleted(tmp_path: Path, service: package.AgentService) -> None:
+    created = said(
+        tmp_path, "agents", "create", "d", "--profile", "echo", "--max-concurrent-tasks", "2", "--subscribe", "a.*",
+        "--retry-delay", "1m30s", "--task-expiry", "2h", "--shared", "--wake-on-priority", "high",
+    )  # fmt: skip
+    assert created == "d is idle.\n"
+    made = service.agents.get("ann", "d").config
+    assert (made.profile, made.max_concurrent_tasks, made.retry_delay, made.task_expiry) == ("echo", 2, 90, 7200)
+    assert ([one.pattern for one in made.subscriptions], made.shared, made.wake_on_priority) == (["a.*"], True, "high")
+    shown = said(tmp_path, "agents", "show", "d")
+    assert "retry_delay           90 s\n" in shown
+    assert "subscriptions         a.*\n" in shown
+    said(tmp_path, "agents", "set", "d", "--subscribe", "", "--task-expiry", "never", "--not-shared")
+    changed = service.agents.get("ann", "d").config
+    assert (changed.subscriptions, changed.task_expiry, changed.shared, changed.profile) == ((), None, False, "echo")
+    assert as_json(tmp_path, "agents", "show", "d")["config"]["maxConcurrentTasks"] == 2
+    assert said(tmp_path, "agents", "delete", "d") == "d is deleted.\n"
+    assert service.agents.list("ann") == []
+
+
+def test_every_setting_of_an_agent_is_an_option() -> None:
+    assert set(SETTINGS) == {field.name for field in fields(AgentConfig)}
+
+
+def test_an_agent_is_moved_from_state_to_state(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d")
+    for command, told in [
+        ("pause", "d is idle, paused."),
+        ("resume", "d is idle."),
+        ("stop", "d is stopped."),
+        ("start", "d is idle."),
+        ("restart", "d is idle."),
+    ]:
+        assert said(tmp_path, "agents", command, "d") == f"{told}\n"
+    refused = roost(tmp_path, "agents", "start", "nobody")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "roost: there is no agent 'nobody': it was deleted, or it never existed\n"
+    causes = [row.split("  ")[-2].strip() for row in said(tmp_path, "agents", "history", "d").splitlines()[1:]]
+    assert causes == ["started", "stopped", "started", "stopped", "created"]
+
+
+def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", profile="echo")
+    told = said(
+        tmp_path, "agents", "sleep", "d", "--until", "2030-01-01T09:00Z", "--on-event", "alerts.*", "--on-mail", "high"
+    )
+    assert "until 20" in told
+    assert told.endswith(", or alerts.*.\n")
+    asleep = service.agents.get("ann", "d")
+    assert (asleep.sleep_until, asleep.wake_events) == (datetime(2030, 1, 1, 9, tzinfo=UTC), ("alerts.*",))
+    service.events.publish("ann", "alerts.disk")
+    assert eventually(lambda: service.agents.get("ann", "d").wake_reason) == "event alerts.disk (alerts.*)"
+    eventually(lambda: service.agents.get("ann", "d").state is State.IDLE)
+    said(tmp_path, "agents", "sleep", "d", "--for", "1h", "--on-event", "x", "--all")
+    service.events.publish("ann", "x")
+    assert service.agents.get("ann", "d").state is State.SLEEPING
+    assert said(tmp_path, "agents", "wake", "d", "--reason", "the phone rang") == "d is idle.\n"
+    assert "the phone rang" in [change.cause for change in service.agents.history("ann", "d")]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["agents", "sleep", "d", "--for", "a while"],
+        ["agents", "sleep", "d", "--until", "soon"],
+        ["agents", "sleep", "d", "--for", "1h", "--until", "2030-01-01T09:00Z"],
+        ["agents", "set", "d"],
+        ["agents", "create"],
+        ["events", "publish", "x", "no json"],
+        ["dead-letters", "retry"],
+        ["dead-letters", "drop", "letter_1", "--all"],
+        ["tasks", "ls", "--limit", "0"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_opens_nothing(tmp_path: Path, arguments: list[str]) -> None:
+    refused = roost(tmp_path, *arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Traceback" not in refused.stderr
+
+
+# --- tasks -----------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_sent_waited_for_listed_and_shown_by_a_part_of_its_id(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "d", profile="echo")
+    assert said(tmp_path, "tasks", "send", "d", "say\nthis", "--wait") == "say\nthis\n"
+    task = said(tmp_path, "tasks", "send", "d", "-", stdin="from a pipe").strip()
+    assert said(tmp_path, "tasks", "wait", task) == "from a pipe\n"
+    listed = said(tmp_path, "tasks", "ls", "--agent", "d", "--status", "done").splitlines()
+    assert listed[0].split() == ["ID", "AGENT", "STATUS", "SENT", "TASK"]
+    assert listed[1].startswith(task[-8:])
+    assert listed[2].endswith("say this")
+    assert f"task      {task}\n" in said(tmp_path, "tasks", "show", task[-8:])
+    assert as_json(tmp_path, "tasks", "show", task)["result"] == "from a pipe"
+
+
+def test_waiting_for_what_an_agent_will_not_do_says_why_and_ends_in_time(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "d", start=False)
+    waited = roost(tmp_path, "tasks", "send", "d", "x", "--wait", "--timeout", "0.01s")
+    assert (waited.returncode, waited.stdout) == (1, "")
+    assert "d is stopped" in waited.stderr
+    assert "the task is queued: it is not over yet" in waited.stderr
+    [task] = service.tasks.list("ann")
+    assert said(tmp_path, "tasks", "cancel", task.task_id[-6:]) == f"{task.task_id[-8:]} is cancelled.\n"
+    over = roost(tmp_path, "tasks", "wait", task.task_id)
+    assert (over.returncode, "the task is cancelled" in over.stderr) == (1, True)
+
+
+def test_a_part_that_many_ids_have_is_answered_with_these_and_does_nothing(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "d", start=False)
+    sent = [service.tasks.send("ann", "d", f"{number}") for number in range(3)]
+    refused = roost(tmp_path, "tasks", "cancel", "task_")
+    assert refused.returncode == 1
+    assert all(task in refused.stderr for task in sent)
+    assert {task.status for task in service.tasks.list("ann")} == {"queued"}
+
+
+def test_without_a_server_a_task_is_kept_and_with_wait_done_here(tmp_path: Path) -> None:
+    said(tmp_path, "agents", "create", "d", "--profile", "echo", "--stopped")
+    sent = roost(tmp_path, "tasks", "send", "d", "one")
+    assert sent.returncode == 0
+    assert sent.stderr.startswith("roost: nothing runs on this store: the task is kept")
+    said(tmp_path, "agents", "start", "d")
+    assert said(tmp_path, "tasks", "send", "d", "two", "--wait") == "two\n"
+    assert said(tmp_path, "tasks", "wait", sent.stdout.strip()) == "one\n"
+
+
+# --- schedules -------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_is_added_shown_paused_resumed_and_removed_by_its_name(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "d", start=False)
+    cron = ["--cron", "*/15 * * * *", "--zone", "Europe/Berlin"]
+    added = said(tmp_path, "schedules", "add", "d", "Check system health", *cron, "--name", "health")
+    assert added.startswith("health: */15 * * * * (Europe/Berlin), next 20")
+    said(tmp_path, "schedules", "add", "d", "Often", "--every", "1h30m", "--name", "healthy")
+    assert [one.rule for one in service.schedules.list("ann")][1].seconds == 5400  # type: ignore[union-attr]
+    listed = said(tmp_path, "schedules", "ls").splitlines()
+    assert listed[1].split()[:3] == ["health", "d", "*/15"]
+    assert "paused" in said(tmp_path, "schedules", "pause", "health")
+    assert "next      20" not in said(tmp_path, "schedules", "show", "health")
+    assert as_json(tmp_path, "schedules", "resume", "health")["paused"] is False
+    shown = said(tmp_path, "schedules", "show", "healthy")
+    [times] = [row.split("  ")[-1].split(", ") for row in shown.splitlines() if row.startswith("next")]
+    assert len(set(times)) == 5
+    assert said(tmp_path, "schedules", "rm", "health") == "health is removed.\n"
+    assert [one.name for one in service.schedules.list("ann")] == ["healthy"]
+
+
+@pytest.mark.parametrize("options", [[], ["--cron", "often"], ["--every", "1h", "--at", "2030-01-01T09:00Z"]])
+def test_a_schedule_that_cannot_be_is_refused_in_one_sentence(
+    tmp_path: Path, service: package.AgentService, options: list[str]
+) -> None:
+    service.agents.create("ann", "d", start=False)
+    refused = roost(tmp_path, "schedules", "add", "d", "x", *options)
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert service.schedules.list("ann") == []
+
+
+# --- mail, events, dead letters --------------------------------------------------------------------------
+
+
+def test_mail_is_sent_listed_read_answered_and_archived(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    sent = said(tmp_path, "mail", "send", "user:ann", "Report", "All is\nwell", "--from", "d", "--priority", "high")
+    part = sent.strip()[-8:]
+    listed = said(tmp_path, "mail", "ls").splitlines()
+    assert listed[1].split()[:3] == [part, "agent:ann/d", "unread"]
+    assert listed[1].endswith("high  Report")
+    assert said(tmp_path, "mail", "show", part, "--keep-unread").endswith("\nAll is\nwell\n")
+    assert service.mail.unread_count("ann") == 1
+    assert "status    read\n" in said(tmp_path, "mail", "show", part)
+    said(tmp_path, "mail", "reply", part, "-", stdin="Thank you")
+    thread = said(tmp_path, "mail", "thread", part)
+    assert thread.index("All is\nwell") < thread.index("user:ann → agent:ann/d") < thread.index("Thank you")
+    assert said(tmp_path, "mail", "archive", part) == f"{part} is archived.\n"
+    assert said(tmp_path, "mail", "ls") == "No mail.\n"
+    assert [one["subject"] for one in as_json(tmp_path, "mail", "ls", "--agent", "d")] == ["Re: Report"]
+
+
+def test_looking_at_an_agents_mail_does_not_read_it(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    mail = service.mail.send("ann", "agent:d", "Report", "please")
+    said(tmp_path, "mail", "show", mail)
+    assert service.mail.get("ann", mail).status == "unread"
+
+
+def test_events_are_published_and_dead_letters_looked_at_retried_and_dropped(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    assert said(tmp_path, "events", "publish", "alerts.disk", '{"used": 0.97}').endswith(": nobody takes it\n")
+    said(tmp_path, "events", "publish", "lost")
+    listed = said(tmp_path, "events", "history", "--name", "alerts.*", "--since", "1h").splitlines()
+    assert listed[1].endswith('0      {"used": 0.97}')
+    assert len(listed) == 2
+    dead = as_json(tmp_path, "dead-letters", "ls")
+    assert [(one["kind"], one["envelope"]["name"]) for one in dead] == [("event", "lost"), ("event", "alerts.disk")]
+    service.agents.create("ann", "d", start=False, subscriptions=["alerts.*"])
+    part = dead[1]["letterId"][-8:]
+    assert "nobody takes this event" in said(tmp_path, "dead-letters", "show", part)
+    assert said(tmp_path, "dead-letters", "retry", part) == f"{part} is posted again.\n"
+    assert said(tmp_path, "dead-letters", "retry", "--all") == "Retried 0.\n"
+    assert said(tmp_path, "dead-letters", "drop", "--all") == "Dropped 1.\n"
+    assert said(tmp_path, "dead-letters", "ls") == "No dead letters.\n"
+    assert said(tmp_path, "events", "publish", "alerts.cpu", "-", stdin="[1]").endswith(": taken by one agent\n")
+
+
+# --- what all have in common -----------------------------------------------------------------------------
+
+LISTS = [("agents", "ls"), ("tasks", "ls"), ("schedules", "ls"), ("mail", "ls"), ("events", "history"),
+         ("dead-letters", "ls")]  # fmt: skip
+
+
+def test_lists_fit_into_80_columns_and_nothing_in_them_moves_the_cursor(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e and more of it, much more than there is room for in a line " * 3
+    service.agents.create("ann", "d" * 100, start=False, description=evil)
+    service.tasks.send("ann", "d" * 100, evil)
+    service.schedules.create("ann", "d" * 100, evil, every=3600)
+    service.mail.send("ann", "user:ann", "鳥" * 60, evil)
+    service.events.publish("ann", "lost." + "e" * 100, evil)
+    for command in LISTS:
+        shown = said(tmp_path, *command)
+        rows = shown.splitlines()
+        assert len(rows) == 2, shown
+        assert max(map(tables.size, rows)) <= 80
+        assert "…" in rows[1]
+        assert not set("\x1b\x07\x9b\u202e") & set(shown)
+    for noun, name in (("agents", "d" * 100), ("tasks", "task"), ("mail", "mail")):
+        assert not set("\x1b\x07\x9b\u202e") & set(said(tmp_path, noun, "show", name))
+
+
+def test_nothing_of_another_user_is_shown(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("bob", "secret", start=False)
+    service.tasks.send("bob", "secret", "x")
+    service.events.publish("bob", "secret")
+    for command in LISTS:
+        assert said(tmp_path, *command).startswith("No ")
+        assert as_json(tmp_path, *command) == []
+
+
+def test_a_talk_with_an_agent_is_held_in_the_terminal(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", profile="echo")
+    assert said(tmp_path, "chat", "--agent", "d", stdin="hello\n") == "hello\n"
+    [talk] = service.list_sessions("ann")
+    assert talk.agent == "agent:ann/d"
+    assert "agent:ann/d" in said(tmp_path, "talks", "ls")
+    assert said(tmp_path, "chat", "--talk", talk.talk_session_id, stdin="again\n") == "again\n"
+    for more in (["nobody"], ["d", "--profile", "echo"]):
+        assert roost(tmp_path, "chat", "--agent", *more, stdin="hello\n").returncode == 1
+    assert len(service.list_sessions("ann")) == 1
+
+
+# --- watching --------------------------------------------------------------------------------------------
+
+
+def test_through_a_pipe_each_change_is_a_line_until_ctrl_c(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    output = tmp_path / "watched"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [*COMMAND, "agents", "watch", "--every", "0.1s"], cwd=tmp_path, env=environment(tmp_path), stdout=file
+        )
+    try:
+        eventually(lambda: "d  stopped" in output.read_text(), 20)
+        service.agents.start("ann", "d")
+        eventually(lambda: "d  idle" in output.read_text())
+        service.agents.delete("ann", "d")
+        eventually(lambda: "d  deleted" in output.read_text())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait(10)
+    assert len(output.read_text().splitlines()) == 3
+
+
+def test_in_a_terminal_the_table_is_drawn_over_itself_and_the_cursor_comes_back(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "d", start=False)
+    own, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "agents", "watch", "--every", "0.1s"], cwd=tmp_path, env=environment(tmp_path),
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    os.set_blocking(own, False)
+    seen = ""
+
+    def shows(text: str) -> bool:
+        nonlocal seen
+        with suppress(OSError):
+            seen += os.read(own, 65536).decode()
+        return text in seen
+
+    try:
+        eventually(lambda: shows("stopped"), 20)
+        service.agents.start("ann", "d")
+        eventually(lambda: shows("idle"))
+        process.send_signal(signal.SIGINT)
+        eventually(lambda: shows(watch.SHOW))
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait(10)
+        os.close(own)
+    assert "\x1b[2A" in seen
+    assert seen.index(watch.HIDE) < seen.index("AGENT")
+
+
+def agent(name: str, **others: Any) -> Agent:
+    return Agent(**{
+        "agent_id": name, "user_id": "ann", "config": AgentConfig(), "state": State.IDLE, "paused": False,
+        "created": NOW, "last_active": NOW, **others,
+    })  # fmt: skip
+
+
+def test_what_is_watched_fits_the_terminal() -> None:
+    drawn = watch.picture([agent(f"{'long' * 20}{number}") for number in range(30)], 40, 12)
+    assert len(drawn) < 12
+    assert max(map(len, drawn)) <= 40
+    assert drawn[-1].startswith("and more than these 9")
+
+
+def test_being_active_again_is_no_change_but_a_longer_queue_is() -> None:
+    before = {"d": agent("d"), "e": agent("e")}
+    now = {"d": agent("d", last_active=NOW + timedelta(1)), "e": agent("e", queue_depth=1), "f": agent("f")}
+    assert [one.agent_id for one in watch.changed(before, now)] == ["e", "f"]
+
+
+# --- times -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("45s", 45), ("30m", 1800), ("1h30m", 5400), ("2 d", 172_800), ("0.5h", 1800)]
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert tables.duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-5m", "1y", "1h then 3m", "١h", "1e3"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="write it as"):
+        tables.duration(text)
+
+
+def test_times_are_read_with_their_zone_or_on_this_machines_clock() -> None:
+    assert tables.moment("2030-01-01T09:00Z") == datetime(2030, 1, 1, 9, tzinfo=UTC)
+    assert tables.moment("2030-01-01T09:00+02:00") == datetime(2030, 1, 1, 7, tzinfo=UTC)
+    assert tables.moment("2030-01-01T09:00") == datetime(2030, 1, 1, 9).astimezone()
+    for text in ("", "soon", "2030-13-01", "99999"):
+        with pytest.raises(typer.BadParameter, match="is no time"):
+            tables.moment(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0, "now"), (5, "5 s ago"), (-5, "in 5 s"), (600, "10 min ago"), (-5000, "in 83 min"), (7200, "2 h ago"),
+     (-86_400 * 3, "in 3 d"), (86_400 * 100, "2025-09-2")],
+)  # fmt: skip
+def test_how_far_away_a_time_is_is_told_shortly(seconds: float, told: str) -> None:
+    assert tables.ago(NOW - timedelta(seconds=seconds), NOW).startswith(told)
+
+
+def test_columns_are_aligned_whatever_the_letters_and_the_widest_is_cut() -> None:
+    rows = list(tables.table(("A", "B"), [("鳥鳥", "x" * 50), ("é\u0301", "y")], width=20))
+    assert rows == ["A     B", "鳥鳥  xxxxxxxxxxxxx…", "é\u0301     y"]
