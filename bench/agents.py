@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -152,9 +153,7 @@ def awake(folder: Path) -> Iterator[Figure]:
         nonlocal begun
         with lock:
             begun += 1
-        import asyncio
-
-        while not release.is_set():
+        while not release.is_set():  # noqa: ASYNC110 — it is set on another thread
             await asyncio.sleep(5)
         yield ""
 
