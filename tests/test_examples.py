@@ -42,6 +42,15 @@ def test_a_blocking_brain_answers_and_stops_when_asked(tmp_path: Path) -> None:
     ]
 
 
+def test_the_watchman_writes_home_and_wakes_for_an_alarm(tmp_path: Path) -> None:
+    assert run("watchman.py", tmp_path) == [
+        "done",
+        "agent:ann/night all is well round 1: check the windows",
+        "done",
+        "event alarm.fire (alarm.*)",
+    ]
+
+
 def test_every_example_is_run_here() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.name}"' in tested for path in EXAMPLES.glob("*.py"))
