@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import strategies as st
@@ -38,5 +38,7 @@ class Home:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     puppet = Puppet()
     path = tmp_path_factory.mktemp("home") / "roost.db"
-    with roost.open(f"sqlite:///{path}", brains={"puppet": puppet}, limits=QUICK) as service:
+    # One home for all examples: what fails in one of them must not count against the next.
+    limits = replace(QUICK, breaker_failures=1_000_000)
+    with roost.open(f"sqlite:///{path}", brains={"puppet": puppet}, limits=limits) as service:
         yield Home(service, puppet)
