@@ -163,8 +163,12 @@ def awake(folder: Path) -> Iterator[Figure]:
         ids = [str(number) for number in range(count)]
         service.agents.create_many("ann", ids, profile="holds")
         before, start = _resident(), time.perf_counter()
-        for agent in ids:
-            service.tasks.send("ann", agent, "hold")
+
+        async def send() -> None:
+            tasks = service.asynchronous.tasks
+            await asyncio.gather(*(tasks.send("ann", agent, "hold") for agent in ids))
+
+        asyncio.run(send())
         while begun < count and time.perf_counter() - start < 120:
             time.sleep(0.01)
         seconds = time.perf_counter() - start

@@ -35,6 +35,8 @@ LOST = 5.0
 """Seconds after which a look that has not come back is taken for lost."""
 PACE = 0.001
 """Seconds between two loops that are started at once, beyond those that are kept warm."""
+GROWTH = 32
+"""Loops that are started in a moment: most agents have done what woke them before that."""
 MOMENT = 0.01
 """Seconds that an agent waits for a loop to come back before one is started for it."""
 
@@ -244,8 +246,10 @@ class Hall:
         return True
 
     def grow(self) -> None:
-        """Called every moment while agents wait: start loops for those that do, up to the bound."""
-        while self._queue and not self.closing:
+        """Called every moment while agents wait: start some loops for those that do, up to the bound."""
+        for _ in range(min(GROWTH, len(self._queue))):
+            if self.closing:
+                return
             with self._lock:
                 if self._count >= self.shop.limits.awake_agents or not self._queue:
                     return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 
 from roost.core.facts import Name
 from roost.core.schedules import Fired
@@ -91,16 +90,19 @@ class Waker:
         self._bell.clear()
 
     async def _fire(self) -> None:
-        more = True
-        while more and not self._closing:
-            now, expected = self._shop.host.clock.now(), self._next
-            late = None if not expected or expected > now else now - expected
-            self._next = None  # whoever rings meanwhile is heard
-            fired: Fired = await self._shop.store.write(
-                self._shop.statements.timers.fire, now, then=partial(self._fired, late)
-            )
-            more = fired.more
-            self._expect(fired.next)
+        """All that is due is fired before anyone is woken by it: else those who are would make the rest late."""
+        done: list[tuple[float | None, Fired]] = []
+        try:
+            while not done or (done[-1][1].more and not self._closing):
+                now, expected = self._shop.host.clock.now(), self._next
+                late = None if not expected or expected > now else now - expected
+                self._next = None  # whoever rings meanwhile is heard
+                fired = await self._shop.store.write(self._shop.statements.timers.fire, now)
+                self._expect(fired.next)
+                done.append((late, fired))
+        finally:
+            for late, fired in done:
+                self._fired(late, fired)
 
     def _fired(self, late: float | None, fired: Fired) -> None:
         self._shop.monitor.ticked(fired.posted, late if fired.looked or fired.posted else None)
