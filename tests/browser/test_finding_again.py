@@ -143,6 +143,9 @@ def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visi
     expect(page.get_by_role("menuitem", name="Rename")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("menuitem", name="Rename")).to_have_count(0)
+    expect_messages(page, "slow 60", "word60 end.")
+    expect_rest(page)
+    page.get_by_role("button", name="Menu of slow 60").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("menu")).to_be_focused()
     page.keyboard.press("ArrowDown")
@@ -151,7 +154,6 @@ def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visi
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
-    expect_messages(page, "slow 60", "word60 end.")
 
 
 def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit) -> None:
