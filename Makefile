@@ -26,9 +26,19 @@ help: ## Show this list
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@exec .venv/bin/roost up $(ARGS)
 
+# What starts programs and browsers mostly waits for them, so the rest is tested beside it.
+WAITING := tests/api tests/browser tests/cli tests/client tests/ui
+
 test: lint browser ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"
+ifeq ($(PYTEST_ARGS),)
+	@mkdir -p .cache; \
+	$(PYTHON_IN_VENV) -m pytest $(addprefix --ignore=,$(WAITING)) >.cache/tests.txt 2>&1 & beside=$$!; \
+	$(PYTHON_IN_VENV) -m pytest $(WAITING); code=$$?; \
+	wait $$beside || code=1; cat .cache/tests.txt; exit $$code
+else
 	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
+endif
 
 lint: $(DEV_READY) ## Check format, rules and types
 	@echo "Checking format, rules and types …"
