@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from roost.core import checks
 from roost.errors import Invalid, NotFound
@@ -34,13 +35,24 @@ class Address:
 
 def parse(text: object, owner: str) -> Address:
     """`agent:d` is the owner's own, `agent:bob/d` another's; a bare `d` is not taken for either."""
-    kind, colon, rest = str(text).partition(":")
-    if not isinstance(text, str) or not colon or kind not in ("agent", "user"):
-        raise Invalid(f"the address {text!r:.80} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
+    if not isinstance(text, str):
+        raise _unclear(text)
+    return _parsed(text, owner)
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(text: str, owner: str) -> Address:
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in ("agent", "user"):
+        raise _unclear(text)
     if kind == "user":
         return Address(checks.name(rest, "the user id of an address"))
     user, slash, agent = rest.rpartition("/")
     return Address(checks.name(user, "the owner of an address") if slash else owner, agent_id(agent))
+
+
+def _unclear(text: object) -> Invalid:
+    return Invalid(f"the address {text!r:.80} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
 
 
 def of_key(key: str) -> Address:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar
 
 from roost.errors import Invalid
@@ -41,11 +42,16 @@ def name(value: object, what: str) -> str:
 
 
 def choice(value: object, what: str, kind: type[E]) -> E:
-    try:
-        return kind(str(value))
-    except ValueError:
+    found: E | None = _members(kind).get(str(value))
+    if found is None:
         known = ", ".join(kind)
-        raise Invalid(f"{what} {value!r:.80} is not known: use one of {known}") from None
+        raise Invalid(f"{what} {value!r:.80} is not known: use one of {known}")
+    return found
+
+
+@cache
+def _members(kind: type[E]) -> dict[str, E]:
+    return {str(member): member for member in kind}
 
 
 def count(value: object, what: str, *, least: int, most: int) -> int:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from roost.core.priority import Priority
+from roost.core.records import record
 
 
 class Kind(StrEnum):
@@ -19,7 +20,7 @@ class Kind(StrEnum):
     MEETING = "meeting"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Envelope:
     """One thing in an inbox. `lane`: handled one at a time and in order with all others that name it.
 
@@ -58,7 +59,7 @@ class Envelope:
 # --- what is sent, by people and by turns alike ------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SendTask:
     """A task. With `key` the same one again changes nothing. Of a schedule: the tick of `schedule_id`."""
 
@@ -67,7 +68,7 @@ class SendTask:
     schedule_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SendMail:
     """A letter to a person (no envelope) or to an agent."""
 
@@ -88,7 +89,7 @@ class SendMail:
     hops: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Publish:
     """A fact for whoever subscribed. Unless `optional`, one that nobody takes is a dead letter."""
 
@@ -161,7 +162,7 @@ class Verdict(StrEnum):
     RELEASED = "released"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WorkClosing:
     """All that one try of one envelope leaves behind; written in one transaction."""
 
@@ -184,7 +185,7 @@ class WorkClosing:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Change:
     """A change of an agent's state, to be recorded."""
 
@@ -196,7 +197,7 @@ class Change:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WorkSettled:
     """Whether a closing was taken, and what it has put into inboxes."""
 
@@ -209,7 +210,7 @@ class WorkSettled:
     """The request that has its answer now."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Taken:
     """What an agent is given to work on when it is activated. `woken`: why it woke, if it slept."""
 

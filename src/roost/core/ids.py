@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 RANDOM_BITS = 52
-STEP_BITS = 24
+CHANCE_BITS = 20
+STEP_BITS = RANDOM_BITS - CHANCE_BITS
+STEPS = 1 << STEP_BITS
 
 
 def encode(milliseconds: int, random_bits: int) -> str:
-    """25 characters: 48 bits of time, so that ids sort as they were made, and 52 random ones."""
+    """25 characters: 48 bits of time, so that ids sort as they were made, and 52 others."""
     return f"{milliseconds:012x}{random_bits:013x}"
 
 
-def following(last: tuple[int, int], milliseconds: int, random_bits: Callable[[int], int]) -> tuple[int, int]:
-    """Time and chance of the next id: after the last one, also within one millisecond or when a clock is set back."""
-    if milliseconds > last[0]:
-        return milliseconds, random_bits(RANDOM_BITS - 1)
-    return last[0], last[1] + 1 + random_bits(STEP_BITS)
+class Ids:
+    """Makes ids, each after the one before, also within one millisecond or when a clock is set back.
+
+    Any thread may call, and none waits for another: that `count` goes on is all they share.
+    """
+
+    def __init__(self, random_bits: Callable[[int], int]) -> None:
+        self._random_bits = random_bits
+        self._steps = count(random_bits(STEP_BITS - 1))
+        self._latest = 0
+
+    def new(self, kind: str, milliseconds: int) -> str:
+        if milliseconds > self._latest:
+            self._latest = milliseconds
+        chance = next(self._steps) % STEPS << CHANCE_BITS | self._random_bits(CHANCE_BITS)
+        return f"{kind}_{encode(self._latest, chance)}"
 
 
 def reference(run_id: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from roost.core.ids import encode, following
+from roost.core.ids import Ids
 from roost.hosts.pending import HostPending, Together
 from roost.ports import Loop, Pump
 
@@ -273,7 +273,7 @@ class SimulatedHost:
     def __init__(self, seed: int, *, clock: VirtualClock | None = None) -> None:
         self.clock = clock or VirtualClock()
         self._random = random.Random(seed)
-        self._last = (0, 0)
+        self._ids = Ids(self._random.getrandbits)
         self.cpu: float | None = 0.0
         """The load of the simulated machine; set it as you like."""
         self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
@@ -282,8 +282,7 @@ class SimulatedHost:
     # --- the port --------------------------------------------------------------------------------
 
     def new_id(self, kind: str) -> str:
-        self._last = following(self._last, int(self.clock.now() * 1000), self._random.getrandbits)
-        return f"{kind}_{encode(*self._last)}"
+        return self._ids.new(kind, int(self.clock.now() * 1000))
 
     def jitter(self) -> float:
         return self._random.random()

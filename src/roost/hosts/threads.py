@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from roost.core.ids import encode, following
+from roost.core.ids import Ids
 from roost.hosts.lazy import LazyLoop
 from roost.hosts.pending import HostPending, Together, call_on
 from roost.ports import Loop, Pump
@@ -155,14 +155,11 @@ class ThreadHost:
     def __init__(self) -> None:
         self.clock = RealClock()
         self._random = random.Random(os.urandom(32))
-        self._last = (0, 0)
+        self._ids = Ids(self._random.getrandbits)
         self._times = _processor_times()
-        self._making = threading.Lock()
 
     def new_id(self, kind: str) -> str:
-        with self._making:
-            last = self._last = following(self._last, int(time.time() * 1000), self._random.getrandbits)
-        return f"{kind}_{encode(*last)}"
+        return self._ids.new(kind, int(time.time() * 1000))
 
     def jitter(self) -> float:
         return self._random.random()

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.agent")
 
 EXPIRED = "expired"
-IN_MEMORY = 2_000
-"""Envelopes of one agent that are kept in memory; more stay in the store until there is room."""
 
 
 class _Lane:
@@ -136,7 +134,7 @@ class Activation:
 
     def has_room(self, count: int) -> bool:
         """Whether so many more may be handed over: none while older ones are still in the store."""
-        return not self._more and len(self._known) + self._expected + count <= IN_MEMORY
+        return not self._more and len(self._known) + self._expected + count <= self.hall.share
 
     def call(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; while there is none yet, when it has one."""
@@ -188,7 +186,7 @@ class Activation:
         self._expected -= len(envelopes)
         if taken:
             self._more = more
-        elif self._more or len(self._known) + len(envelopes) > IN_MEMORY:
+        elif self._more or len(self._known) + len(envelopes) > self.hall.share:
             self._more = True  # these come after what is still in the store
             return
         for envelope in envelopes:
@@ -310,10 +308,12 @@ class Activation:
         return False
 
     async def _handle(self, lane: _Lane) -> None:
-        await self._provider()
-        if self.ending:
-            lane.busy = False
-            return
+        profile = self.profile()
+        if not self.shop.breakers.allows(profile):
+            await self._provider(profile)
+            if self.ending:
+                lane.busy = False
+                return
         envelope = lane.waiting[0]
         recorded: tuple[Recorded, ...] = ()
         now = self.shop.host.clock.now()
@@ -329,7 +329,7 @@ class Activation:
         if envelope.attempts > envelope.most_attempts:  # its tries were cut off: it may have cut them off
             self._close(_worn_out(envelope, self.epoch, now), lane)
             return
-        lane.work = work = Work(self, envelope, recorded)
+        lane.work = work = Work(self, envelope, recorded, profile)
         if self.state is not State.ACTIVE:
             self._move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
         self.shop.monitor.began(envelope, work.run_id)
@@ -337,9 +337,9 @@ class Activation:
         if lane.work is work and work.why is not Why.LOST:
             self._close(work.closing(), lane)
 
-    async def _provider(self) -> None:
+    async def _provider(self, profile: Profile) -> None:
         """Wait while the provider that the brain asks is not asked by anyone."""
-        breakers, profile = self.shop.breakers, self.profile()
+        breakers = self.shop.breakers
         while not self.ending and not breakers.allows(profile):  # noqa: ASYNC110 — others open and close it
             await asyncio.sleep(min(0.25, breakers.wait(profile)))
 

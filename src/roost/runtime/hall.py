@@ -39,6 +39,8 @@ GROWTH = 32
 """Loops that are started in a moment: most agents have done what woke them before that."""
 MOMENT = 0.01
 """Seconds that an agent waits for a loop to come back before one is started for it."""
+IN_MEMORY = 100_000
+"""Envelopes that are kept in memory, of all agents; more stay in the store until there is room."""
 
 
 class Hall:
@@ -85,6 +87,11 @@ class Hall:
         """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""
         activation = self._awake.get(address)
         return activation is None or activation.has_room(count)
+
+    @property
+    def share(self) -> int:
+        """How many envelopes each of those who are awake may have in memory."""
+        return max(100, min(10_000, IN_MEMORY // (len(self._awake) + 1)))
 
     def all(self) -> list[Activation]:
         return list(self._awake.values())

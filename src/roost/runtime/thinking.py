@@ -10,6 +10,7 @@ import contextvars
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable
+from types import FunctionType
 
 from roost.core import faults
 from roost.core.correlation import ROOT
@@ -228,6 +229,8 @@ class Thinking:
 
 def is_blocking(brain: Brain) -> bool:
     """Whether it is a plain generator function, to be run in a thread of its own."""
+    if type(brain) is FunctionType:
+        return bool(brain.__code__.co_flags & inspect.CO_GENERATOR)
     call = getattr(brain, "__call__", brain)  # noqa: B004 — an object's own generator method
     return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
 

@@ -14,7 +14,7 @@ from roost.core.mail import Mail
 from roost.core.messages import Message, Status, at
 from roost.core.runs import Why
 from roost.errors import LimitReached, NotFound
-from roost.ports import Turn
+from roost.ports import Profile, Turn
 from roost.runtime.means import Means
 from roost.runtime.thinking import Thinking
 
@@ -29,7 +29,9 @@ LONGEST_PAUSE = 3_600.0
 class Work(Thinking):
     """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
 
-    def __init__(self, home: Activation, envelope: Envelope, recorded: tuple[Recorded, ...]) -> None:
+    def __init__(
+        self, home: Activation, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile
+    ) -> None:  # fmt: skip
         super().__init__(home.shop, home.loop, home.address, envelope.origin)
         self._home = home
         self.envelope = envelope
@@ -41,7 +43,7 @@ class Work(Thinking):
         self._letter: Mail | None = None
         self._recorded = recorded
         self._means: Means | None = None
-        self.turn = self._make_turn()
+        self.turn = self._make_turn(profile)
 
     @property
     def means(self) -> Means:
@@ -55,7 +57,7 @@ class Work(Thinking):
             )  # fmt: skip
         return self._means
 
-    def _make_turn(self) -> Turn:
+    def _make_turn(self, profile: Profile) -> Turn:
         e, home = self.envelope, self._home
         text, data, subject = e.body, None, ""
         if e.kind is Kind.EVENT:
@@ -67,7 +69,7 @@ class Work(Thinking):
         message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         state = json.loads(self._before) if self._before else {}
         return Turn(
-            e.kind, text, (message,), (), home.profile(), home.owner, "", self.run_id, state, self,
+            e.kind, text, (message,), (), profile, home.owner, "", self.run_id, state, self,
             agent_id=home.agent_id, sender=e.sender, subject=subject, data=data, attempt=e.attempts,
         )  # fmt: skip
 

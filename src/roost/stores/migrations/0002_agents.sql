@@ -61,6 +61,13 @@ ALTER TABLE inbox ADD COLUMN root TEXT NOT NULL DEFAULT '';   -- with what it al
 
 CREATE INDEX inbox_by_address ON inbox (address, rank, envelope_id) WHERE address <> '';
 
+-- Messages from agent to agent are many, and nobody looks for them by lane.
+DROP INDEX inbox_by_lane;
+
+CREATE INDEX inbox_by_lane ON inbox (lane, seq) WHERE kind <> 'task';
+
+CREATE INDEX inbox_by_due ON inbox (address, due) WHERE address <> '' AND due > 0;
+
 CREATE TABLE tasks (
     task_id TEXT NOT NULL PRIMARY KEY,   -- also its envelope's id
     address TEXT NOT NULL,

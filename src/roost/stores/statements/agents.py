@@ -237,8 +237,8 @@ def _hand_over(tx: Tx, key: str, now: float) -> tuple[tuple[Envelope, ...], bool
     )
     # One that waits for its next try holds its lane.
     undue = tx.read(
-        "SELECT lane, min(envelope_id) FROM inbox WHERE address = :address AND address <> '' AND due > :now"
-        " GROUP BY lane",
+        "SELECT lane, min(envelope_id) FROM inbox WHERE address = :address AND address <> '' AND due > 0"
+        " AND due > :now GROUP BY lane",
         ids,
     )
     held: dict[str, str] = {row[0]: row[1] for row in undue}
@@ -256,11 +256,18 @@ def _with_earlier(tx: Tx, key: str, now: float, rows: list[Row]) -> list[Row]:
     """With what comes before them in their lanes, though it is less urgent: inside a lane there is no overtaking."""
     last: dict[str, str] = {}
     for row in rows:
-        last[row[3]] = max(last.get(row[3], ""), row[0])
+        if row[3] != row[0]:  # most tasks have a lane to themselves
+            last[row[3]] = max(last.get(row[3], ""), row[0])
+    if not last:
+        return rows
+    less_urgent = tx.read(
+        "SELECT envelope_id, lane FROM inbox WHERE address = :address AND address <> '' AND rank >= :rank"
+        " AND envelope_id < :last AND due <= :now",
+        {"address": key, "rank": rows[-1][8], "last": max(last.values()), "now": now},
+    )
     there = {row[0] for row in rows}
-    lanes = bulk.among(tx, f"{_WAITING} WHERE lane IN", sorted(last))
-    earlier = [r for r in lanes if r[1] == key and r[0] not in there and r[0] < last[r[3]] and r[9] <= now]
-    return [*rows, *earlier]
+    earlier = [e for e, lane in less_urgent if e not in there and e < last.get(lane, "")]
+    return [*rows, *bulk.among(tx, f"{_WAITING} WHERE envelope_id IN", earlier)]
 
 
 def _reason_to_wake(tx: Tx, key: str, condition: wake.Condition, now: Now) -> str | None:

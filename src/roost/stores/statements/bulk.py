@@ -6,19 +6,26 @@ one of a few, so that the texts stay few and prepared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeVar
 
 from roost.ports import Row, Tx
 
 T = TypeVar("T")
+NONE: Mapping[str, str] = {}
 SIZES = (256, 64, 16, 4, 1)
 
 
-def insert(tx: Tx, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "") -> None:
+def insert(
+    tx: Tx, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "",
+    constants: Mapping[str, str] = NONE,
+) -> None:  # fmt: skip
+    """`constants`: columns that are the same in all rows, with what they are in SQL."""
+    fixed = tuple(constants.items())
     for part in _parts(rows):
-        tx.write(_insertion(table, columns, len(part), ending), [value for row in part for value in row])
+        tx.write(_insertion(table, columns, fixed, len(part), ending), list(chain.from_iterable(part)))
 
 
 def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> list[Row]:
@@ -45,9 +52,12 @@ def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 @lru_cache(maxsize=256)
-def _insertion(table: str, columns: tuple[str, ...], count: int, ending: str) -> str:
-    row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}{ending}"
+def _insertion(
+    table: str, columns: tuple[str, ...], fixed: tuple[tuple[str, str], ...], count: int, ending: str
+) -> str:  # fmt: skip
+    names = [*columns, *(name for name, _ in fixed)]
+    row = f"({', '.join(['?'] * len(columns) + [sql for _, sql in fixed])})"
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join([row] * count)}{ending}"
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeGuard
 
@@ -151,7 +152,7 @@ def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope,
         arm(tx, e.address, "mail", check_by, earlier=True)
     rows = tx.write(
         "UPDATE inbox SET due = :due, rank = CASE WHEN rank > :rank THEN :rank ELSE rank END"
-        " WHERE lane = :lane AND address = :address AND address <> '' AND attempts = 0 AND due > :due"
+        " WHERE lane = :lane AND kind <> 'task' AND address = :address AND attempts = 0 AND due > :due"
         f" RETURNING {ENVELOPE}",
         {"address": e.address, "lane": e.lane, "due": e.due, "rank": e.rank},
     )
@@ -298,6 +299,7 @@ def settle(tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = fro
     return tuple(settled.get(id(c)) or WorkSettled(False) for c in closings)
 
 
+_TAKEN = WorkSettled(True)
 _FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
 _RETURNING = " RETURNING envelope_id"
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
@@ -326,12 +328,12 @@ def _release(tx: Tx, c: WorkClosing) -> bool:
 
 
 def _settled(tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...]) -> WorkSettled:
+    if _is_plain(c) and c.memory is None and not c.changes and c.sleep is None and c.envelope.ask is None:
+        return WorkSettled(True, posted) if posted else _TAKEN
     answered = None
     if c.envelope.ask is not None and c.verdict is not Verdict.RETRY:
         answered, late = _answer(tx, c)
         posted += late
-    if _is_plain(c) and c.memory is None and not c.changes and c.sleep is None:
-        return WorkSettled(True, posted, answered=answered)
     _keep(tx, c)
     dead = burial.failed(c) if c.verdict is Verdict.DEAD else None
     if dead is not None:
@@ -429,22 +431,15 @@ def _insert_all(tx: Tx, envelopes: list[Envelope], full: frozenset[str]) -> set[
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
     known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}
-    rows = [_row_of(e, claimed=e.claimed and e.address not in full) for e in envelopes if e.address in known]
-    bulk.insert(tx, "inbox", _INBOX, rows)
+    there = [e for e in envelopes if e.address in known]
+    rows = [_values(e if e.address not in full else replace(e, attempts=0)) for e in there]
+    bulk.insert(tx, "inbox", _MESSAGE, rows, constants=_CONSTANTS)
     return set(addresses) - known
 
 
-_INBOX = (*_COLUMNS, "seq", "busy")
-_values = attrgetter(*_COLUMNS)
-
-
-def _row_of(e: Envelope, *, claimed: bool) -> tuple[Any, ...]:
-    values = list(_values(e))
-    values[_ATTEMPTS], values[_RECORDED] = int(claimed), int(e.recorded)
-    return (*values, 0, "")
-
-
-_ATTEMPTS, _RECORDED = _COLUMNS.index("attempts"), _COLUMNS.index("recorded")
+_CONSTANTS = {"recorded": "0", "seq": "0", "busy": "''"}
+_MESSAGE = tuple(name for name in _COLUMNS if name not in _CONSTANTS)
+_values = attrgetter(*_MESSAGE)
 
 
 def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:

@@ -130,7 +130,8 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
             ids,
         )
         tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
-        done = len(tx.write("DELETE FROM inbox WHERE lane = :talk AND seq < :seq RETURNING seq", ids))
+        gone = "DELETE FROM inbox WHERE lane = :talk AND kind <> 'task' AND seq < :seq RETURNING seq"
+        done = len(tx.write(gone, ids))
         tx.write(
             "UPDATE talks SET answer_seq = 0, waiting = waiting - :done WHERE talk_id = :talk",
             {"talk": talk_id, "done": done},

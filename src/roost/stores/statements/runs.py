@@ -79,7 +79,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
     handled = bool(row[2]) if c.handled is None else c.handled
     done = _remove(tx, c.envelopes) if handled else 0
     if not handled and c.outcome is Outcome.STOPPED:  # drained: that it is run again is nobody's failure
-        tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE lane = :talk", {"talk": c.talk_id})
+        tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE lane = :talk AND kind <> 'task'", {"talk": c.talk_id})
     settled = _write_answer(
         tx,
         c.talk_id,
@@ -219,7 +219,7 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
             "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, waiting = 0 WHERE talk_id = :talk",
             ids,
         )
-        tx.write("DELETE FROM inbox WHERE lane = :talk", ids)
+        tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", ids)
         revision, epoch = revision + 1, epoch + 1
     return Halted(revision, epoch, waiting, now)
 
@@ -250,7 +250,7 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
     revision, epoch = rows[0]
     message = _close_lost(tx, talk_id, answer_seq, revision, now) if answer_seq else None
     taken = tx.write(
-        "UPDATE inbox SET attempts = attempts + 1 WHERE lane = :talk"
+        "UPDATE inbox SET attempts = attempts + 1 WHERE lane = :talk AND kind <> 'task'"
         " RETURNING envelope_id, lane, seq, attempts, due, busy",
         {"talk": talk_id},
     )

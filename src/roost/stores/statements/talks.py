@@ -80,7 +80,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
     for table in ("parts", "messages", "runs"):
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
-    tx.write("DELETE FROM inbox WHERE lane = :talk", {"talk": talk_id})
+    tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
     tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
     tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)
 
