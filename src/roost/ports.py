@@ -187,11 +187,23 @@ class Tx(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
-    """What a look at an agent needs to know of the world: the time, an id for what it changes, and the load."""
+class Look:
+    """A look at an agent: `anew`, by someone who does not work for it yet. The id is of what the look changes.
+
+    `untried`: what counts as tried, and was not.
+    """
+
+    address: str
+    anew: bool
+    change_id: str
+    untried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a look at agents needs to know of the world: the time and the load."""
 
     time: float
-    change_id: str
     cpu: float | None = None
     awake: int | None = None
 
@@ -389,18 +401,6 @@ class AgentStatements(Protocol):
         """The changes of its state, newest first, each with its id; those before `before`."""
         ...
 
-    def take(self, tx: Tx, key: str, now: Now, anew: bool, /) -> Taken:
-        """Look what an agent has to do: wake it if anything that is there wakes it, and hand its work over.
-
-        With `anew` whoever had it before may write no more. What was never tried is counted as tried now;
-        what was, is counted when it is tried again.
-        """
-        ...
-
-    def note(self, tx: Tx, key: str, changes: tuple[Change, ...], /) -> None:
-        """Record changes of its state."""
-        ...
-
     def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[str]:
         """Agents with something in their inbox, by key."""
         ...
@@ -449,6 +449,14 @@ class InboxStatements(Protocol):
 
     def forget_step(self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, /) -> None: ...
 
+    def take(self, tx: Tx, looks: tuple[Look, ...], world: World, /) -> tuple[Taken, ...]:
+        """Look what agents have to do: wake those whom anything that is there wakes, and hand their work over.
+
+        Where it is `anew`, whoever had it before may write no more. What was never tried is counted as tried now;
+        what was, is counted when it is tried again.
+        """
+        ...
+
     def claim(self, tx: Tx, envelope: Envelope, epoch: int, /) -> tuple[int, tuple[Recorded, ...]] | None:
         """Count the try that is about to begin; how many that makes, and what earlier ones have on record.
 
@@ -457,11 +465,13 @@ class InboxStatements(Protocol):
         ...
 
     def settle(
-        self, tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = ..., /
-    ) -> tuple[WorkSettled, ...]:
+        self, tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = ...,
+        notes: tuple[tuple[str, Change], ...] = ..., /,
+    ) -> tuple[WorkSettled, ...]:  # fmt: skip
         """End tries: of each the envelope, the record, the agent's memory and all that it sends, or nothing of it.
 
-        What is sent to those who are `full` is not handed over: they fetch it when they have room.
+        What is sent to those who are `full` is not handed over: they fetch it when they have room. `notes` are
+        changes of agents' states that come with no try.
         """
         ...
 

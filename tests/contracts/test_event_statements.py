@@ -29,7 +29,7 @@ from roost.core.envelopes import (
 from roost.core.events import Event
 from roost.core.priority import Priority
 from roost.errors import Conflict, LimitReached, NotFound
-from roost.ports import Now, Tx
+from roost.ports import Look, Tx, World
 from roost.stores.statements import agents, events, inbox, letters, tasks
 from tests.contracts.conftest import Driven
 
@@ -50,7 +50,7 @@ def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann
 
 
 def take(store: Driven, key: str) -> Taken:
-    taken = store.write(agents.take, key, Now(1_000.0, f"change_{next(numbers):09}"), True)
+    [taken] = store.write(inbox.take, (Look(key, True, f"change_{next(numbers):09}"),), World(1_000.0))
     assert isinstance(taken, Taken)
     return taken
 

@@ -12,8 +12,8 @@ from roost.core.envelopes import Change, Envelope, Kind, SendMail
 from roost.core.mail import MailStatus
 from roost.core.priority import Priority, rank
 from roost.errors import Conflict, Forbidden, NotFound
-from roost.ports import Now, Tx
-from roost.stores.statements import agents, mail
+from roost.ports import Look, Tx, World
+from roost.stores.statements import agents, inbox, mail
 from tests.contracts.conftest import Driven
 
 NOW = 1_000_000.0
@@ -194,7 +194,7 @@ def test_older_mail_of_a_thread_is_due_with_the_urgent_one_that_follows(box: Dri
     assert [(one.envelope_id, one.due, one.claimed) for one in posted] == [
         ("mail_0001", NOW + 3, False), ("mail_0003", NOW + 3, False),
     ]  # fmt: skip
-    taken = box.write(agents.take, "ann/d", Now(NOW + 4, "change_1"), True)
+    [taken] = box.write(inbox.take, (Look("ann/d", True, "change_1"),), World(NOW + 4))
     assert [one.envelope_id for one in taken.envelopes] == ["mail_0001", "mail_0003"]
 
 

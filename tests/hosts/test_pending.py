@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.pending import HostPending, Together, call_on, drive
+from roost.hosts.pending import HostPending, Together, call_on, drive, hurry
+from roost.hosts.threads import ThreadHost
+from roost.ports import Loop
 
 
 async def result_of(pending: HostPending[int]) -> int:
@@ -98,3 +100,60 @@ def test_what_is_gathered_reaches_the_loop_in_order_and_in_one_go() -> None:
     loop.close()
     assert order == [0, 1, 2, 3, 4]
     assert len(wakes) == 1
+
+
+class Elsewhere(asyncio.SelectorEventLoop):
+    """A loop that looks idle when it is to be woken, and has begun something else by then."""
+
+    is_idle = True
+
+
+def test_loops_that_do_not_get_on_keep_nobody_waiting() -> None:
+    host, heard = ThreadHost(), threading.Event()
+    stuck = [Elsewhere() for _ in range(5)]
+
+    async def listen(loop: Loop) -> None:
+        await asyncio.to_thread(heard.wait, 20)
+
+    listener = host.start_loop("listener", listen, lambda *_: None)
+
+    def wake() -> None:
+        with host.together():
+            for loop in stuck:
+                call_on(loop, lambda: None)
+            listener.call(heard.set)
+
+    pump = host.pump("waker", wake)
+    pump.ring()
+    assert heard.wait(10)
+    pump.close()
+    listener.join()
+    for loop in stuck:
+        loop.close()
+
+
+def test_loops_that_are_woken_together_wake_each_other() -> None:
+    """Far more than are woken at once: each hears what it is told, in order."""
+    host = ThreadHost()
+    heard: dict[int, list[int]] = {number: [] for number in range(40)}
+    left = threading.Semaphore(0)
+
+    async def listen(loop: Loop) -> None:
+        await asyncio.sleep(30)
+
+    def hear(number: int, said: int) -> None:
+        heard[number].append(said)
+        left.release()
+
+    loops = [host.start_loop(f"listener-{number}", listen, lambda *_: None) for number in heard]
+    for said in range(20):
+        with host.together():
+            for number, loop in enumerate(loops):
+                loop.call(hear, number, said)
+    while hurry():
+        pass
+    assert all(left.acquire(timeout=10) for _ in range(20 * len(loops)))
+    assert all(said == list(range(20)) for said in heard.values())
+    for loop in loops:
+        loop.abandon()
+        loop.join()

@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from tests.runtime.conftest import QUICK, World
+from tests.runtime.conftest import QUICK, World, becomes
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
 
@@ -68,7 +68,7 @@ def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: W
         await done(service, "hello")
         await service.agents.stop("ann", "d")
         await service.agents.start("ann", "d")
-        changes = await service.agents.history("ann", "d")
+        changes = await becomes(lambda: service.agents.history("ann", "d"), lambda found: len(found) > 4)
         return [(c.before, c.after, c.cause, c.by) for c in reversed(changes)]
 
     assert world({"teller": teller}, story) == [
@@ -127,6 +127,30 @@ def test_stopping_ends_what_runs_and_it_is_done_after_the_start(world: World) ->
     assert (active, stopped) == ("active", "stopped")
     assert (task.status, task.result) == ("done", "done")
     assert len(tries) == 2
+
+
+def test_what_was_never_begun_is_not_counted_as_tried(world: World) -> None:
+    """However often the agent is paused, put to sleep or stopped before its turn comes."""
+    tries: list[tuple[str, int]] = []
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        tries.append((turn.text, turn.attempt))
+        await asyncio.sleep(0.01)
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> list[tuple[str, int]]:
+        await service.agents.create("ann", "d", profile="slow", max_attempts=2, **FAST)
+        await done(service, "awake")
+        tasks = [await service.tasks.send("ann", "d", f"{number:02}") for number in range(20)]
+        for _ in range(4):
+            await service.agents.pause("ann", "d")
+            await service.agents.resume("ann", "d")
+            await service.agents.sleep("ann", "d", 0.01)
+            await service.agents.wake("ann", "d")
+        return [((t := await service.tasks.wait("ann", task, timeout=20)).status, t.attempts) for task in tasks]
+
+    assert world({"slow": slow}, story) == [("done", 1)] * 20
+    assert sorted(tries) == [*((f"{number:02}", 1) for number in range(20)), ("awake", 1)]
 
 
 def test_a_failure_is_tried_again_and_then_told(world: World) -> None:
@@ -297,6 +321,63 @@ def test_a_step_is_done_once_although_its_turn_is_repeated(world: World) -> None
 
     assert world({"steps": steps}, story).result == "42 42"
     assert computed == [21, 14]
+
+
+def test_a_step_whose_result_cannot_be_kept_is_not_done_again(world: World) -> None:
+    charged: list[str] = []
+
+    def charge() -> object:
+        charged.append("once")
+        return object()
+
+    async def pays(turn: Turn) -> AsyncIterator[str]:
+        await turn.step("charge", charge)
+        yield "paid"
+
+    async def story(service: AsyncAgentService) -> tuple[str, str, int]:
+        await service.agents.create("ann", "d", profile="pays", **FAST)
+        task = await done(service, "go")
+        [letter] = await service.dead_letters.list("ann")
+        return task.status, letter.fault, letter.attempts
+
+    assert world({"pays": pays}, story) == ("failed", "unknown_step", 1)
+    assert charged == ["once"]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", 5, "x" * 300])
+def test_a_step_needs_a_name_that_can_be_kept(world: World, name: Any) -> None:
+    refused: list[str] = []
+
+    async def pays(turn: Turn) -> AsyncIterator[str]:
+        try:
+            await turn.step(name, refused.append, "done all the same")
+        except roost.Invalid as error:
+            refused.append(str(error))
+        yield "paid"
+
+    async def story(service: AsyncAgentService) -> str:
+        await service.agents.create("ann", "d", profile="pays", **FAST)
+        return (await done(service, "go")).status
+
+    assert world({"pays": pays}, story) == "done"
+    [sentence] = refused
+    assert sentence.startswith("the name of a step must")
+
+
+def test_keys_are_the_senders_own_and_their_tasks_are_listed(world: World) -> None:
+    """Of an agent that is shared: what one has sent under a key is nothing to another."""
+
+    async def story(service: AsyncAgentService) -> tuple[bool, list[str], list[str]]:
+        await service.agents.create("ann", "d", profile="teller", shared=True)
+        hers = await service.tasks.send("ann", "d", "report", key="daily")
+        his = await service.tasks.send("bob", "agent:ann/d", "another report", key="daily")
+        again = await service.tasks.send("bob", "agent:ann/d", "another report", key="daily")
+        listed = [[task.task_id for task in await service.tasks.list(user)] for user in ("ann", "bob")]
+        assert listed == [[his, hers], [his]]
+        return again == his, *listed
+
+    same, *_ = world({"teller": teller}, story)
+    assert same
 
 
 def test_the_inbox_has_a_bound_and_the_sender_is_told(world: World) -> None:

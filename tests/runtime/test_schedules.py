@@ -15,7 +15,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import Simulation
-from tests.runtime.conftest import QUICK, World
+from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import teller
 
 HOUR = 3_600.0
@@ -164,6 +164,27 @@ def test_a_tick_can_take_the_place_of_the_one_before(play: Play) -> None:
         return [task.status for task in reversed(await play.service.tasks.list("ann"))]
 
     assert play.run(look) == ["cancelled", "cancelled", "cancelled", "running"]
+
+
+def test_a_tick_that_finds_the_inbox_full_is_a_dead_letter_and_can_be_retried(world: World) -> None:
+    async def tells(turn: Turn) -> AsyncIterator[str]:
+        yield f"told {turn.text}"
+
+    async def story(service: AsyncAgentService) -> list[Any]:
+        await service.agents.create("ann", "d", profile="tells", inbox_limit=1, start=False)
+        past = datetime(2020, 1, 1, tzinfo=UTC)
+        for number in range(2):
+            await service.schedules.create("ann", "d", "tick", name=str(number), at=past, overlap="queue_all")
+        [letter] = await becomes(lambda: service.dead_letters.list("ann"), bool)
+        refused = [task for task in await service.tasks.list("ann") if task.status == "failed"]
+        depth = (await service.agents.get("ann", "d")).queue_depth
+        await service.agents.start("ann", "d")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.queue_depth == 0)
+        await service.dead_letters.retry("ann", letter.letter_id)
+        done = await service.tasks.wait("ann", refused[0].task_id, timeout=20)
+        return [letter.kind, letter.fault, depth, len(refused), refused[0].error == letter.reason, done.result]
+
+    assert world({"tells": tells}, story) == ["task", "full", 1, 1, True, "told tick"]
 
 
 def test_a_paused_schedule_rests_and_makes_up_for_nothing(play: Play) -> None:

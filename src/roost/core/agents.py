@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from roost.core import checks, patterns
@@ -73,6 +74,7 @@ class AgentConfig:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
+    @lru_cache(maxsize=1_000)
     def from_json(cls, text: str) -> AgentConfig:
         values = json.loads(text)
         values["wake_on_priority"] = Priority(values["wake_on_priority"])

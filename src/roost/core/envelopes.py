@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -182,7 +182,7 @@ class WorkClosing:
     sent: tuple[Effect, ...] = ()
     sleep: str | None = None
     """What to wake on, if the turn asked for sleep."""
-    changes: tuple[Change, ...] = ()
+    changes: list[Change] = field(default_factory=list)
 
 
 @record(frozen=True, slots=True)
@@ -228,3 +228,7 @@ class Taken:
     woken: str | None = None
     anew: bool = False
     """Whether whoever had it before has lost it."""
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.envelopes or self.talks)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -155,6 +156,7 @@ def to_json(rule: Rule) -> str:
     return json.dumps({type(rule).__name__.lower(): asdict(rule)}, ensure_ascii=False, allow_nan=False)
 
 
+@lru_cache(maxsize=1_000)
 def from_json(text: str) -> Rule:
     """What `to_json` wrote; anything else is refused as Invalid."""
     try:

@@ -19,6 +19,7 @@ class _LazySelector(selectors.BaseSelector):
         self.gate = threading.Lock()
         self.gate.acquire()
         self.real: selectors.BaseSelector | None = None
+        self.idle = False
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.real is None:
@@ -39,7 +40,9 @@ class _LazySelector(selectors.BaseSelector):
         if self.real is not None:
             return self.real.select(timeout)
         if timeout is None or timeout > 0:
+            self.idle = True
             self.gate.acquire(timeout=-1 if timeout is None else min(timeout, 1e6))
+            self.idle = False
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -60,6 +63,11 @@ class LazyLoop(asyncio.SelectorEventLoop):
         self._ssock: Any = None
         self._csock = None
         super().__init__(self._lazy)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it sleeps on its lock, and so runs what it is woken for before anything else."""
+        return self._lazy.idle
 
     def _make_self_pipe(self) -> None:
         """Made with the first descriptor."""

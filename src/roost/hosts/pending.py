@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 _Gathered = dict[asyncio.AbstractEventLoop, list[Callable[[], object]]]
+_Chain = deque[tuple[asyncio.AbstractEventLoop, list[Callable[[], object]]]]
+
+AT_ONCE = 2
+"""Loops that are woken at once; each wakes the next when it runs."""
+PATIENCE = 0.02
+"""Seconds after which a chain of loops that does not get on is woken as a whole."""
 
 
 class _Here(threading.local):
@@ -16,6 +24,10 @@ class _Here(threading.local):
 
     driving = False
     gathered: _Gathered | None = None
+
+    def __init__(self) -> None:
+        self.chains: list[tuple[_Chain, int, float]] = []
+        """Of loops to wake, begun on this thread: how many were left when one was last woken, and when."""
 
 
 _here = _Here()
@@ -43,7 +55,7 @@ class Together:
     """Gathers what is called on loops, and wakes each loop once at the end.
 
     Each wake gives up the interpreter to the loop that wakes; woken one by one, twenty that wait cost
-    twenty hand-overs.
+    twenty hand-overs. Woken all at once, a hundred would fight for it: so some are, and wake the others.
     """
 
     __slots__ = ("_gathered",)
@@ -54,8 +66,42 @@ class Together:
 
     def __exit__(self, *_: object) -> None:
         _here.gathered = None
-        for loop, acts in self._gathered.items():
-            _wake(loop, _call_all, acts)
+        chain: _Chain = deque(self._gathered.items())
+        for _number in range(AT_ONCE):
+            _wake_next(chain)
+        _here.chains.append((chain, len(chain), time.monotonic()))
+        hurry()
+
+
+def hurry() -> bool:
+    """Wake all of a chain that was begun on this thread and does not get on; whether there is more to look after.
+
+    One that was idle when it was to be woken may have begun something else, and does not pass it on.
+    """
+    now = time.monotonic()
+    unfinished = []
+    for chain, left, since in _here.chains:
+        if len(chain) < left:
+            left, since = len(chain), now
+        while chain and since < now - PATIENCE:
+            _wake_next(chain)
+        if chain:
+            unfinished.append((chain, left, since))
+    _here.chains = unfinished
+    return bool(unfinished)
+
+
+def _wake_next(chain: _Chain) -> None:
+    """The next one that is idle, and those before it, which are awake."""
+    while True:
+        try:
+            loop, acts = chain.popleft()
+        except IndexError:
+            return
+        if getattr(loop, "is_idle", False):
+            _wake(loop, _call_all, acts, chain)
+            return
+        _wake(loop, _call_all, acts, None)
 
 
 def call_on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
@@ -76,7 +122,9 @@ def _wake(loop: asyncio.AbstractEventLoop, act: Callable[..., object], *args: ob
         return  # it is closed, and whoever is told of that takes over
 
 
-def _call_all(acts: list[Callable[[], object]]) -> None:
+def _call_all(acts: list[Callable[[], object]], chain: _Chain | None) -> None:
+    if chain:
+        _wake_next(chain)
     loop = asyncio.get_running_loop()
     for act in acts:
         try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from roost.core.ids import Ids
 from roost.hosts.lazy import LazyLoop
-from roost.hosts.pending import HostPending, Together, call_on
+from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, hurry
 from roost.ports import Loop, Pump
 
 log = logging.getLogger("roost.threads")
@@ -54,7 +54,8 @@ class ThreadPump:
 
     def _run(self) -> None:
         while True:
-            self._gate.acquire()
+            while not self._gate.acquire(timeout=PATIENCE if hurry() else -1):
+                pass
             if self._closing:
                 return
             try:

@@ -13,7 +13,6 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,10 +32,15 @@ from roost.runtime.worker import AgentTalks
 
 if TYPE_CHECKING:
     from roost.runtime.hall import Hall
+    from roost.runtime.settler import Try
 
 log = logging.getLogger("roost.agent")
 
 EXPIRED = "expired"
+TICK = 0.001
+"""Seconds that no timer is exact to."""
+PAUSE = 0.1
+"""Seconds without work after which it is recorded that an agent is idle."""
 
 
 class _Lane:
@@ -93,12 +97,17 @@ class Activation:
         self.config = AgentConfig.from_json(taken.config)
         self.epoch = taken.epoch
         self.memory_text = taken.memory
+        self.edits = 0
+        """How often its memory was edited."""
         self.letters: dict[str, Any] = {}
         self.state = State.IDLE
         self.depth = 0
         self.lanes: dict[str, _Lane] = {}
         self.inbound: deque[Callable[[], None]] = deque()
         self.begun = False
+        """Whether it has a loop."""
+        self.parked = False
+        """Whether it has lent its loop to others while what it did is being written."""
         self.retired = False
         """It is no more: what it still does counts for nothing."""
         self.stuck = False
@@ -122,6 +131,7 @@ class Activation:
         """Whether something came again while its end is being written: then the store is asked for it after that."""
         self._rung = False
         self._rest: asyncio.TimerHandle | None = None
+        self._quiet_since = 0.0
         self.at_rest: Pending[None] = hall.shop.host.pending()
         self.talks = AgentTalks(self, hall.release_talk)
 
@@ -139,7 +149,9 @@ class Activation:
     def call(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; while there is none yet, when it has one."""
         self.inbound.append(act)
-        if self.begun and not self._rung:
+        if self.parked:
+            self.hall.unpark(self)
+        elif self.begun and not self._rung:
             self._rung = True
             self.loop.call(self._drain)
 
@@ -172,6 +184,9 @@ class Activation:
     def _drain(self) -> None:
         self._rung = False
         if self.retired:
+            return
+        if self.parked:
+            self.hall.unpark(self)
             return
         inbound = self.inbound
         while inbound:
@@ -223,9 +238,6 @@ class Activation:
 
     def _go_on(self) -> None:
         """Start as many tasks as there are lanes to work on, up to the bound; rest if there is nothing at all."""
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
         room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, len(self._ready))
         if not self.ending:
             for _ in range(room):
@@ -235,41 +247,88 @@ class Activation:
                 task.add_done_callback(self._served)
         if self._is_quiet():
             self._idle()
+        elif self.hall.is_crowded and self._only_unsettled():
+            self._record()
+            self.hall.park(self)
+
+    def _only_unsettled(self) -> bool:
+        """Whether all that is left is that what it did is written."""
+        left = self._servers or self.lanes or self.talks.lanes or self._orphans or self._more or self.ending
+        return not left
+
+    def is_over(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+        """Whether nothing is left to do once these are written."""
+        return len(results) == self._unsettled and not self.inbound and all(
+            one.taken and closing.sleep is None and closing.verdict is not Verdict.RETRY for closing, one in results
+        )  # fmt: skip
 
     def _is_quiet(self) -> bool:
         return not (self._servers or self._unsettled or self.talks.lanes)
 
     def _idle(self) -> None:
-        if self._changes:
-            changes, self._changes = tuple(self._changes), []
-            with suppress(Unavailable):  # they are told of, and no more
-                self.shop.store.write(self.shop.statements.agents.note, self.address, changes, key=self.address)
+        loop = asyncio.get_running_loop()
         if self.ending:
             self._let_go()
         elif self._more:
             self.hall.look(self.address)
-        elif not self.lanes:
-            wait = 0.0 if self.hall.is_crowded else self.config.idle_timeout
-            self._rest = asyncio.get_running_loop().call_later(wait, self._retire)
-        elif not self._has_ready():  # only what is tried again later: the timer in the store sees to it
-            self._rest = asyncio.get_running_loop().call_later(self.config.idle_timeout, self._retire)
+        elif self.hall.is_crowded and not self.lanes:
+            loop.call_soon(self.retire)
+        elif not self._has_ready():  # of what is tried again later, the timer in the store sees to it
+            self._quiet_since = loop.time()
+            if self._rest is None:
+                self._rest = loop.call_later(min(PAUSE, self.config.idle_timeout), self._rested)
+
+    def _rested(self) -> None:
+        """After a pause it is known to be idle, and after its idle timeout it gives its loop back."""
+        self._rest = None
+        if not self._is_quiet() or self._has_ready():
+            return
+        loop = asyncio.get_running_loop()
+        quiet = loop.time() - self._quiet_since
+        left = min(PAUSE, self.config.idle_timeout) - quiet
+        if left < TICK:
+            self._record()
+            left = self.config.idle_timeout - quiet
+        if left < TICK:
+            self.retire()
+        else:
+            self._rest = loop.call_later(left, self._rested)
+
+    def _record(self) -> None:
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self.hall.settler.note(self, changes)
+
+    def untried(self) -> list[Envelope]:
+        """What was handed over, and counted as tried, and not begun."""
+        handed: list[Envelope] = []
+        for lane in list(self.lanes.values()):
+            begun = int(lane.work is not None or lane.due > 0)
+            handed += [envelope for envelope in list(lane.waiting)[begun:] if envelope.claimed]
+        return handed
 
     def _let_go(self) -> None:
-        """What was handed over and never begun was not tried."""
         now = self.shop.host.clock.now()
-        begun = [e for lane in self.lanes.values() for e in lane.waiting if e.claimed and not lane.due]
+        untried = self.untried()
         self.lanes.clear()
         self._ready.clear()
-        if begun:
-            for envelope in begun:
+        if untried:
+            for envelope in untried:
                 self._settle(WorkClosing("", envelope, self.epoch, Verdict.RELEASED, "", now, now))
             return
+        self._record()
         self.at_rest.set(None)
         self.hall.release(self)
 
-    def _retire(self) -> None:
-        self._rest = None
+    @property
+    def rests(self) -> bool:
+        """Whether it has a loop and nothing to do."""
+        return self.begun and not self._rung and not self.lanes and self._is_quiet()
+
+    def retire(self) -> None:
+        """Give the loop back, unless something has come."""
         if self._is_quiet() and not self._has_ready():
+            self._record()
             self.hall.release(self)
 
     # --- working ---------------------------------------------------------------------------------
@@ -322,7 +381,12 @@ class Activation:
             return
         if not envelope.claimed or envelope.kind is Kind.MAIL:
             claimed = await self._claim(envelope)
-            if claimed is None or self.ending:
+            if self.ending:  # it was not tried: whoever lets go of it says so
+                lane.busy = False
+                if claimed is not None and lane.waiting and lane.waiting[0] is envelope:
+                    lane.waiting[0] = claimed[0]
+                return
+            if claimed is None:
                 self._forget(lane, envelope)
                 return
             envelope, recorded = claimed
@@ -388,7 +452,7 @@ class Activation:
     def adopt(self, memory: str) -> None:
         """Its memory was edited: turns under way add what they change, and what has ended before is overwritten."""
         self.memory_text = memory
-        self.hall.settler.drop_memory(self)
+        self.edits += 1
         ops = self.shop.statements.watching
         self.shop.store.write(ops.set_memory, self.owner, self.agent_id, memory, key=self.address)
 
@@ -406,15 +470,14 @@ class Activation:
         else:
             lane.popleft()
             self._list(lane)
-        if self.state is State.ACTIVE and not self._has_ready() and not self._works():
-            self._move(State.IDLE, "nothing left to do")
+        if closing.verdict is not Verdict.CANCELLED:
+            closing.changes.extend(self._changes)
+            self._changes.clear()
+        self.talked()
         if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
             self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
             self._known.discard(closing.envelope.envelope_id)
             return
-        if self._changes:
-            closing = replace(closing, changes=tuple(self._changes))
-            self._changes.clear()
         self._settle(closing)
 
     def _news(self, closing: WorkClosing) -> tuple[Effect, ...]:
@@ -431,7 +494,7 @@ class Activation:
 
     def _settle(self, closing: WorkClosing) -> None:
         self._unsettled += 1
-        self.hall.settler.put(self, closing)
+        self.hall.settler.put(self, closing, self.edits)
 
     def settled(self, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
         """These are written, or were refused."""
@@ -450,13 +513,13 @@ class Activation:
             self._returned = False
             self.hall.look(self.address)
 
-    def unsettled(self, closings: list[WorkClosing], error: Exception) -> None:
+    def unsettled(self, tries: list[Try], error: Exception) -> None:
         """They could not be written: until they can be, what was done is kept in memory."""
         log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
         pause = 0.2 + 0.8 * self.shop.host.jitter()
         loop = asyncio.get_running_loop()
-        for closing in closings:
-            loop.call_later(pause, self.hall.settler.put, self, closing)
+        for one in tries:
+            loop.call_later(pause, self.hall.settler.put, *one)
 
     def _again(self, lane: _Lane, closing: WorkClosing) -> None:
         lane.due = 0.0
@@ -485,9 +548,13 @@ class Activation:
         return any(lane.busy for lane in self.lanes.values()) or bool(self.talks.lanes)
 
     def _move(self, after: State, cause: str) -> None:
+        """A pause that nobody could have noticed is not recorded."""
+        before, self.state = self.state, after
+        if after is State.ACTIVE and self._changes and self._changes[-1].after is State.IDLE:
+            self._changes.pop()
+            return
         host = self.shop.host
-        self._changes.append(Change(host.new_id("change"), host.clock.now(), self.state, after, cause, "roost"))
-        self.state = after
+        self._changes.append(Change(host.new_id("change"), host.clock.now(), before, after, cause, "roost"))
 
     async def _patience(self, error: Unavailable) -> None:
         log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})

@@ -1,24 +1,21 @@
-"""The hall: which agents are awake here, each on a loop of its own, borrowed while it is awake.
-
-Loops are lent from a pool. A few are kept warm; more are started only when those that are lent do not come
-back within a moment, since starting one takes longer than most agents take to do what woke them.
-"""
+"""The hall: which agents are awake here, each on a loop of its own, borrowed while it is awake."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roost.core.envelopes import Effect, Envelope, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.facts import Name
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
-from roost.ports import Loop, Now, Pending
+from roost.ports import Look, Loop, Pending, World
 from roost.runtime.activation import Activation
+from roost.runtime.loops import Loops
 from roost.runtime.office import Office
 from roost.runtime.settler import Settler
 from roost.runtime.shop import Shop
@@ -31,14 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.hall")
 
-LOST = 5.0
-"""Seconds after which a look that has not come back is taken for lost."""
-PACE = 0.001
-"""Seconds between two loops that are started at once, beyond those that are kept warm."""
-GROWTH = 32
-"""Loops that are started in a moment: most agents have done what woke them before that."""
-MOMENT = 0.01
-"""Seconds that an agent waits for a loop to come back before one is started for it."""
+TOGETHER = 256
+"""Agents that are looked at together."""
 IN_MEMORY = 100_000
 """Envelopes that are kept in memory, of all agents; more stay in the store until there is room."""
 
@@ -54,16 +45,13 @@ class Hall:
         """The share of the processors in use, as last looked at."""
         self.closing = False
         self._lock = shop.host.lock()
+        self.loops = Loops(shop, self._thread_ended)
         self._awake: dict[str, Activation] = {}
-        self._looking: dict[str, tuple[float, bool]] = {}
-        """Who is being looked at since when, and whether once more after that: one look at a time."""
-        self._queue: deque[Activation] = deque()
-        self._free: list[Loop] = []
-        self._loops: dict[Loop, asyncio.Event | None] = {}
-        self._count = 0
-        self._started = 0.0
-        self.crowded: Callable[[], None] = lambda: None
-        """Rung when agents begin to wait for a loop."""
+        self._looking: dict[str, bool] = {}
+        """Who is being looked at, or will be, and whether once more after that: one look at a time."""
+        self._next_looks: deque[str] = deque()
+        self._untried: dict[str, list[str]] = {}
+        self._taking = False
         self.waker: Waker | None = None
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
@@ -97,14 +85,9 @@ class Hall:
         return list(self._awake.values())
 
     @property
-    def loops(self) -> tuple[int, int]:
-        """How many there are, and how many of them nobody has."""
-        return self._count, len(self._free)
-
-    @property
     def is_crowded(self) -> bool:
-        """Whether agents wait for a loop."""
-        return bool(self._queue)
+        """Whether agents wait for a loop, or many are about to."""
+        return self.loops.are_short or len(self._looking) > self.shop.limits.warm_loops
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
@@ -156,154 +139,153 @@ class Hall:
                 activation = self._awake.get(address)
                 if activation is not None:
                     activation.put(tuple(box))
-            if activation is None:
-                self.look(address)
+            if activation is None:  # it came to rest after they were posted as if they were handed over
+                self.look(address, [envelope.envelope_id for envelope in box if envelope.claimed])
 
     def ring(self, due: float) -> None:
         """A timer was set for then."""
         if self.waker is not None:
             self.waker.ring(due)
 
-    def look(self, address: str) -> None:
-        """Look into the store what an agent has to do, and whether it may; the rest follows by itself."""
-        if self.closing:
+    def look(self, address: str, untried: Sequence[str] = ()) -> None:
+        """Look into the store what an agent has to do, and whether it may; the rest follows by itself.
+
+        `untried`: what counts as tried there, and was not.
+        """
+        if self.closing and not untried:
             return
-        host = self.shop.host
-        moment = host.clock.monotonic()
         with self._lock:
-            since = self._looking.get(address)
-            if since is not None and moment - since[0] < LOST:
-                self._looking[address] = (since[0], True)
+            if untried:
+                self._untried.setdefault(address, []).extend(untried)
+            if address in self._looking:
+                self._looking[address] = True
                 return
-            self._looking[address] = (moment, False)
-        now = Now(host.clock.now(), host.new_id("change"), self.load, len(self._awake))
-        anew = address not in self._awake
+            self._looking[address] = False
+            self._next_looks.append(address)
+            if self._taking:
+                return
+            self._taking = True
+        self._take()
+
+    def _take(self) -> None:
+        """One look is under way, and those who are to be looked at gather behind it."""
+        with self._lock:
+            following = self._next_looks
+            addresses = [following.popleft() for _ in range(min(len(following), TOGETHER))]
+            if not addresses:
+                self._taking = False
+                return
+        host = self.shop.host
+        looks = tuple(
+            Look(address, address not in self._awake, host.new_id("change"), tuple(self._untried.pop(address, ())))
+            for address in addresses
+        )
+        world = World(host.clock.now(), self.load, len(self._awake))
+        missed = partial(self._missed, looks)
         try:
-            self.shop.store.write(self.shop.statements.agents.take, address, now, anew, key=address, then=self._taken)
+            self.shop.store.write(self.shop.statements.inbox.take, looks, world, then=self._taken, failed=missed)
         except Unavailable as error:
-            log.warning("an agent is looked at later: %s", error, extra={"agent": address})
+            missed(error)
 
-    def _taken(self, taken: Taken) -> None:
+    def _missed(self, looks: tuple[Look, ...], error: Exception) -> None:
+        """Whoever has something to do is found again by the supervisor."""
+        log.warning("agents are looked at later: %s", error, extra={"agents": [look.address for look in looks[:10]]})
         with self._lock:
-            _, again = self._looking.pop(taken.address, (0.0, False))
-        if taken.woken is not None:
-            self.shop.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
-        self._give(taken)
-        if again:
-            self.look(taken.address)
+            for look in looks:
+                self._looking.pop(look.address, None)
+                if look.untried:
+                    self._untried.setdefault(look.address, []).extend(look.untried)
+        self._take()
 
-    def _give(self, taken: Taken) -> None:
-        if not taken.ready:
-            return
+    def _taken(self, all_taken: tuple[Taken, ...]) -> None:
+        with self._lock:
+            again = [taken.address for taken in all_taken if self._looking.pop(taken.address, False)]
+        for taken in all_taken:
+            if taken.woken is not None:
+                self.shop.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
         if self.closing:
-            self._put_back(taken)
-            return
-        with self._lock:
-            known = activation = self._awake.get(taken.address)
-            if activation is None and taken.anew and (taken.envelopes or taken.talks):
-                activation = self._awake[taken.address] = Activation(self, taken)
-            if activation is not None:
-                activation.put(taken.envelopes, taken=True, more=taken.more)
-        if activation is None:
-            if not taken.anew:  # it came to rest while it was looked at
-                self.look(taken.address)
-            return
-        if known is None:
-            self._lend(activation)
-        for talk_id, user_id in taken.talks:
-            if not self.inbox.holds(talk_id):
-                self.inbox.deliver(talk_id, user_id, None, taken.address)
+            self._put_back(envelope for taken in all_taken for envelope in taken.envelopes)
+        else:
+            again += self._give([taken for taken in all_taken if taken.ready])
+        for address in again:
+            self.look(address)
+        self._take()
 
-    def _put_back(self, taken: Taken) -> None:
-        """Nobody begins anything any more: what was just taken was not tried."""
+    def _give(self, all_taken: list[Taken]) -> list[str]:
+        """Hand over what was taken, and wake whoever is not awake; those who are to be looked at again."""
+        made = [Activation(self, taken) if taken.anew and taken.has_work else None for taken in all_taken]
+        woken: list[Activation] = []
+        missed: list[str] = []
+        with self._lock:
+            for taken, new in zip(all_taken, made, strict=True):
+                activation = self._awake.get(taken.address)
+                if activation is None and new is not None:
+                    activation = self._awake[taken.address] = new
+                    woken.append(new)
+                if activation is not None:
+                    activation.put(taken.envelopes, taken=True, more=taken.more)
+                elif not taken.anew:  # it came to rest while it was looked at
+                    missed.append(taken.address)
+        self.loops.lend(woken, few=not self.is_crowded)
+        for taken in all_taken:
+            for talk_id, user_id in taken.talks:
+                if not self.inbox.holds(talk_id):
+                    self.inbox.deliver(talk_id, user_id, None, taken.address)
+        return missed
+
+    def _put_back(self, handed: Iterable[Envelope]) -> None:
+        """These count as tried, and nobody has begun with them."""
         now = self.shop.host.clock.now()
         closings = tuple(
-            WorkClosing("", envelope, taken.epoch, Verdict.RELEASED, "", now, now)
-            for envelope in taken.envelopes
-            if envelope.claimed
+            WorkClosing("", envelope, 0, Verdict.RELEASED, "", now, now) for envelope in handed if envelope.claimed
         )
         if closings:
             with suppress(Unavailable):
-                self.shop.store.write(self.shop.statements.inbox.settle, closings, key=taken.address)
+                self.shop.store.write(self.shop.statements.inbox.settle, closings)
 
     def release_talk(self, keeper: TalkLanes, talk_id: str) -> bool:
         return self.inbox.release(keeper, talk_id)
 
     # --- lending loops ---------------------------------------------------------------------------
 
-    def _lend(self, activation: Activation) -> None:
-        with self._lock:
-            if self._free:
-                loop = self._free.pop()
-            elif self._may_start():
-                loop = self._start_loop()
-            else:
-                self._queue.append(activation)
-                if len(self._queue) == 1:
-                    self.crowded()
-                return
-        activation.begin(loop)
+    def grow(self) -> None:
+        """Called every moment while agents wait for a loop."""
+        if self.loops.are_short:
+            self.loops.grow([activation for activation in self.all() if activation.rests])
 
-    def _may_start(self) -> bool:
-        """Few at once are given a loop each; of many, most wait for one that comes back."""
-        limits, now = self.shop.limits, self.shop.host.clock.monotonic()
-        if self._count >= limits.warm_loops and (now - self._started < PACE or self._count >= limits.awake_agents):
-            return False
-        self._started = now
+    def park(self, activation: Activation) -> None:
+        """It only waits for what it did to be written: others may have its loop meanwhile."""
+        with self.loops.lock:
+            activation.parked, activation.begun = True, False
+            if activation.inbound:  # something has just come
+                activation.parked, activation.begun = False, True
+                return
+        self.loops.give_back(activation.loop, clean=activation.is_clean)
+
+    def unpark(self, activation: Activation) -> None:
+        """Something has come for it: it needs a loop again."""
+        with self.loops.lock:
+            if not activation.parked or activation.retired:
+                return
+            activation.parked = False
+        self.loops.lend([activation])
+
+    def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+        """What it did is written, and that was all: it comes to rest without a loop. False: it needs one."""
+        with self._lock, self.loops.lock:
+            if not activation.parked or not activation.is_over(results):
+                return False
+            self._forget(activation)
+            activation.talks.retired = True
+        activation.at_rest.set(None)
         return True
 
-    def grow(self) -> None:
-        """Called every moment while agents wait: start some loops for those that do, up to the bound."""
-        for _ in range(min(GROWTH, len(self._queue))):
-            if self.closing:
-                return
-            with self._lock:
-                if self._count >= self.shop.limits.awake_agents or not self._queue:
-                    return
-                activation, loop = self._queue.popleft(), self._start_loop()
-            activation.begin(loop)
-
-    def _start_loop(self) -> Loop:
-        self._count += 1
-        return self.shop.host.start_loop(f"roost-agent-{self._count}", self._keep, self._ended)
-
-    async def _keep(self, loop: Loop) -> None:
-        self._loops[loop] = over = asyncio.Event()
-        if self.closing:
-            over.set()
-        await over.wait()
-
-    def _ended(self, loop: Loop, error: BaseException | None) -> None:
+    def _thread_ended(self, loop: Loop, error: BaseException | None) -> None:
         """Called on the dying thread."""
-        with self._lock:
-            self._loops.pop(loop, None)
-            self._count -= 1
-            if loop in self._free:
-                self._free.remove(loop)
         for activation in self.all():
             if activation.begun and activation.loop is loop and not self.closing:
                 log.error("the thread of an agent has ended", exc_info=error, extra={"agent": activation.address})
                 self.lose(activation)
-
-    def _give_back(self, activation: Activation) -> None:
-        loop = activation.loop
-        with self._lock:
-            following = self._queue.popleft() if self._queue else None
-            spare = len(self._free) >= self.shop.limits.warm_loops
-            if following is None and not spare and activation.is_clean and loop in self._loops:
-                self._free.append(loop)
-                return
-        if following is not None and activation.is_clean:
-            following.begin(loop)
-            return
-        self._end_loop(loop)
-        if following is not None:
-            self._lend(following)
-
-    def _end_loop(self, loop: Loop) -> None:
-        over = self._loops.get(loop)
-        if over is not None:
-            loop.call(over.set)
 
     # --- coming to rest --------------------------------------------------------------------------
 
@@ -315,7 +297,7 @@ class Hall:
             again = activation.ending
             self._forget(activation)
             activation.talks.retired = True
-        self._give_back(activation)
+        self.loops.give_back(activation.loop, clean=activation.is_clean)
         if again:  # what came meanwhile may wake it again
             self.look(activation.address)
 
@@ -342,8 +324,9 @@ class Hall:
             if lane.work is not None:
                 lane.work.fence(Why.LOST, now)
                 self.shop.monitor.cut_off(lane.work.envelope, lane.work.run_id, Outcome.LOST, lane.work.started)
+        self._put_back(activation.untried())
         self.inbox.forget(activation.talks, Why.LOST)
-        self._end_loop(activation.loop)
+        self.loops.end(activation.loop)
         self.look(activation.address)
 
     def _forget(self, activation: Activation) -> None:
@@ -371,7 +354,7 @@ class Hall:
         for activation in self.all():
             activation.call(activation.finish)
         for activation in self.all():
-            if activation.begun:
+            if activation.begun or activation.parked:
                 await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
         for activation in self.all():
             activation.call(activation.end)
@@ -379,9 +362,6 @@ class Hall:
         for activation in self.all():
             if activation.begun:
                 await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
-        loops = list(self._loops)
-        for loop in loops:
-            self._end_loop(loop)
-        for loop in loops:
+        for loop in self.loops.end_all():
             if await loop.over.within(max(0.5, latest + 1.0 - clock.monotonic())):
                 loop.join()

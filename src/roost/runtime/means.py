@@ -226,6 +226,7 @@ class Means:
 
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result on record; or do it, with a note before it and its result after it."""
+        checks.name(name, "the name of a step")
         if self._envelope_id is None:
             return await self._do(act, args, options)
         name = self._unique(name)
@@ -244,12 +245,18 @@ class Means:
             raise asyncio.CancelledError  # superseded
         try:
             result = await self._do(act, args, options)
-            text = json.dumps(result, allow_nan=False)
         except BaseException as error:
             # It failed, which is known: a retry does it again. One that was cut off is not known.
             if isinstance(error, Exception):
                 await self._shop.store.write(ops.forget_step, *ids[:4], key=self._address)
             raise
+        try:
+            text = json.dumps(result, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
+            raise BrainFailed(
+                f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
+                kind="unknown_step",
+            ) from error
         await self._shop.store.write(ops.end_step, *ids[:4], text, key=self._address)
         return json.loads(text)
 

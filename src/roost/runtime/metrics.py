@@ -64,7 +64,7 @@ class Metrics:
 
 def _looked_up(shop: Shop) -> list[Metric]:
     hall, pace = shop.office.hall, shop.store.pace()
-    awake, (loops, free) = hall.all(), hall.loops
+    awake, (loops, free) = hall.all(), hall.loops.counts
     return [
         _one("roost_awake_agents", GAUGE, "Agents that are awake.", len(awake)),
         _one("roost_running", GAUGE, "Envelopes that agents are working on.", sum(len(a.running) for a in awake)),

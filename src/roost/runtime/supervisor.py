@@ -13,8 +13,9 @@ from typing import Any
 from roost.core.faults import Fault
 from roost.errors import Unavailable
 from roost.ports import Loop
-from roost.runtime.hall import MOMENT, Hall
+from roost.runtime.hall import Hall
 from roost.runtime.inbox import Inbox, LostLane
+from roost.runtime.loops import MOMENT
 from roost.runtime.retention import Retention
 from roost.runtime.shop import Shop
 from roost.runtime.watch import Watch
@@ -69,7 +70,7 @@ class Supervisor:
 
     async def _main(self, loop: Loop) -> None:
         self._ending, self._bell = asyncio.Event(), asyncio.Event()
-        self._hall.crowded = lambda: loop.call(self._hurry)
+        self._hall.loops.crowded = lambda: loop.call(self._hurry)
         clock = self._shop.host.clock
         swept = 0.0
         while not self._closing:

@@ -92,7 +92,11 @@ WITHOUT ROWID -- sqlite
 
 CREATE INDEX tasks_by_agent ON tasks (address, task_id);
 
-CREATE UNIQUE INDEX tasks_by_key ON tasks (address, key) WHERE key IS NOT NULL;
+CREATE INDEX tasks_by_user ON tasks (user_id, task_id);
+
+CREATE INDEX tasks_by_sender ON tasks (sender, task_id);
+
+CREATE UNIQUE INDEX tasks_by_key ON tasks (address, sender, key) WHERE key IS NOT NULL;
 
 CREATE INDEX tasks_by_schedule ON tasks (schedule_id, status) WHERE schedule_id IS NOT NULL;
 

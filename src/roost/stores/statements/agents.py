@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 from roost.core import patterns, wake
 from roost.core.addresses import unknown
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, move
-from roost.core.envelopes import Change, Envelope, Kind, Taken
+from roost.core.envelopes import Change
 from roost.core.messages import at
-from roost.core.priority import Priority
 from roost.errors import Conflict, LimitReached
-from roost.ports import Now, Row, Tx
-from roost.stores.statements import bulk, mail
-from roost.stores.statements.inbox import ENVELOPE, envelope_of
-from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, wake_up
+from roost.ports import Row, Tx
+from roost.stores.statements import bulk
+from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, record_all, wake_up
 
-TAKE = 1_000
-"""How many envelopes an agent is handed over at once."""
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
     " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth"
@@ -33,20 +29,23 @@ def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, 
     )
     if have[0][0] > most:
         raise LimitReached(f"you may have {most:,} agents, and no more are allowed: delete some first")
+    keys = [f"{user_id}/{agent_id}" for agent_id in agent_ids]
+    there = bulk.among(tx, "SELECT agent_id FROM agents WHERE address IN", keys)
+    if there:
+        raise Conflict(f"there is an agent {there[0][0]!r} already: choose another id, or configure that one")
     text = config.to_json()
-    for agent_id in agent_ids:
-        key = f"{user_id}/{agent_id}"
-        made = tx.write(
-            "INSERT INTO agents (address, user_id, agent_id, config, state, paused, epoch, wants_load, errors, created,"
-            " last_active) VALUES (:address, :user, :agent, :config, :state, 0, 0, 0, 0, :now, :now)"
-            " ON CONFLICT (address) DO NOTHING RETURNING epoch",
-            {"address": key, "user": user_id, "agent": agent_id, "config": text, "state": change.after,
-             "now": change.at},
-        )  # fmt: skip
-        if not made:
-            raise Conflict(f"there is an agent {agent_id!r} already: choose another id, or configure that one")
-        record(tx, key, change)
+    rows = [
+        (key, user_id, agent_id, text, change.after, change.at, change.at)
+        for key, agent_id in zip(keys, agent_ids, strict=True)
+    ]
+    bulk.insert(tx, "agents", _NEW, rows, constants=_AT_FIRST)
+    record_all(tx, [(key, change) for key in keys])
+    for key in keys if config.subscriptions else ():
         _subscribe(tx, user_id, key, config)
+
+
+_NEW = ("address", "user_id", "agent_id", "config", "state", "created", "last_active")
+_AT_FIRST = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
 
 
 def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
@@ -189,114 +188,6 @@ def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> lis
 
 
 # --- working ---------------------------------------------------------------------------------------
-
-
-def take(tx: Tx, key: str, now: Now, anew: bool) -> Taken:
-    row = tx.one(
-        "SELECT state, paused, config, epoch, memory, errors, wake FROM agents"
-        f" WHERE address = :address{tx.for_update}",
-        {"address": key},
-    )
-    if row is None:
-        return Taken(key, found=False, ready=False)
-    state, paused, config, epoch, memory, errors, condition = row
-    woken = None
-    if state == State.SLEEPING and not paused:
-        woken = _reason_to_wake(tx, key, wake.from_json(condition), now)
-        if woken is not None:
-            mail.check(tx, key, now.time)  # one who wakes looks at the mail
-            wake_up(tx, key, Change(now.change_id, now.time, State.SLEEPING, State.IDLE, woken, "roost"))
-            state = State.IDLE
-    if state != State.IDLE or paused:
-        return Taken(key, found=True, ready=False, config=config, epoch=epoch)
-    if anew:
-        tx.write("UPDATE agents SET epoch = epoch + 1 WHERE address = :address", {"address": key})
-        epoch += 1
-    envelopes, more = _hand_over(tx, key, now.time)
-    talks = tx.read(
-        "SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> '' AND (waiting > 0 OR answer_seq > 0)",
-        {"address": key},
-    )
-    return Taken(
-        key, True, True, config, epoch, memory, errors, envelopes, tuple((t, u) for t, u in talks), more, woken, anew
-    )
-
-
-_WAITING = (
-    f"SELECT {ENVELOPE}, attempts = 0 AND NOT EXISTS"
-    " (SELECT 1 FROM steps WHERE steps.envelope_id = inbox.envelope_id) AS untried FROM inbox"
-)
-
-
-def _hand_over(tx: Tx, key: str, now: float) -> tuple[tuple[Envelope, ...], bool]:
-    ids = {"address": key, "limit": TAKE + 1, "now": now}
-    rows = tx.read(
-        f"{_WAITING} WHERE address = :address AND address <> '' AND kind <> 'talk' AND due <= :now"
-        " ORDER BY rank, envelope_id LIMIT :limit",
-        ids,
-    )
-    # One that waits for its next try holds its lane.
-    undue = tx.read(
-        "SELECT lane, min(envelope_id) FROM inbox WHERE address = :address AND address <> '' AND due > 0"
-        " AND due > :now GROUP BY lane",
-        ids,
-    )
-    held: dict[str, str] = {row[0]: row[1] for row in undue}
-    more = len(rows) > TAKE
-    found = rows[:TAKE] if not more else _with_earlier(tx, key, now, rows[:TAKE])
-    envelopes = [
-        envelope_of(row, claimed=bool(row[-1])) for row in found if held.get(row[3], row[0]) >= row[0]
-    ]  # fmt: skip
-    untried = [envelope.envelope_id for envelope in envelopes if envelope.claimed]
-    bulk.remove(tx, "UPDATE inbox SET attempts = 1 WHERE envelope_id IN", untried, "")
-    return tuple(envelopes), more
-
-
-def _with_earlier(tx: Tx, key: str, now: float, rows: list[Row]) -> list[Row]:
-    """With what comes before them in their lanes, though it is less urgent: inside a lane there is no overtaking."""
-    last: dict[str, str] = {}
-    for row in rows:
-        if row[3] != row[0]:  # most tasks have a lane to themselves
-            last[row[3]] = max(last.get(row[3], ""), row[0])
-    if not last:
-        return rows
-    less_urgent = tx.read(
-        "SELECT envelope_id, lane FROM inbox WHERE address = :address AND address <> '' AND rank >= :rank"
-        " AND envelope_id < :last AND due <= :now",
-        {"address": key, "rank": rows[-1][8], "last": max(last.values()), "now": now},
-    )
-    there = {row[0] for row in rows}
-    earlier = [e for e, lane in less_urgent if e not in there and e < last.get(lane, "")]
-    return [*rows, *bulk.among(tx, f"{_WAITING} WHERE envelope_id IN", earlier)]
-
-
-def _reason_to_wake(tx: Tx, key: str, condition: wake.Condition, now: Now) -> str | None:
-    """Whatever came while it slept, or just before, is still in its inbox: so the inbox decides."""
-    condition = wake.passed(condition, now.time)
-    rows = tx.read(
-        "SELECT kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first FROM inbox"
-        " WHERE address = :address AND address <> '' AND kind IN ('talk', 'event', 'mail')"
-        " GROUP BY 1, 2, 3 ORDER BY 4",
-        {"address": key},
-    )
-    for kind, lane, priority, _ in rows:
-        if kind == Kind.TALK:
-            return "talk"
-        if kind == Kind.EVENT:
-            name = lane.removeprefix("event:")
-            if priority == Priority.URGENT:
-                return f"event {name}"
-            condition = wake.heard(condition, name)
-        elif kind == Kind.MAIL:
-            condition = wake.got_mail(condition, Priority(priority))
-    if wake.is_met(condition, cpu=now.cpu, awake=now.awake):
-        return wake.reason(condition, cpu=now.cpu, awake=now.awake)
-    return None
-
-
-def note(tx: Tx, key: str, changes: tuple[Change, ...]) -> None:
-    for change in changes:
-        record(tx, key, change)
 
 
 def unfinished(tx: Tx, after: str, limit: int) -> list[str]:

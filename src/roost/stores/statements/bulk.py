@@ -1,11 +1,12 @@
 """Many rows in few statements: each statement hands the interpreter over, which costs more than most rows.
 
 Their parameters have no names, since SQLite looks each one up among all of them. The number of rows in one statement is
-one of a few, so that the texts stay few and prepared.
+one of a few, so that the texts stay few and prepared: where it does no harm, the last row is repeated until it is.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -14,41 +15,62 @@ from typing import Any, TypeVar
 from roost.ports import Row, Tx
 
 T = TypeVar("T")
+_SKIP = "DO NOTHING"
 NONE: Mapping[str, str] = {}
-SIZES = (256, 64, 16, 4, 1)
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 def insert(
     tx: Tx, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "",
     constants: Mapping[str, str] = NONE,
 ) -> None:  # fmt: skip
-    """`constants`: columns that are the same in all rows, with what they are in SQL."""
+    """Each of them once: `ending` says what becomes of those that are there already.
+
+    `constants`: columns that are the same in all rows, with what they are in SQL.
+    """
     fixed = tuple(constants.items())
-    for part in _parts(rows):
+    for part in padded(rows) if ending.endswith(_SKIP) else parts(rows):
         tx.write(_insertion(table, columns, fixed, len(part), ending), list(chain.from_iterable(part)))
 
 
-def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> list[Row]:
-    """What `sql` gives whose last word is completed by these ids: `… WHERE x IN`."""
+def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
+    """What `sql` gives whose last word is completed by these ids: `… WHERE x IN`; `first`: its other parameters."""
     found: list[Row] = []
-    for part in _parts(ids):
-        found += tx.read(_listed(sql, len(part), ending), part)
+    for part in padded(ids):
+        found += tx.read(_listed(sql, len(part), ending), [*first, *part])
     return found
 
 
-def remove(tx: Tx, sql: str, ids: Sequence[str], ending: str) -> list[Row]:
+def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> list[Row]:
+    """As `among`, for what updates or deletes those that are listed."""
     found: list[Row] = []
-    for part in _parts(ids):
+    for part in padded(ids):
         found += tx.write(_listed(sql, len(part), ending), part)
     return found
 
 
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write from a table `given` that has these columns, each with its type, and these rows."""
+    described = tuple(columns.items())
+    for part in padded(rows):
+        tx.write(_given(sql, described, len(part)), list(chain.from_iterable(part)))
+
+
+def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Each of one of the sizes."""
     start = 0
     while start < len(items):
-        size = next(size for size in SIZES if size <= len(items) - start)
+        size = SIZES[bisect_right(SIZES, len(items) - start) - 1]
         yield items[start : start + size]
         start += size
+
+
+def padded(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As few as can be, each of one of the sizes: the last item may come several times."""
+    for start in range(0, len(items), SIZES[-1]):
+        part = items[start : start + SIZES[-1]]
+        missing = SIZES[bisect_left(SIZES, len(part))] - len(part)
+        yield [*part, *([part[-1]] * missing)] if missing else part
 
 
 @lru_cache(maxsize=256)
@@ -63,3 +85,10 @@ def _insertion(
 @lru_cache(maxsize=256)
 def _listed(sql: str, count: int, ending: str) -> str:
     return f"{sql} ({', '.join('?' * count)}){ending}"
+
+
+@lru_cache(maxsize=256)
+def _given(sql: str, columns: tuple[tuple[str, str], ...], count: int) -> str:
+    row = f"({', '.join(f'CAST(? AS {kind})' for _, kind in columns)})"
+    names = ", ".join(name for name, _ in columns)
+    return f"WITH given ({names}) AS (VALUES {', '.join([row] * count)}) {sql}"

@@ -35,9 +35,9 @@ def failed(c: WorkClosing) -> DeadLetter:
 
 
 def crowded_out(e: Envelope, limit: int) -> DeadLetter:
-    """Of an event that found an inbox full."""
+    """Of an event, or the tick of a schedule, that found an inbox full."""
     reason = f"the inbox of the agent {of_key(e.address).agent_id!r} was full ({limit:,})"
-    return _letter(e.envelope_id, e.address, LetterKind.EVENT, "full", reason, 0, e.created, _plain(e))
+    return _letter(e.envelope_id, e.address, LetterKind(e.kind), "full", reason, 0, e.created, _plain(e))
 
 
 def untaken(p: Publish) -> DeadLetter:

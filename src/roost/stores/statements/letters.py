@@ -14,6 +14,7 @@ from roost.core.priority import Priority, rank
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import agents, inbox
+from roost.stores.statements.posting import insert
 
 _LETTER = "letter_id, user_id, address, kind, fault, reason, attempts, created, envelope"
 
@@ -65,7 +66,7 @@ def retry(tx: Tx, user_id: str, letter_id: str, now: float) -> tuple[Envelope, .
 def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envelope, ...]:
     _check_room(tx, letter.user_id, e.address)
     _remove(tx, letter.letter_id)
-    inbox.insert(tx, e)
+    insert(tx, e)
     ids = {"id": e.envelope_id, "mail": e.body, "expires": e.expires}
     # Whoever retries has looked whether the step was done, and wants it to be done now; what is known is not repeated.
     tx.write("DELETE FROM steps WHERE envelope_id = :id AND done = 0", ids)

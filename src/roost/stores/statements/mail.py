@@ -8,7 +8,7 @@ from roost.core.messages import at
 from roost.core.priority import Priority
 from roost.errors import Forbidden, NotFound
 from roost.ports import Row, Tx
-from roost.stores.statements.inbox import post
+from roost.stores.statements.posting import post
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"

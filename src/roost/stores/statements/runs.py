@@ -13,8 +13,8 @@ from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.ports import Row, Tx
-from roost.stores.statements.inbox import post_all
 from roost.stores.statements.messages import MESSAGE, message_of, saved_text
+from roost.stores.statements.posting import post_all
 from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.talks import found
 

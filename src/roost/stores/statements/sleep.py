@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from roost.core import patterns, wake
 from roost.core.agents import State
 from roost.core.envelopes import Change
 from roost.ports import Tx
+from roost.stores.statements import bulk
 
 
 def fall_asleep(
@@ -47,19 +51,23 @@ def forget_sleep(tx: Tx, key: str) -> None:
 
 
 def record(tx: Tx, key: str, change: Change, *, before: str | None = None) -> None:
-    tx.write(
-        "INSERT INTO agent_changes (address, change_id, at, before, after, cause, asked_by)"
-        " VALUES (:address, :id, :at, :before, :after, :cause, :by) ON CONFLICT (address, change_id) DO NOTHING",
-        {"address": key, "id": change.change_id, "at": change.at, "before": before or change.before,
-         "after": change.after, "cause": change.cause, "by": change.by},
-    )  # fmt: skip
+    record_all(tx, [(key, replace(change, before=before) if before is not None else change)])
+
+
+def record_all(tx: Tx, changes: Sequence[tuple[str, Change]]) -> None:
+    """Changes of agents' states, each with the agent's key."""
+    rows = [(key, c.change_id, c.at, c.before, c.after, c.cause, c.by) for key, c in changes]
+    bulk.insert(tx, "agent_changes", _CHANGE, rows, " ON CONFLICT (address, change_id) DO NOTHING")
+
+
+_CHANGE = ("address", "change_id", "at", "before", "after", "cause", "asked_by")
 
 
 def arm(tx: Tx, key: str, name: str, due: float, *, earlier: bool = False) -> None:
     """Set a timer; with `earlier` only if none is armed for an earlier time."""
-    keep = " WHERE timers.due > excluded.due" if earlier else ""
-    tx.write(
-        "INSERT INTO timers (address, key, due) VALUES (:address, :key, :due)"
-        f" ON CONFLICT (address, key) DO UPDATE SET due = excluded.due{keep}",
-        {"address": key, "key": name, "due": due},
-    )
+    arm_all(tx, [(key, name, due)], " WHERE timers.due > excluded.due" if earlier else "")
+
+
+def arm_all(tx: Tx, timers: Sequence[tuple[str, str, float]], only: str = "") -> None:
+    ending = f" ON CONFLICT (address, key) DO UPDATE SET due = excluded.due{only}"
+    bulk.insert(tx, "timers", ("address", "key", "due"), timers, ending)

@@ -26,19 +26,31 @@ def get(tx: Tx, user_id: str, task_id: str) -> Task:
 
 
 def by_key(tx: Tx, user_id: str, key: str, address: str) -> str | None:
-    row = tx.one("SELECT task_id FROM tasks WHERE address = :address AND key = :key", {"address": address, "key": key})
+    row = tx.one(
+        "SELECT task_id FROM tasks WHERE address = :address AND sender = :sender AND key = :key",
+        {"address": address, "sender": f"user:{user_id}", "key": key},
+    )
     return row[0] if row else None
 
 
 def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
+    """Those of their agents, and those they have sent to others' agents; the newest first."""
     of_agent = " AND address = :address" if address is not None else ""
     of_status = " AND status = :status" if status is not None else ""
-    rows = tx.read(
-        f"SELECT {_TASK} FROM tasks WHERE user_id = :user AND task_id < :before{of_agent}{of_status}"
-        " ORDER BY task_id DESC LIMIT :limit",
-        {"user": user_id, "address": address, "status": status, "limit": limit, "before": before},
-    )
-    return [task_of(row) for row in rows]
+    ids = {
+        "user": user_id, "me": f"user:{user_id}", "address": address, "status": status, "limit": limit,
+        "before": before,
+    }  # fmt: skip
+    rows = [
+        row
+        for whose in ("user_id = :user", "sender = :me AND user_id <> :user")
+        for row in tx.read(
+            f"SELECT {_TASK} FROM tasks WHERE {whose} AND task_id < :before{of_agent}{of_status}"
+            " ORDER BY task_id DESC LIMIT :limit",
+            ids,
+        )
+    ]
+    return sorted((task_of(row) for row in rows), key=lambda task: task.task_id, reverse=True)[:limit]
 
 
 def cancel(tx: Tx, user_id: str, task_id: str, now: float) -> Task:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from zlib import crc32
 
 from roost.core import schedules
 from roost.core.agents import AgentConfig
-from roost.core.envelopes import Envelope, Kind, SendTask
+from roost.core.envelopes import Envelope, Kind
 from roost.core.ids import encode
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
 from roost.core.schedules import Fired, Missed, Overlap, Schedule
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores.statements import mail
-from roost.stores.statements.inbox import post
-from roost.stores.statements.sleep import arm
+from roost.stores.statements import bulk, burial, mail
+from roost.stores.statements.posting import post_ticks, refuse_tick
+from roost.stores.statements.sleep import arm_all
 
-BATCH = 500
+BATCH = 2_000
 _SCHEDULE = (
     "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
 )
@@ -29,22 +30,16 @@ def fire(tx: Tx, now: float) -> Fired:
     rows = tx.read(
         "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
     )
-    looked: dict[str, None] = {}
-    posted: list[Envelope] = []
-    cancelled: list[tuple[str, str]] = []
-    for address, key in rows:
-        tx.write("DELETE FROM timers WHERE address = :address AND key = :key", {"address": address, "key": key})
-        if key.startswith(_PREFIX):
-            done, dropped = _tick(tx, key.removeprefix(_PREFIX), now)
-            posted += done
-            cancelled += dropped
-        else:
-            if key == "mail":
-                mail.check(tx, address, now)
-            looked[address] = None
-    return Fired(
-        tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx)
+    bulk.using(
+        tx, "DELETE FROM timers WHERE (address, key) IN (SELECT address, key FROM given)",
+        {"address": "TEXT", "key": "TEXT"}, rows,
     )  # fmt: skip
+    looked = {address: key for address, key in rows if not key.startswith(_PREFIX)}
+    for address, key in rows:
+        if key == "mail":
+            mail.check(tx, address, now)
+    posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
+    return Fired(tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx))
 
 
 def next_due(tx: Tx) -> float | None:
@@ -52,58 +47,78 @@ def next_due(tx: Tx) -> float | None:
     return row[0] if row else None
 
 
-def _tick(tx: Tx, schedule_id: str, now: float) -> tuple[list[Envelope], list[tuple[str, str]]]:
-    row = tx.one(
-        "SELECT s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last, a.config"
-        " FROM schedules s JOIN agents a ON a.address = s.address WHERE s.schedule_id = :id AND s.paused = 0",
-        {"id": schedule_id},
-    )
-    if row is None:
-        return [], []
-    address, prompt, priority, text, overlap, missed, window, last, config = row
-    rule = schedules.from_json(text)
-    posted: list[Envelope] = []
+def _tick(tx: Tx, schedule_ids: Sequence[str], now: float) -> tuple[list[Envelope], list[tuple[str, str]]]:
+    """What these schedules post now, and which of their tasks they have cancelled, each with its agent."""
+    rows = bulk.among(
+        tx, "SELECT s.schedule_id, s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last,"
+        " a.config FROM schedules s JOIN agents a ON a.address = s.address WHERE s.paused = 0 AND s.schedule_id IN",
+        schedule_ids,
+    )  # fmt: skip
+    unfinished = _unfinished(tx, schedule_ids)
+    depths = _depths(tx, sorted({row[1] for row in rows}))
+    posted: list[tuple[Envelope, str]] = []
     cancelled: list[tuple[str, str]] = []
-    for tick in schedules.missed_ticks(rule, last, now, Missed(missed), window):
-        waiting, running = _unfinished(tx, schedule_id)
-        decision = schedules.admits(Overlap(overlap), len(waiting), len(running))
-        if decision == "drop":
-            continue
-        if decision == "replace":
-            cancelled += [(address, task_id) for task_id in _cancel(tx, waiting + running, now)]
-        envelope = _envelope(schedule_id, address, prompt, Priority(priority), AgentConfig.from_json(config), tick, now)
-        posted += post(tx, SendTask(envelope, schedule_id=schedule_id))
-    _advance(tx, schedule_id, address, rule, max(last, now))
+    advanced: list[tuple[str, str, float, float | None]] = []
+    for schedule_id, address, prompt, priority, text, overlap, missed, window, last, config in rows:
+        rule, settings = schedules.from_json(text), AgentConfig.from_json(config)
+        waiting, running = unfinished.get(schedule_id, ([], []))
+        for tick in schedules.missed_ticks(rule, last, now, Missed(missed), window):
+            decision = schedules.admits(Overlap(overlap), len(waiting), len(running))
+            if decision == "drop":
+                continue
+            if decision == "replace":
+                cancelled += [(address, task_id) for task_id in waiting + running]
+                waiting, running = [], []
+            envelope = _envelope(schedule_id, address, prompt, Priority(priority), settings, tick, now)
+            if depths.get(address, 0) >= settings.inbox_limit:
+                refuse_tick(tx, envelope, schedule_id, burial.crowded_out(envelope, settings.inbox_limit))
+                continue
+            depths[address] = depths.get(address, 0) + 1
+            posted.append((envelope, schedule_id))
+            waiting.append(envelope.envelope_id)
+        reached = max(last, now)
+        advanced.append((schedule_id, address, reached, schedules.next_after(rule, reached)))
+    post_ticks(tx, posted)
+    _cancel(tx, [task_id for _, task_id in cancelled], now)
+    _advance(tx, advanced)
     replaced = {task_id for _, task_id in cancelled}
-    return [envelope for envelope in posted if envelope.envelope_id not in replaced], cancelled
+    return [envelope for envelope, _ in posted if envelope.envelope_id not in replaced], cancelled
 
 
-def _advance(tx: Tx, schedule_id: str, address: str, rule: schedules.Rule, last: float) -> None:
-    following = schedules.next_after(rule, last)
-    tx.write(
-        "UPDATE schedules SET last = :last, next = :next WHERE schedule_id = :id",
-        {"id": schedule_id, "last": last, "next": following},
-    )
-    if following is not None:
-        arm(tx, address, _PREFIX + schedule_id, following)
+def _advance(tx: Tx, reached: Sequence[tuple[str, str, float, float | None]]) -> None:
+    """Schedules, each with its agent, until when it has posted, and when it does so next."""
+    bulk.using(
+        tx, "UPDATE schedules SET last = given.last, next = given.next FROM given"
+        " WHERE schedules.schedule_id = given.schedule_id",
+        {"schedule_id": "TEXT", "last": "DOUBLE PRECISION", "next": "DOUBLE PRECISION"},
+        [(schedule_id, last, following) for schedule_id, _, last, following in reached],
+    )  # fmt: skip
+    arm_all(tx, [(address, _PREFIX + name, due) for name, address, _, due in reached if due is not None])
 
 
-def _unfinished(tx: Tx, schedule_id: str) -> tuple[list[str], list[str]]:
-    """Its tasks that wait, and those that were handed over."""
-    rows = tx.read(
-        "SELECT t.task_id, i.attempts FROM tasks t JOIN inbox i ON i.envelope_id = t.task_id"
-        " WHERE t.schedule_id = :id AND t.status = 'queued' ORDER BY t.task_id",
-        {"id": schedule_id},
-    )
-    return [task for task, attempts in rows if not attempts], [task for task, attempts in rows if attempts]
+def _unfinished(tx: Tx, schedule_ids: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    """Of each schedule its tasks that wait, and those that were handed over."""
+    rows = bulk.among(
+        tx, "SELECT t.schedule_id, t.task_id, i.attempts FROM tasks t JOIN inbox i ON i.envelope_id = t.task_id"
+        " WHERE t.status = 'queued' AND t.schedule_id IN", schedule_ids, " ORDER BY t.task_id",
+    )  # fmt: skip
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for schedule_id, task_id, attempts in rows:
+        found.setdefault(schedule_id, ([], []))[1 if attempts else 0].append(task_id)
+    return found
 
 
-def _cancel(tx: Tx, task_ids: list[str], now: float) -> list[str]:
+def _depths(tx: Tx, addresses: Sequence[str]) -> dict[str, int]:
+    rows = bulk.among(
+        tx, "SELECT address, count(*) FROM inbox WHERE address <> '' AND address IN", addresses, " GROUP BY address"
+    )  # fmt: skip
+    return {row[0]: row[1] for row in rows}
+
+
+def _cancel(tx: Tx, task_ids: Sequence[str], now: float) -> None:
+    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", task_ids)
     for task_id in task_ids:
-        ids = {"id": task_id, "now": now}
-        tx.write("DELETE FROM inbox WHERE envelope_id = :id", ids)
-        tx.write("UPDATE tasks SET status = 'cancelled', ended = :now WHERE task_id = :id", ids)
-    return task_ids
+        tx.write("UPDATE tasks SET status = 'cancelled', ended = :now WHERE task_id = :id", {"id": task_id, "now": now})
 
 
 def _envelope(
@@ -144,7 +159,7 @@ def create(
         {"id": schedule_id, "address": address, "user": user_id, "name": name, "prompt": prompt, "priority": priority,
          "rule": rule, "overlap": overlap, "missed": missed, "catch_up": catch_up, "now": now, "last": last},
     )  # fmt: skip
-    _advance(tx, schedule_id, address, when, last)
+    _advance(tx, [(schedule_id, address, last, schedules.next_after(when, last))])
     return get(tx, user_id, schedule_id)
 
 
@@ -182,7 +197,7 @@ def change(tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float
         _disarm(tx, address, schedule_id)
     elif "rule" in values or "paused" in values:
         _disarm(tx, address, schedule_id)
-        _advance(tx, schedule_id, address, schedules.from_json(rule), now)
+        _advance(tx, [(schedule_id, address, now, schedules.next_after(schedules.from_json(rule), now))])
     return get(tx, user_id, schedule_id)
 
 

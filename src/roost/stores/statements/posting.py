@@ -1,0 +1,234 @@
+"""Posting: what is sent, by people, by turns and by schedules, is put into inboxes here, and only here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+from roost.core import patterns
+from roost.core.addresses import parse, unknown
+from roost.core.envelopes import DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.messages import at
+from roost.core.priority import Priority, rank
+from roost.errors import Conflict, NotFound
+from roost.ports import Tx
+from roost.stores.statements import bulk, burial
+from roost.stores.statements.burial import bury
+from roost.stores.statements.envelopes import ENVELOPE, envelope_of, put, put_all
+from roost.stores.statements.sleep import arm
+
+
+def post(tx: Tx, effect: Effect) -> tuple[Envelope, ...]:
+    """What it has put into inboxes. NotFound if the recipient does not exist (any more)."""
+    if type(effect) is SendTask:
+        return _post_task(tx, effect)
+    if type(effect) is SendMail:
+        return _post_mail(tx, effect)
+    assert type(effect) is Publish
+    return _publish(tx, effect)
+
+
+def post_all(tx: Tx, effects: tuple[Effect, ...], now: float) -> tuple[Envelope, ...]:
+    return post_each(tx, [(effects, now)])[0]
+
+
+def post_each(
+    tx: Tx, outgoing: list[tuple[tuple[Effect, ...], float]], full: frozenset[str] = frozenset()
+) -> list[tuple[Envelope, ...]]:
+    """Post what several turns send, each at its time; what each has put into inboxes."""
+    plain = [effect.envelope for effects, _ in outgoing for effect in effects if _is_message(effect)]
+    lost = _insert_all(tx, plain, full)
+    return [_post_rest(tx, effects, now, lost) if effects else () for effects, now in outgoing]
+
+
+def post_ticks(tx: Tx, ticks: Sequence[tuple[Envelope, str]]) -> None:
+    """Tasks of schedules, each with the schedule's id, to agents that exist; a tick that was posted before is not."""
+    put_all(tx, [envelope for envelope, _ in ticks], recorded=True)
+    rows = [_task_of(envelope, schedule_id, None) for envelope, schedule_id in ticks]
+    bulk.insert(tx, "tasks", _TASK, rows, " ON CONFLICT (task_id) DO NOTHING", _QUEUED)
+
+
+def refuse_tick(tx: Tx, envelope: Envelope, schedule_id: str, letter: DeadLetter) -> None:
+    """A tick that cannot be posted is a task that has failed."""
+    row = (*_task_of(envelope, schedule_id, None), envelope.created, letter.reason, letter.fault)
+    failed = {"status": "'failed'", "attempts": "0"}
+    bulk.insert(tx, "tasks", (*_TASK, "ended", "error", "fault"), [row], " ON CONFLICT (task_id) DO NOTHING", failed)
+    bury(tx, letter)
+
+
+def insert(tx: Tx, envelope: Envelope) -> None:
+    if not put(tx, envelope):
+        raise NotFound(f"there is no agent {envelope.address.rpartition('/')[2]!r}: it was deleted meanwhile")
+
+
+def _post_task(tx: Tx, effect: SendTask) -> tuple[Envelope, ...]:
+    e = effect.envelope
+    if not e.recorded:
+        insert(tx, e)
+        return (e,)
+    if effect.key is not None and _same_task(tx, e, effect.key):
+        return ()
+    insert(tx, e)
+    bulk.insert(tx, "tasks", _TASK, [_task_of(e, effect.schedule_id, effect.key)], constants=_QUEUED)
+    return (e,)
+
+
+_TASK = (
+    "task_id", "address", "user_id", "sender", "prompt", "priority", "created", "expires", "schedule_id", "key"
+)  # fmt: skip
+_QUEUED = {"status": "'queued'", "attempts": "0"}
+
+
+def _task_of(e: Envelope, schedule_id: str | None, key: str | None) -> tuple[Any, ...]:
+    return (
+        e.envelope_id, e.address, e.address.rpartition("/")[0], e.sender, e.body, e.priority, e.created, e.expires,
+        schedule_id, key,
+    )  # fmt: skip
+
+
+def _same_task(tx: Tx, e: Envelope, key: str) -> str | None:
+    row = tx.one(
+        "SELECT task_id, prompt FROM tasks WHERE address = :address AND sender = :sender AND key = :key",
+        {"address": e.address, "sender": e.sender, "key": key},
+    )
+    if row is not None and row[1] != e.body:
+        raise Conflict(f"the key {key!r} was used for another task: use a new key for a new task")
+    return row[0] if row else None
+
+
+def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
+    if m.key is not None and _same_mail(tx, m):
+        return ()
+    posted = () if m.envelope is None else _post_letter(tx, m.envelope, m.check_by)
+    tx.write(
+        "INSERT INTO mail (mail_id, thread_id, sender, recipient, subject, body, priority, rank, status, reply_to,"
+        " created, expires, key) VALUES (:id, :thread, :sender, :recipient, :subject, :body, :priority, :rank,"
+        " 'unread', :reply_to, :created, :expires, :key)",
+        {"id": m.mail_id, "thread": m.thread_id or m.mail_id, "sender": m.sender, "recipient": m.recipient,
+         "subject": m.subject, "body": m.body, "priority": m.priority, "rank": rank(m.created, m.priority),
+         "reply_to": m.reply_to, "created": m.created, "expires": m.expires, "key": m.key},
+    )  # fmt: skip
+    if m.reply_to is not None:
+        tx.write(
+            "UPDATE mail SET status = 'replied', read_at = COALESCE(read_at, :now)"
+            " WHERE mail_id = :id AND recipient = :sender AND status <> 'archived'",
+            {"id": m.reply_to, "sender": m.sender, "now": m.created},
+        )
+    return posted + _publish(tx, _urgent_mail(m)) if m.priority is Priority.URGENT else posted
+
+
+def _same_mail(tx: Tx, m: SendMail) -> bool:
+    row = tx.one(
+        "SELECT recipient, subject, body FROM mail WHERE sender = :sender AND key = :key",
+        {"sender": m.sender, "key": m.key},
+    )
+    if row is not None and tuple(row) != (m.recipient, m.subject, m.body):
+        raise Conflict(f"the key {m.key!r} was used for another mail: use a new key for a new mail")
+    return row is not None
+
+
+def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope, ...]:
+    """With those of its lane that waited for the next check and need not any more, first.
+
+    A lane is as urgent as the most urgent in it, and its order is strict: older ones are due when this is.
+    """
+    insert(tx, e)
+    if check_by is not None:
+        arm(tx, e.address, "mail", check_by, earlier=True)
+    rows = tx.write(
+        "UPDATE inbox SET due = :due, rank = CASE WHEN rank > :rank THEN :rank ELSE rank END"
+        " WHERE lane = :lane AND kind <> 'task' AND address = :address AND attempts = 0 AND due > :due"
+        f" RETURNING {ENVELOPE}",
+        {"address": e.address, "lane": e.lane, "due": e.due, "rank": e.rank},
+    )
+    return (*sorted((envelope_of(row, claimed=False) for row in rows), key=lambda one: one.envelope_id), e)
+
+
+def _urgent_mail(m: SendMail) -> Publish:
+    """What those hear whose owner got it; its id is the mail's, so that it is told once."""
+    data = {"mail_id": m.mail_id, "to": m.recipient, "from": m.sender, "subject": m.subject}
+    return Publish(
+        f"event_{m.mail_id.removeprefix('mail_')}", parse(m.recipient, "").user_id, "urgent_mail", data, m.priority,
+        m.sender, m.created, m.hops, optional=True, root=m.envelope.origin if m.envelope else "",
+    )  # fmt: skip
+
+
+def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
+    posted: list[Envelope] = []
+    crowded = 0
+    for address, config in _takers(tx, p):
+        envelope = _event_envelope(p, address, config)
+        if not _has_room(tx, address, config["inbox_limit"]):
+            bury(tx, burial.crowded_out(envelope, config["inbox_limit"]))
+            crowded += 1
+        elif put(tx, envelope):
+            posted.append(envelope)
+    tx.write(
+        "INSERT INTO events (event_id, user_id, name, data, priority, publisher, created, takers)"
+        " VALUES (:id, :user, :name, :data, :priority, :publisher, :created, :takers)"
+        " ON CONFLICT (event_id) DO UPDATE SET takers = excluded.takers",
+        {"id": p.event_id, "user": p.user_id, "name": p.name, "data": json.dumps(p.data), "priority": p.priority,
+         "publisher": p.publisher, "created": at(p.created).timestamp(), "takers": len(posted)},
+    )  # fmt: skip
+    if not posted and not crowded and not p.optional:
+        bury(tx, burial.untaken(p))
+    return tuple(posted)
+
+
+def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any]]]:
+    """Who hears it, each once, with its config."""
+    whole, first, rest = patterns.heads(p.name)
+    rows = tx.read(
+        "SELECT s.address, s.pattern, s.fields, a.config FROM subscriptions s JOIN agents a ON a.address = s.address"
+        " WHERE s.user_id = :user AND s.head IN (:whole, :first, :rest) ORDER BY s.address",
+        {"user": p.user_id, "whole": whole, "first": first, "rest": rest},
+    )
+    takers: dict[str, str] = {}
+    for address, pattern, fields, config in rows:
+        if patterns.matches(pattern, p.name) and patterns.fields_match(json.loads(fields), p.data):
+            takers[address] = config
+    return [(address, json.loads(config)) for address, config in takers.items()]
+
+
+def _has_room(tx: Tx, address: str, limit: int) -> bool:
+    last = "SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT 1 OFFSET :last"
+    return tx.one(last, {"address": address, "last": limit - 1}) is None
+
+
+def _event_envelope(p: Publish, address: str, config: Mapping[str, Any]) -> Envelope:
+    body = json.dumps({"event_id": p.event_id, "name": p.name, "data": p.data})
+    return Envelope(
+        f"{p.event_id}:{address}", address, Kind.EVENT, f"event:{p.name}", p.priority, p.publisher, body, p.created,
+        rank(p.created, p.priority), attempts=0, most_attempts=config["max_attempts"],
+        retry_delay=config["retry_delay"], hops=p.hops, claimed=False, root=p.root or p.event_id,
+    )  # fmt: skip
+
+
+def _is_message(effect: Effect) -> TypeGuard[SendTask]:
+    return type(effect) is SendTask and not effect.envelope.recorded
+
+
+def _insert_all(tx: Tx, envelopes: list[Envelope], full: frozenset[str]) -> set[str]:
+    """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
+    addresses = sorted({envelope.address for envelope in envelopes})
+    known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}
+    there = [e if e.address not in full else replace(e, attempts=0) for e in envelopes if e.address in known]
+    put_all(tx, there, recorded=False)
+    return set(addresses) - known
+
+
+def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:
+    posted: list[Envelope] = []
+    for effect in effects:
+        try:
+            if not _is_message(effect):
+                posted += post(tx, effect)
+            elif effect.envelope.address not in lost:
+                posted.append(effect.envelope)
+            else:
+                raise unknown(effect.envelope.address.rpartition("/")[2])
+        except (NotFound, Conflict) as error:  # it was there when the turn sent it
+            bury(tx, burial.undeliverable(effect, str(error), now))
+    return tuple(posted)

@@ -1,0 +1,196 @@
+"""Settling: what tries leave behind, of many agents at once, in one transaction and few statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from roost.core.envelopes import Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
+from roost.core.priority import rank
+from roost.core.tasks import TaskStatus
+from roost.ports import Tx
+from roost.stores.statements import bulk, burial
+from roost.stores.statements.burial import bury
+from roost.stores.statements.envelopes import put
+from roost.stores.statements.posting import post_each
+from roost.stores.statements.sleep import arm, fall_asleep, record_all
+
+
+def settle(
+    tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = frozenset(),
+    notes: tuple[tuple[str, Change], ...] = (),
+) -> tuple[WorkSettled, ...]:  # fmt: skip
+    """End tries: of each the envelope, the record, the agent's memory and all that it sends, at once or not at all."""
+    addresses = sorted({c.envelope.address for c in closings})
+    locked = f" ORDER BY address{tx.for_update}"
+    rows = bulk.among(tx, "SELECT address, epoch, errors FROM agents WHERE address IN", addresses, locked)
+    epochs: dict[str, int] = {address: epoch for address, epoch, _ in rows}
+    ours = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
+    gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
+    removed = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone, _RETURNING)}
+    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
+    bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in taken if c.run_id and not _is_plain(c)], _ONCE)
+    record_all(tx, [*_noted(tx, notes), *((c.envelope.address, change) for c in taken for change in c.changes)])
+    _keep(tx, taken, {address: errors for address, _, errors in rows})
+    _end_tasks(tx, [c for c in taken if c.envelope.recorded])
+    posted = post_each(tx, [(c.sent, c.ended) for c in taken], full)
+    settled = {id(c): _settled(tx, c, sent) for c, sent in zip(taken, posted, strict=True)}
+    for c in closings if len(taken) < len(closings) else ():
+        if c.verdict is Verdict.RELEASED:
+            settled[id(c)] = WorkSettled(_release(tx, c))
+    return tuple(settled.get(id(c), _REFUSED) for c in closings)
+
+
+def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Change]]:
+    """Those of agents that were not deleted meanwhile; until then they were active."""
+    keys = sorted({key for key, _ in notes})
+    there = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", keys)}
+    known = [(key, change) for key, change in notes if key in there]
+    bulk.using(
+        tx, "UPDATE agents SET last_active = given.now FROM given WHERE agents.address = given.address",
+        {"address": "TEXT", "now": "DOUBLE PRECISION"}, list({key: change.at for key, change in known}.items()),
+    )  # fmt: skip
+    return known
+
+
+_TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
+_FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
+_RETURNING = " RETURNING envelope_id"
+_ONCE = " ON CONFLICT (run_id) DO NOTHING"
+_RUN = (
+    "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
+    "root",
+)  # fmt: skip
+
+
+def _is_plain(c: WorkClosing) -> bool:
+    """A message from agent to agent that was handled: of those there are many, and nothing is kept of them."""
+    return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded
+
+
+def _retry(tx: Tx, c: WorkClosing) -> bool:
+    ids = {"id": c.envelope.envelope_id, "due": c.due}
+    if not tx.write("UPDATE inbox SET due = :due WHERE envelope_id = :id RETURNING attempts", ids):
+        return False
+    arm(tx, c.envelope.address, "retry", c.due, earlier=True)
+    return True
+
+
+def _release(tx: Tx, c: WorkClosing) -> bool:
+    ids = {"id": c.envelope.envelope_id}
+    return bool(tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE envelope_id = :id RETURNING attempts", ids))
+
+
+def _settled(tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...]) -> WorkSettled:
+    if _is_plain(c) and c.sleep is None and c.envelope.ask is None:
+        return WorkSettled(True, posted) if posted else _TAKEN
+    answered = None
+    if c.envelope.ask is not None and c.verdict is not Verdict.RETRY:
+        answered, late = _answer(tx, c)
+        posted += late
+    if c.sleep is not None:
+        asked = Change(f"{c.run_id}:sleep", c.ended, "active", "sleeping", "asked for by its turn", c.envelope.address)
+        fall_asleep(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, c.sleep, asked)
+    if c.envelope.kind is Kind.MAIL and c.run_id:
+        _end_mail(tx, c)
+    dead = burial.failed(c) if c.verdict is Verdict.DEAD else None
+    if dead is not None:
+        bury(tx, dead)
+    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict is not Verdict.RETRY else None
+    return WorkSettled(True, posted, dead, over, answered)
+
+
+def _answer(tx: Tx, c: WorkClosing) -> tuple[str | None, tuple[Envelope, ...]]:
+    """Give a request its answer; one that is not waited for any more is delivered as a message that says so."""
+    e = c.envelope
+    asker, envelope_id, number = json.loads(e.ask or "[]")
+    answer = {"text": c.text} if c.verdict is Verdict.DONE else {"error": c.reason or "it was cancelled"}
+    rows = tx.write(
+        "UPDATE steps SET result = :answer, done = 1 WHERE envelope_id = :id AND step = :step AND done = 0"
+        " RETURNING step",
+        {"id": envelope_id, "step": number, "answer": json.dumps(answer)},
+    )
+    if rows:
+        return e.ask, ()
+    body = json.dumps({"late": True, "asked": e.body, **answer})
+    late = Envelope(
+        f"{e.envelope_id}:late", asker, Kind.TASK, f"from:agent:{e.address}", e.priority, f"agent:{e.address}", body,
+        c.ended, rank(c.ended, e.priority), attempts=0, hops=e.hops + 1, claimed=False, root=e.origin,
+    )  # fmt: skip
+    return None, (late,) if put(tx, late) else ()
+
+
+def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int]) -> None:
+    """What agents remember of it: their memory, when they were last active, how often in a row they have failed."""
+    memories: dict[str, str] = {}
+    kept: dict[str, tuple[float, int]] = {}
+    for c in taken:
+        address = c.envelope.address
+        before = kept[address][1] if address in kept else errors[address]
+        if c.memory is None and not c.changes and c.verdict is Verdict.DONE and not before:
+            continue
+        if c.memory is not None:
+            memories[address] = c.memory
+        failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
+        kept[address] = (c.ended, before + 1 if failed else 0)
+    bulk.using(
+        tx, "UPDATE agents SET last_active = given.now, errors = given.errors FROM given"
+        " WHERE agents.address = given.address",
+        {"address": "TEXT", "now": "DOUBLE PRECISION", "errors": "BIGINT"},
+        [(address, ended, count) for address, (ended, count) in kept.items()],
+    )  # fmt: skip
+    bulk.using(
+        tx, "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address",
+        {"address": "TEXT", "memory": "TEXT"}, list(memories.items()),
+    )  # fmt: skip
+
+
+def _end_mail(tx: Tx, c: WorkClosing) -> None:
+    """Read by whoever has begun with it, processed by who has done it."""
+    tx.write(
+        "UPDATE mail SET processed = CASE WHEN :done = 1 THEN :now ELSE processed END,"
+        " read_at = COALESCE(read_at, :started),"
+        " status = CASE WHEN status = 'unread' THEN 'read' ELSE status END WHERE mail_id = :mail",
+        {"mail": c.envelope.body, "started": c.started, "now": c.ended, "done": int(c.verdict is Verdict.DONE)},
+    )
+
+
+_STATUS = {
+    Verdict.DONE: TaskStatus.DONE,
+    Verdict.RETRY: TaskStatus.QUEUED,
+    Verdict.DEAD: TaskStatus.FAILED,
+    Verdict.CANCELLED: TaskStatus.CANCELLED,
+}
+
+
+def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
+    bulk.using(
+        tx, "UPDATE tasks SET status = given.status, attempts = given.attempts,"
+        " started = COALESCE(tasks.started, given.started), ended = given.ended, result = given.result,"
+        " error = given.error, fault = given.fault FROM given WHERE tasks.task_id = given.task_id",
+        {"task_id": "TEXT", "status": "TEXT", "attempts": "BIGINT", "started": "DOUBLE PRECISION",
+         "ended": "DOUBLE PRECISION", "result": "TEXT", "error": "TEXT", "fault": "TEXT"},
+        [
+            (c.envelope.envelope_id, TaskStatus.EXPIRED if c.fault == "expired" else _STATUS[c.verdict],
+             c.envelope.attempts, c.started if c.run_id else None, None if c.verdict is Verdict.RETRY else c.ended,
+             c.text if c.verdict is Verdict.DONE else None, c.reason or None, c.fault)
+            for c in ended
+        ],
+    )  # fmt: skip
+
+
+def _run_of(c: WorkClosing) -> tuple[Any, ...]:
+    e = c.envelope
+    return (
+        c.run_id, "", _OUTCOMES[c.verdict], e.attempts, c.started, c.ended, c.fault, e.address, e.kind, e.envelope_id,
+        c.text[:10_000] or None, e.origin,
+    )  # fmt: skip
+
+
+_OUTCOMES = {
+    Verdict.DONE: "done",
+    Verdict.RETRY: "failed",
+    Verdict.DEAD: "failed",
+    Verdict.CANCELLED: "stopped",
+}
