@@ -282,19 +282,25 @@ def test_a_turn_that_fails_has_sent_nothing(world: World) -> None:
 
 
 def test_agents_that_answer_each_other_for_ever_are_cut_off(world: World) -> None:
-    async def answers(turn: Turn) -> AsyncIterator[str]:
-        other = "e" if turn.agent_id == "d" else "d"
-        turn.state["count"] = turn.state.get("count", 0) + 1
-        await turn.send(f"agent:{other}", "and you?")
-        yield str(turn.state["count"])
+    heard: list[tuple[str | None, str]] = []
 
-    async def story(service: AsyncAgentService) -> None:
-        await service.agents.create("ann", "d", profile="answers", **FAST)
-        await service.agents.create("ann", "e", profile="answers", **FAST)
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        heard.append((turn.agent_id, turn.text))
+        other = "e" if turn.agent_id == "d" else "d"
+        await turn.send(f"agent:{other}", f"{turn.text}+")
+        yield "sent"
+
+    async def story(service: AsyncAgentService) -> list[roost.DeadLetter]:
+        for agent_id in ("d", "e"):
+            await service.agents.create("ann", agent_id, profile="answers", max_attempts=1, **FAST)
         await service.tasks.send("ann", "d", "go")
         await until(service, lambda agent: agent.error_count > 0)
+        return await service.dead_letters.list("ann")
 
-    world({"answers": answers}, story, replace(QUICK, hops=8))
+    [letter] = world({"answers": answers}, story, replace(QUICK, hops=8))
+    assert heard == [("d" if number % 2 == 0 else "e", "go" + "+" * number) for number in range(9)]
+    assert (letter.agent_id, letter.fault) == ("d", "hops")
+    assert "answered each other without end and were cut off" in letter.reason
 
 
 def test_a_step_is_done_once_although_its_turn_is_repeated(world: World) -> None:
