@@ -7,13 +7,13 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
 import roost
 from roost import AsyncAgentService, Turn, telemetry
@@ -25,6 +25,7 @@ from roost.log import JsonFormatter, Redactor
 from roost.runtime.monitor import Monitor
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
+from tests.runtime.tracing import KeepingTracer
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0, "max_attempts": 2}
 
@@ -632,30 +633,8 @@ def test_telling_costs_next_to_nothing_while_nobody_follows(tmp_path: Path) -> N
 # --- spans ---------------------------------------------------------------------------------------------
 
 
-class FakeSpan:
-    """As much of OpenTelemetry's as is used."""
-
-    def __init__(self, name: str, attributes: dict[str, Any]) -> None:
-        self.name = name
-        self.attributes = dict(attributes)
-
-    def set_attribute(self, name: str, value: Any) -> None:
-        self.attributes[name] = value
-
-
-class FakeTracer:
-    def __init__(self) -> None:
-        self.spans: list[FakeSpan] = []
-
-    @contextmanager
-    def start_as_current_span(self, name: str, *, attributes: dict[str, Any], **_: Any) -> Iterator[FakeSpan]:
-        span = FakeSpan(name, attributes)
-        self.spans.append(span)
-        yield span
-
-
 def test_each_run_is_a_span_with_how_it_ended(world: World) -> None:
-    tracer = FakeTracer()
+    tracer = KeepingTracer()
 
     async def story(service: AsyncAgentService) -> str:
         service.roost.shop.tracer = telemetry.spans(tracer)
@@ -681,11 +660,26 @@ def test_each_run_is_a_span_with_how_it_ended(world: World) -> None:
     [({}, False), ({"OTEL_SERVICE_NAME": "x"}, True), ({"OTEL_SERVICE_NAME": "x", "OTEL_SDK_DISABLED": "true"}, False)],
 )
 def test_there_are_no_spans_unless_they_are_configured(environ: dict[str, str], traces: bool) -> None:
-    pytest.importorskip("opentelemetry.trace")
     assert (telemetry.tracer(environ) is not None) is traces
 
 
-def test_a_span_is_told_to_opentelemetry_itself() -> None:
-    trace = pytest.importorskip("opentelemetry.trace")
-    with telemetry.spans(trace.get_tracer("roost"))("roost task", {"kind": "task"}) as span:
-        span["outcome"] = "done"
+def test_a_span_is_the_current_one_until_it_ends_and_tells_no_exception() -> None:
+    tracer = KeepingTracer()
+    with pytest.raises(RuntimeError), telemetry.spans(tracer)("roost task", {"kind": "task"}) as found:
+        current = trace.get_current_span()
+        found["outcome"] = "failed"
+        raise RuntimeError("a secret")
+    [span] = tracer.spans
+    assert current is span
+    assert (span.name, span.attributes) == ("roost task", {"roost.kind": "task", "roost.outcome": "failed"})
+    assert (span.has_ended, span.exceptions, span.states) == (True, [], [])
+
+
+def test_a_span_is_told_to_opentelemetry_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracer = KeepingTracer()
+    monkeypatch.setattr(trace, "get_tracer", {"roost": tracer}.__getitem__)
+    made = telemetry.tracer({"OTEL_SERVICE_NAME": "x"})
+    assert made is not None
+    with made("roost task", {}):
+        pass
+    assert [span.name for span in tracer.spans] == ["roost task"]
