@@ -128,12 +128,16 @@ STATES: tuple[Callable[[Page], None], ...] = (
 )  # fmt: skip
 
 
-def expect_tidy(page: Page) -> None:
-    """Nothing sticks out at the side."""
-    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
-    boxes = [message.bounding_box() for message in messages(page).all()[-4:]]
+def sticking_out(page: Page) -> list[str]:
+    """What is wider than the window, or beyond its sides: the page, and its newest messages."""
     width = page.viewport_size["width"] if page.viewport_size else 0
-    assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    wide = page.evaluate("() => document.documentElement.scrollWidth")
+    found = [f"the page: {wide} of {width} pixels"] if wide > width else []
+    for message in messages(page).all()[-4:]:
+        box = message.bounding_box()
+        if not box or box["x"] < 0 or box["x"] + box["width"] > width:
+            found.append(f"{message.inner_text()!r:.40}: {box}")
+    return found
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -142,7 +146,7 @@ def test_every_state_is_tidy_in_every_look(visit: Visit, look: str) -> None:
     for state in STATES:
         state(page)
         shot(page, f"{look}-{state.__name__}")
-        expect_tidy(page)
+        assert sticking_out(page) == [], state.__name__
 
 
 def test_a_phone_shows_the_talk_without_scrolling_sideways(visit: Visit) -> None:
@@ -152,7 +156,7 @@ def test_a_phone_shows_the_talk_without_scrolling_sideways(visit: Visit) -> None
     expect_rest(page)
     say(page, "unbroken" * 40)
     expect(messages(page)).to_have_count(4)
-    expect_tidy(page)
+    assert sticking_out(page) == []
 
 
 def test_talks_can_be_chosen_on_a_phone(visit: Visit) -> None:
