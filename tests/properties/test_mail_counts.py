@@ -69,7 +69,7 @@ class Model:
             one.status = one.status if one.status == "archived" else "replied"
             self.all.append(Known(mail_id, one.recipient, one.sender, one.thread))
 
-    async def check(self) -> None:
+    async def expect_agreement(self) -> None:
         for box, owner in OWNERS.items():
             mine = [one for one in self.all if one.recipient == box]
             assert await self.mail.unread_count(owner, box) == sum(one.status == "unread" for one in mine)
@@ -93,7 +93,7 @@ def test_whatever_is_sent_read_answered_and_archived_the_counts_are_right(acts: 
         model = Model(service)
         for act in acts:
             await model.act(*act)
-        await model.check()
+        await model.expect_agreement()
 
     with tempfile.TemporaryDirectory() as folder:
         simulation = Simulation(Path(folder), seed=1)
