@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 import roost
 from roost.settings import Settings, line_of, load
 from tests.conftest import settled
-from tests.servers import ROOT
 
 GOOD = """
 store = "sqlite:///here.db"
@@ -156,11 +153,3 @@ def test_open_takes_the_store_from_a_variable(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("ROOST_STORE", f"sqlite:///{tmp_path}/there.db")
     with roost.open():
         assert (tmp_path / "there.db").exists()
-
-
-def test_importing_roost_loads_nothing_heavy() -> None:
-    heavy = "{'pydantic', 'typer', 'fastapi', 'streamlit', 'uvicorn', 'httpx', 'rich'}"
-    program = f"import sys, roost; print(sorted({heavy} & set(sys.modules)))"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import roost
 
 SRC = Path(__file__).parent.parent / "src" / "roost"
 
@@ -104,12 +108,23 @@ def test_adapters_do_not_import_each_other() -> None:
             assert not imports(SRC / folder / f"{name}.py") & others
 
 
-def test_importing_roost_loads_no_server_and_no_page() -> None:
-    text = "import sys, roost; print(*sorted(m for m in sys.modules if '.' not in m))"
-    import subprocess
-    import sys
+def loaded_by(program: str) -> set[str]:
+    asked = f"import sys; {program}; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split())
 
-    loaded = set(
-        subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
-    )
-    assert not loaded & {"pydantic", "fastapi", "streamlit", "uvicorn", "typer", "rich", "psycopg"}
+
+def test_the_service_is_loaded_without_a_server_and_a_page() -> None:
+    loaded = loaded_by("import roost; roost.open")
+    assert "roost.runtime.roost" in loaded
+    assert not loaded & {"pydantic", "fastapi", "streamlit", "uvicorn", "typer", "rich", "psycopg", "httpx"}
+
+
+def test_importing_roost_loads_nothing_that_runs() -> None:
+    assert not loaded_by("import roost") & {"asyncio", "sqlite3", "roost.service", "roost.wiring", "roost.runtime"}
+
+
+def test_all_public_names_are_there() -> None:
+    assert set(roost.__all__) <= set(dir(roost))
+    assert all(getattr(roost, name) is not None for name in roost.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'opne'"):
+        getattr(roost, "opne")  # noqa: B009  # mypy would know

@@ -1,5 +1,8 @@
 """Roost: a home for long-lived agents."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from roost.core.agents import Agent, AgentChange, AgentConfig
 from roost.core.envelopes import DeadLetter
 from roost.core.events import Event
@@ -25,7 +28,9 @@ from roost.errors import (
     Unavailable,
 )
 from roost.ports import Brain, Chunk, Profile, Turn
-from roost.service import AgentService, AsyncAgentService, aopen, open
+
+if TYPE_CHECKING:
+    from roost.service import AgentService, AsyncAgentService, aopen, open
 
 __version__ = "0.1.0"
 
@@ -72,3 +77,14 @@ __all__ = [
     "mail",
     "open",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The service, which is loaded when it is first wanted: a help text or an error needs nothing that runs."""
+    if name in ("AgentService", "AsyncAgentService", "aopen", "open"):
+        return getattr(import_module("roost.service"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

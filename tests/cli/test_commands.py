@@ -223,7 +223,7 @@ def test_the_version_is_printed(tmp_path: Path) -> None:
 
 
 def test_help_is_quick_and_loads_nothing_it_does_not_need(tmp_path: Path) -> None:
-    heavy = {"pydantic", "fastapi", "streamlit", "uvicorn", "rich", "httpx", "sqlite3"} - {"sqlite3"}
+    heavy = {"pydantic", "fastapi", "streamlit", "uvicorn", "rich", "httpx", "sqlite3", "asyncio"}
     program = (
         "import sys\nfrom roost.cli.main import app\n"
         "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
