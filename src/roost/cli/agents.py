@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agent_settings import with_settings
-from roost.cli.desk import opened, short, show
+from roost.cli.desk import opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, Store, group
-from roost.cli.tables import ago, at, duration, facts, lasting, moment, table
+from roost.cli.tables import ago, at, duration, facts, lasting, listing, moment
 from roost.cli.text import line, plain
 from roost.core import agents, wake
 from roost.core.agents import AgentChange, State
@@ -33,14 +33,12 @@ def ls(
 ) -> None:
     """List your agents."""
     with opened(store, config) as (service, user):
-        found = service.agents.list(user, limit=limit, state=state)
-    show(
-        found, lambda: rows(found) if found else ["No agents: make one with `roost agents create NAME`."], as_json=json
-    )
+        listed = service.agents.list(user, limit=limit, state=state)
+    show(listed, lambda: rows(listed), as_json=json)
 
 
-def rows(found: list[agents.Agent]) -> Iterator[str]:
-    return table(HEADINGS, (row(agent) for agent in found))
+def rows(listed: list[agents.Agent]) -> Iterator[str]:
+    return listing(listed, HEADINGS, row, "No agents: make one with `roost agents create NAME`.")
 
 
 def row(agent: agents.Agent) -> tuple[str, ...]:
@@ -246,7 +244,7 @@ def history(agent: Agent, json: Json = False, limit: Limit = 50, store: Store = 
     """Show the changes of an agent's state, newest first."""
     with opened(store, config) as (service, user):
         found = service.agents.history(user, agent, limit=limit)
-    show(found, lambda: table(("WHEN", "STATE", "WHY", "BY"), map(_change, found)), as_json=json)
+    show_list(found, ("WHEN", "STATE", "WHY", "BY"), _change, "No changes.", as_json=json)
 
 
 def _change(change: AgentChange) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from roost.cli.find import Service, service_of, user_of
 from roost.cli.options import settings_of
+from roost.cli.tables import listing
 from roost.cli.text import line
 from roost.errors import Invalid, NotFound
 from roost.protocol.faces import shown
@@ -35,6 +36,13 @@ def show(value: Any, text: Callable[[], Sequence[str] | Iterator[str]], *, as_js
     else:
         for row in text():
             print(row)
+
+
+def show_list(
+    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str, *, as_json: bool
+) -> None:
+    """As JSON, or else as a table with a row each, or the sentence that says that there are none."""
+    show(listed, lambda: listing(listed, headings, row, nothing), as_json=as_json)
 
 
 def short(full: str) -> str:

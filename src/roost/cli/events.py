@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 
-from roost.cli.desk import opened, short, show
+from roost.cli.desk import opened, short, show, show_list
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
-from roost.cli.tables import ago, duration, moment, table
+from roost.cli.tables import ago, duration, moment
 from roost.core.events import Event
 
 app = group()
@@ -73,17 +72,11 @@ def history(
     """Show what was published, newest first."""
     with opened(store, config) as (service, user):
         listed = service.events.history(user, name=name, since=since, limit=limit)
-    show(listed, lambda: _rows(listed) if listed else ["No events."], as_json=json)
+    show_list(listed, ("ID", "EVENT", "WHEN", "BY", "TAKEN", "DATA"), _row, "No events.", as_json=json)
 
 
-def _rows(listed: list[Event]) -> Iterator[str]:
-    return table(
-        ("ID", "EVENT", "WHEN", "BY", "TAKEN", "DATA"),
-        (
-            (short(one.event_id), one.name, ago(one.created), one.publisher, str(one.takers), _text(one.data))
-            for one in listed
-        ),
-    )
+def _row(one: Event) -> tuple[str, ...]:
+    return short(one.event_id), one.name, ago(one.created), one.publisher, str(one.takers), _text(one.data)
 
 
 def _text(data: Any) -> str:

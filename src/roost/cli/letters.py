@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.desk import NEWEST, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
-from roost.cli.tables import ago, at, facts, table
+from roost.cli.tables import ago, at, facts
 from roost.cli.text import plain
 from roost.core.envelopes import DeadLetter
 
@@ -37,17 +37,11 @@ def ls(
     """List dead letters, newest first."""
     with opened(store, config) as (service, user):
         listed = service.dead_letters.list(user, agent=agent, kind=kind, limit=limit)
-    show(listed, lambda: _rows(listed) if listed else ["No dead letters."], as_json=json)
+    show_list(listed, ("ID", "KIND", "AGENT", "SINCE", "TRIES", "WHY"), _row, "No dead letters.", as_json=json)
 
 
-def _rows(listed: list[DeadLetter]) -> Iterator[str]:
-    return table(
-        ("ID", "KIND", "AGENT", "SINCE", "TRIES", "WHY"),
-        (
-            (short(one.letter_id), one.kind, one.agent_id or "", ago(one.created), str(one.attempts), one.reason)
-            for one in listed
-        ),
-    )
+def _row(one: DeadLetter) -> tuple[str, ...]:
+    return short(one.letter_id), one.kind, one.agent_id or "", ago(one.created), str(one.attempts), one.reason
 
 
 @app.command("show")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.desk import NEWEST, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, Store, group
-from roost.cli.tables import ago, at, duration, facts, table
+from roost.cli.tables import ago, at, duration, facts
 from roost.cli.text import line, plain
 from roost.core import mail
 from roost.core.mail import MailStatus
@@ -92,17 +92,11 @@ def ls(
     """List mail, urgent ones first."""
     with opened(store, config) as (service, user):
         listed = service.mail.inbox(user, _box(agent), status=status, include_archived=everything, limit=limit)
-    show(listed, lambda: _rows(listed) if listed else ["No mail."], as_json=json)
+    show_list(listed, ("ID", "FROM", "STATUS", "SENT", "", "SUBJECT"), _row, "No mail.", as_json=json)
 
 
-def _rows(listed: list[mail.Mail]) -> Iterator[str]:
-    return table(
-        ("ID", "FROM", "STATUS", "SENT", "", "SUBJECT"),
-        (
-            (short(one.mail_id), one.sender, one.status, ago(one.created), _mark(one.priority), one.subject)
-            for one in listed
-        ),
-    )
+def _row(one: mail.Mail) -> tuple[str, ...]:
+    return short(one.mail_id), one.sender, one.status, ago(one.created), _mark(one.priority), one.subject
 
 
 def _mark(priority: Priority) -> str:
@@ -111,12 +105,9 @@ def _mark(priority: Priority) -> str:
 
 def _found(service: Service, user: str, part: str) -> mail.Mail:
     return found(
-        part,
-        "mails",
-        lambda name: service.mail.get(user, name),
-        lambda: _newest(service, user),
-        lambda one: one.mail_id,
-    )
+        part, "mails", lambda name: service.mail.get(user, name),
+        lambda: _newest(service, user), lambda one: one.mail_id,
+    )  # fmt: skip
 
 
 def _newest(service: Service, user: str) -> list[mail.Mail]:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.desk import NEWEST, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
-from roost.cli.tables import ago, at, duration, facts, lasting, moment, table
+from roost.cli.tables import ago, at, duration, facts, lasting, moment
 from roost.cli.text import line, plain
 from roost.core import schedules
 from roost.core.schedules import described
@@ -82,15 +82,12 @@ def ls(
     """List schedules."""
     with opened(store, config) as (service, user):
         listed = service.schedules.list(user, agent=agent, limit=limit)
-    nothing = ["No schedules: make one with `roost schedules add AGENT TASK --every 1h`."]
-    show(listed, lambda: _rows(listed) if listed else nothing, as_json=json)
+    nothing = "No schedules: make one with `roost schedules add AGENT TASK --every 1h`."
+    show_list(listed, ("NAME", "AGENT", "WHEN", "NEXT", "TASK"), _row, nothing, as_json=json)
 
 
-def _rows(listed: list[schedules.Schedule]) -> Iterator[str]:
-    return table(
-        ("NAME", "AGENT", "WHEN", "NEXT", "TASK"),
-        ((_name(one), one.agent_id, described(one.rule), _next(one), one.prompt) for one in listed),
-    )
+def _row(one: schedules.Schedule) -> tuple[str, ...]:
+    return _name(one), one.agent_id, described(one.rule), _next(one), one.prompt
 
 
 def _next(schedule: schedules.Schedule) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import typer
 
 from roost.cli.text import line
 
+T = TypeVar("T")
 WIDTH = 80
 GAP = "  "
 NARROWEST = 8
@@ -27,6 +29,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, width: int 
     for row in cells:
         padded = (_padded(cut(cell, room), room) for cell, room in zip(row, widths, strict=True))
         yield GAP.join(padded).rstrip()
+
+
+def listing(
+    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str
+) -> Iterator[str]:
+    """A table with a row each; where there are none, the sentence that says so."""
+    return table(headings, map(row, listed)) if listed else iter([nothing])
 
 
 def columns() -> int:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show
+from roost.cli.desk import NEWEST, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
-from roost.cli.tables import ago, at, duration, facts, table
+from roost.cli.tables import ago, at, duration, facts
 from roost.cli.text import line, plain
 from roost.core import tasks
 from roost.core.agents import State
@@ -111,14 +111,11 @@ def ls(
     """List tasks, newest first."""
     with opened(store, config) as (service, user):
         listed = service.tasks.list(user, agent=agent, status=status, limit=limit)
-    show(listed, lambda: _rows(listed) if listed else ["No tasks."], as_json=json)
+    show_list(listed, ("ID", "AGENT", "STATUS", "SENT", "TASK"), _row, "No tasks.", as_json=json)
 
 
-def _rows(listed: list[tasks.Task]) -> Iterator[str]:
-    return table(
-        ("ID", "AGENT", "STATUS", "SENT", "TASK"),
-        ((short(t.task_id), t.agent_id, t.status, ago(t.created), t.prompt) for t in listed),
-    )
+def _row(task: tasks.Task) -> tuple[str, ...]:
+    return short(task.task_id), task.agent_id, task.status, ago(task.created), task.prompt
 
 
 @app.command("show")

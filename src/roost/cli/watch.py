@@ -48,7 +48,7 @@ def _draw(service: Service, user: str, every: float) -> None:
 def picture(found: list[Agent], width: int, height: int) -> list[str]:
     """The table, as far as it fits."""
     room = max(1, height - AROUND)
-    lines = list(rows(found[:room])) if found else ["No agents: make one with `roost agents create NAME`."]
+    lines = list(rows(found[:room]))
     if len(found) > room:
         lines.append(f"and more than these {room}: `roost agents ls` lists them")
     return [cut(text, width) for text in lines]
