@@ -58,10 +58,15 @@ def found(part: str, what: str, get: Callable[[str], T], newest: Callable[[], li
         matching = [one for one in newest() if part.lower() in name(one).lower()]
         if not matching:
             raise error from None
+    return only(matching, part, what, lambda one: line(name(one)))
+
+
+def only(matching: list[T], part: str, what: str, row: Callable[[T], str]) -> T:
+    """The one of them; where there are more, Invalid tells which, with a row each."""
     if len(matching) > 1:
-        names = [f"  {line(name(one))}" for one in matching[:MOST_CANDIDATES]]
+        rows = [f"  {row(one)}" for one in matching[:MOST_CANDIDATES]]
         more = [f"  and {len(matching) - MOST_CANDIDATES} more"] if len(matching) > MOST_CANDIDATES else []
         raise Invalid(
-            "\n".join([f"{len(matching)} {what} have {part!r:.80} in their id; say more of it:", *names, *more])
+            "\n".join([f"{len(matching)} {what} have {part!r:.80} in their id; say more of it:", *rows, *more])
         )
     return matching[0]

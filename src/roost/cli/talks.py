@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from roost.cli.desk import only
 from roost.cli.find import Service, by_name, reached, service_of, user_of
 from roost.cli.text import line, plain
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
-from roost.errors import Invalid, NotFound, Unavailable
+from roost.errors import NotFound, Unavailable
 from roost.protocol.talks import MessageReply, TalkReply
 from roost.settings import Settings
 
 PAGE = 1_000
-MOST_CANDIDATES = 10
 _MARKS = {
     Status.INTERRUPTED: "interrupted",
     Status.STREAMING: "being written",
@@ -67,11 +67,7 @@ def found(service: Service, user: str, part: str) -> Talk:
         matching = [talk for talk in _all_talks(service, user) if part and part.lower() in talk.talk_session_id]
     if not matching:
         raise NotFound("none of your talks has that in its id: `roost talks ls` lists them")
-    if len(matching) > 1:
-        rows = [f"  {_row(talk)}" for talk in matching[:MOST_CANDIDATES]]
-        more = [f"  and {len(matching) - MOST_CANDIDATES} more"] if len(matching) > MOST_CANDIDATES else []
-        raise Invalid("\n".join([f"{len(matching)} talks have {part!r} in their id; say more of it:", *rows, *more]))
-    return matching[0]
+    return only(matching, part, "talks", _row)
 
 
 def _all_talks(service: Service, user: str) -> list[Talk]:
