@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from roost.core.facts import Fact
 from roost.core.metrics import Metric
@@ -19,22 +19,44 @@ from roost.runtime.tasks import Tasks
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F")
 
 
 def plain(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    """The same method for plain threads, with the same signature and words."""
+    """The method of the same name for plain threads, with the same signature and words."""
+    name = method.__name__
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
-        return drive(method(self._face, *args, **options))
+        asked: Coroutine[Any, Any, T] = getattr(self._face, name)(*args, **options)
+        return drive(asked)
 
     return call
 
 
-class PlainAgents:
-    def __init__(self, face: Agents) -> None:
+def each(stream: AsyncIterator[T]) -> Iterator[T]:
+    """What a stream gives, for plain threads; closed with the loop over it."""
+    while (found := drive(_next(stream))) is not None:
+        try:
+            yield found
+        except GeneratorExit:
+            if isinstance(stream, AsyncGenerator):
+                drive(stream.aclose())
+            raise
+
+
+async def _next(stream: AsyncIterator[T]) -> T | None:
+    return await anext(stream, None)
+
+
+class Plain(Generic[F]):
+    """The methods of a face with coroutines, as plain ones."""
+
+    def __init__(self, face: F) -> None:
         self._face = face
 
+
+class PlainAgents(Plain[Agents]):
     create = plain(Agents.create)  # type: ignore[arg-type]  # mypy and `self` beside `**config`
     create_many = plain(Agents.create_many)  # type: ignore[arg-type]
     get = plain(Agents.get)
@@ -54,11 +76,8 @@ class PlainAgents:
     set_memory = plain(Agents.set_memory)
 
 
-class PlainTasks:
+class PlainTasks(Plain[Tasks]):
     """`wait` waits for the agent; the others never do."""
-
-    def __init__(self, face: Tasks) -> None:
-        self._face = face
 
     send = plain(Tasks.send)
     get = plain(Tasks.get)
@@ -67,10 +86,7 @@ class PlainTasks:
     wait = plain(Tasks.wait)
 
 
-class PlainSchedules:
-    def __init__(self, face: Schedules) -> None:
-        self._face = face
-
+class PlainSchedules(Plain[Schedules]):
     create = plain(Schedules.create)
     get = plain(Schedules.get)
     list = plain(Schedules.list)
@@ -81,19 +97,13 @@ class PlainSchedules:
     next_times = plain(Schedules.next_times)
 
 
-class PlainSleepScheduler:
-    def __init__(self, face: SleepScheduler) -> None:
-        self._face = face
-
+class PlainSleepScheduler(Plain[SleepScheduler]):
     schedule_wake = plain(SleepScheduler.schedule_wake)
     cancel_wake = plain(SleepScheduler.cancel_wake)
     get_next_wake_time = plain(SleepScheduler.get_next_wake_time)
 
 
-class PlainMail:
-    def __init__(self, face: Mails) -> None:
-        self._face = face
-
+class PlainMail(Plain[Mails]):
     send = plain(Mails.send)
     inbox = plain(Mails.inbox)
     get = plain(Mails.get)
@@ -104,18 +114,12 @@ class PlainMail:
     unread_count = plain(Mails.unread_count)
 
 
-class PlainEvents:
-    def __init__(self, face: Events) -> None:
-        self._face = face
-
+class PlainEvents(Plain[Events]):
     publish = plain(Events.publish)
     history = plain(Events.history)
 
 
-class PlainDeadLetters:
-    def __init__(self, face: DeadLetters) -> None:
-        self._face = face
-
+class PlainDeadLetters(Plain[DeadLetters]):
     list = plain(DeadLetters.list)
     get = plain(DeadLetters.get)
     retry = plain(DeadLetters.retry)
@@ -124,11 +128,8 @@ class PlainDeadLetters:
     drop_all = plain(DeadLetters.drop_all)
 
 
-class PlainMonitor:
+class PlainMonitor(Plain[Monitor]):
     """`wait` and `follow` wait for what happens; the others never do."""
-
-    def __init__(self, face: Monitor) -> None:
-        self._face = face
 
     facts = plain(Monitor.facts)
     states = plain(Monitor.states)

@@ -21,6 +21,7 @@ from roost.core.health import Health
 from roost.core.limits import Limits
 from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
+from roost.faces import each, plain
 from roost.hosts.pending import drive
 from roost.ports import Brain, Profile
 from roost.runtime.agents import Agents
@@ -176,7 +177,7 @@ class AgentService:
 
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
-        self.asynchronous = AsyncAgentService(roost)
+        self.asynchronous = self._face = AsyncAgentService(roost)
         self.agents = faces.PlainAgents(roost.agents)
         self.tasks = faces.PlainTasks(roost.tasks)
         self.schedules = faces.PlainSchedules(roost.schedules)
@@ -188,73 +189,14 @@ class AgentService:
         self._known = roost.shop.talks.known
         atexit.register(self.close)
 
-    def create_talk_session(
-        self,
-        user_id: str,
-        *,
-        profile: str | None = None,
-        agent: str | None = None,
-        busy: str = "interrupt",
-        title: str | None = None,
-        model: str | None = None,
-        temperature: float | None = None,
-        instructions: str | None = None,
-    ) -> str:
-        """Start a talk with a profile (the default one if none is named); its id."""
-        return drive(
-            self.asynchronous.create_talk_session(
-                user_id,
-                profile=profile,
-                agent=agent,
-                busy=busy,
-                title=title,
-                model=model,
-                temperature=temperature,
-                instructions=instructions,
-            )
-        )
-
-    def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
-        """The user's talks, last used first."""
-        return drive(self.asynchronous.list_sessions(user_id, limit=limit, before=before))
-
-    def get_session(self, user_id: str, talk_session_id: str) -> Talk:
-        return drive(self.asynchronous.get_session(user_id, talk_session_id))
-
-    def rename(self, user_id: str, talk_session_id: str, title: str) -> Talk:
-        return drive(self.asynchronous.rename(user_id, talk_session_id, title))
-
-    def configure(
-        self,
-        user_id: str,
-        talk_session_id: str,
-        *,
-        title: str | None = None,
-        profile: str | None = None,
-        busy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Talk:
-        """Change the title, and how the talk goes on from the next answer."""
-        changes = self.asynchronous.configure(
-            user_id, talk_session_id, title=title, profile=profile, busy=busy, options=options
-        )
-        return drive(changes)
-
-    def delete(self, user_id: str, talk_session_id: str) -> None:
-        """Stop it and remove it with everything that belongs to it."""
-        drive(self.asynchronous.delete(user_id, talk_session_id))
-
-    def add_message(
-        self,
-        user_id: str,
-        talk_session_id: str,
-        content: str,
-        *,
-        key: str | None = None,
-        busy: str | None = None,
-    ) -> Message:
-        """Keep the message, stop the run under way (see `busy`), and return: the answer comes by itself."""
-        return drive(self.asynchronous.add_message(user_id, talk_session_id, content, key=key, busy=busy))
+    create_talk_session = plain(AsyncAgentService.create_talk_session)
+    list_sessions = plain(AsyncAgentService.list_sessions)
+    get_session = plain(AsyncAgentService.get_session)
+    rename = plain(AsyncAgentService.rename)
+    configure = plain(AsyncAgentService.configure)
+    delete = plain(AsyncAgentService.delete)
+    add_message = plain(AsyncAgentService.add_message)
+    stop = plain(AsyncAgentService.stop)
 
     def get_messages(
         self,
@@ -280,13 +222,7 @@ class AgentService:
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> Iterator[Change]:
         """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`."""
-        stream = self.asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow)
-        while (change := drive(_next(stream))) is not None:
-            yield change
-
-    def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
-        """Stop the run under way and drop what waits. Waits up to `wait` seconds for it to be at rest."""
-        return drive(self.asynchronous.stop(user_id, talk_session_id, wait=wait))
+        return each(self.asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow))
 
     def profiles(self) -> Sequence[Profile]:
         """What can be talked with, the default first."""
@@ -307,10 +243,6 @@ class AgentService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-async def _next(stream: AsyncIterator[Change]) -> Change | None:
-    return await anext(stream, None)
 
 
 def open(
