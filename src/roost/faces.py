@@ -141,12 +141,39 @@ class PlainMonitor(Plain[Monitor]):
 
     def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Fact]:
         """Each fact as it is told, from now on or from a cursor on. Waits; ends when the program does."""
-        return self._follow(user_id, self.facts(user_id, limit=1).cursor if after is None else after)
+        cursor = self.facts(user_id, limit=1).cursor if after is None else after
+        return each(self._face.follow(user_id, after=cursor))
 
-    def _follow(self, user_id: str, cursor: str) -> Iterator[Fact]:
-        while (page := self.wait(user_id, cursor)).is_over:
-            yield from page.in_order(user_id)
-            cursor = page.cursor
+
+class AsyncFaces:
+    """All faces of a service, as coroutines; `face` makes or finds each by its name."""
+
+    agents: Agents
+    tasks: Tasks
+    schedules: Schedules
+    sleep_scheduler: SleepScheduler
+    mail: Mails
+    events: Events
+    dead_letters: DeadLetters
+    monitor: Monitor
+
+    def __init__(self, face: Callable[[str], Any]) -> None:
+        for name in FACES:
+            setattr(self, name, face(name))
+
+
+class PlainFaces:
+    """The same as plain methods."""
+
+    def __init__(self, asynchronous: AsyncFaces) -> None:
+        self.agents = PlainAgents(asynchronous.agents)
+        self.tasks = PlainTasks(asynchronous.tasks)
+        self.schedules = PlainSchedules(asynchronous.schedules)
+        self.sleep_scheduler = PlainSleepScheduler(asynchronous.sleep_scheduler)
+        self.mail = PlainMail(asynchronous.mail)
+        self.events = PlainEvents(asynchronous.events)
+        self.dead_letters = PlainDeadLetters(asynchronous.dead_letters)
+        self.monitor = PlainMonitor(asynchronous.monitor)
 
 
 FACES: Mapping[str, type] = {

@@ -15,31 +15,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from roost import faces
 from roost.brains.profiles import Shelf
 from roost.core.health import Health
 from roost.core.limits import Limits
 from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
-from roost.faces import each, plain
+from roost.faces import AsyncFaces, PlainFaces, each, plain
 from roost.hosts.pending import drive
 from roost.ports import Brain, Profile
-from roost.runtime.agents import Agents
-from roost.runtime.events import Events
-from roost.runtime.letters import DeadLetters
-from roost.runtime.mail import Mails
-from roost.runtime.monitor import Monitor
 from roost.runtime.roost import Roost
-from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.talk import Talks
-from roost.runtime.tasks import Tasks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
 
 SWITCH_INTERVAL = 5e-4
 """Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
 
 
-class AsyncAgentService:
+class AsyncAgentService(AsyncFaces):
     """All that can be done with talks, as coroutines. Every method takes the user first, and reaches only theirs.
 
     What is not theirs is NotFound, just as what does not exist. Bad input is Invalid and changes nothing.
@@ -47,14 +39,7 @@ class AsyncAgentService:
 
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
-        self.agents: Agents = roost.agents
-        self.tasks: Tasks = roost.tasks
-        self.schedules: Schedules = roost.schedules
-        self.sleep_scheduler: SleepScheduler = roost.sleep_scheduler
-        self.mail: Mails = roost.mail
-        self.events: Events = roost.events
-        self.dead_letters: DeadLetters = roost.dead_letters
-        self.monitor: Monitor = roost.monitor
+        super().__init__(lambda name: getattr(roost, name))
         self._talks: Talks = roost.talks
         self._known = roost.shop.talks.known
 
@@ -169,7 +154,7 @@ class AsyncAgentService:
         await self.close()
 
 
-class AgentService:
+class AgentService(PlainFaces):
     """The same as plain methods, for any number of threads; see AsyncAgentService for what each does.
 
     Methods that write wait for the disk. `stream_messages` and `stop(wait=…)` wait for the agent; the others never do.
@@ -178,14 +163,7 @@ class AgentService:
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
         self.asynchronous = self._face = AsyncAgentService(roost)
-        self.agents = faces.PlainAgents(roost.agents)
-        self.tasks = faces.PlainTasks(roost.tasks)
-        self.schedules = faces.PlainSchedules(roost.schedules)
-        self.sleep_scheduler = faces.PlainSleepScheduler(roost.sleep_scheduler)
-        self.mail = faces.PlainMail(roost.mail)
-        self.events = faces.PlainEvents(roost.events)
-        self.dead_letters = faces.PlainDeadLetters(roost.dead_letters)
-        self.monitor = faces.PlainMonitor(roost.monitor)
+        super().__init__(self.asynchronous)
         self._known = roost.shop.talks.known
         atexit.register(self.close)
 

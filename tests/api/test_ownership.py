@@ -15,7 +15,7 @@ import pytest
 import roost
 from roost.api.app import create_app
 from roost.api.auth import Identity
-from roost.client import RemoteService, connect
+from roost.client import AsyncRemoteService, RemoteService, connect
 from roost.faces import FACES
 from roost.protocol.faces import methods
 from roost.settings import Settings
@@ -142,7 +142,7 @@ def test_all_faces_have_the_same_methods_with_the_same_parameters() -> None:
     assert {"add_message", "get_messages", "stream_messages", "stop", "delete"} <= set(METHODS) <= WITH_USER
     for name in [*WITH_USER, "profiles", "health", "close"]:
         plain = inspect.signature(getattr(roost.AgentService, name)).parameters
-        for face in (roost.AsyncAgentService, RemoteService):
+        for face in (roost.AsyncAgentService, RemoteService, AsyncRemoteService):
             other = inspect.signature(getattr(face, name)).parameters
             assert [(p.name, p.default, p.kind) for p in plain.values()] == [
                 (p.name, p.default, p.kind) for p in other.values()

@@ -1,5 +1,34 @@
-"""The client's tests use the API's real server."""
+"""The client's tests use the API's real server, and both forms of the client: plain, and with coroutines."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from roost.client import RemoteService, connect
+from roost.client import http as client_http
 from tests.api.conftest import served
+from tests.api.serving import Served
+from tests.client import looped
 
 __all__ = ["served"]
+
+Dial = Callable[[str, str | None], AbstractContextManager[RemoteService]]
+
+
+@pytest.fixture(params=["plain", "async"])
+def dial(request: pytest.FixtureRequest) -> Dial:
+    return connect if request.param == "plain" else looped.connect
+
+
+@pytest.fixture
+def remote(served: Served, dial: Dial) -> Iterator[RemoteService]:
+    with dial(served.url, served.identity.token) as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_http, "FIRST_PAUSE", 0.001)

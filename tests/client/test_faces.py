@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,13 +13,14 @@ import pytest
 
 import roost
 from roost import faces
-from roost.client import RemoteService, connect
+from roost.client import RemoteService, aconnect, connect
 from roost.client import faces as client_faces
 from roost.client import http as client_http
 from roost.faces import FACES
 from roost.protocol.faces import methods
 from tests.api.conftest import BRAINS
 from tests.api.serving import Served, serving
+from tests.client.conftest import Dial
 from tests.client.proxy import failing
 from tests.conftest import Open, eventually
 
@@ -30,17 +31,6 @@ PLAIN = {
     "sleep_scheduler": faces.PlainSleepScheduler, "mail": faces.PlainMail, "events": faces.PlainEvents,
     "dead_letters": faces.PlainDeadLetters, "monitor": faces.PlainMonitor,
 }  # fmt: skip
-
-
-@pytest.fixture
-def remote(served: Served) -> Iterator[RemoteService]:
-    with connect(served.url, served.identity.token) as service:
-        yield service
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_http, "FIRST_PAUSE", 0.001)
 
 
 # --- one story, twice ------------------------------------------------------------------------------------
@@ -178,22 +168,23 @@ def test_what_is_given_is_what_the_service_gives(served: Served, remote: RemoteS
 
 def test_every_coroutine_of_a_face_is_a_plain_method_and_a_remote_one_with_the_same_parameters() -> None:
     assert set(FACES) == set(PLAIN)
-    with connect("http://localhost:1") as remote:
-        for name, kind in FACES.items():
-            found = methods(name, kind)
-            assert found
-            for method in found:
-                signature = inspect.signature(method.coroutine)
-                assert inspect.signature(getattr(PLAIN[name], method.name)) == signature, method.path
+    remotes = connect("http://localhost:1"), aconnect("http://localhost:1")
+    for name, kind in FACES.items():
+        found = methods(name, kind)
+        assert found
+        for method in found:
+            signature = inspect.signature(method.coroutine)
+            assert list(signature.parameters)[:2] == ["self", "user_id"]
+            assert inspect.signature(getattr(PLAIN[name], method.name)) == signature, method.path
+            for remote in remotes:
                 assert inspect.signature(getattr(type(getattr(remote, name)), method.name)) == signature
-                assert list(signature.parameters)[:2] == ["self", "user_id"]
 
 
-def test_every_face_of_the_service_is_one_of_the_client(served: Served, remote: RemoteService) -> None:
+def test_every_face_of_the_service_is_one_of_the_client(served: Served) -> None:
     def faces_of(side: object) -> set[str]:
         return {name for name in vars(side) if name[0] != "_"} - {"roost", "asynchronous", "url"}
 
-    for side in (served.service, served.service.asynchronous, remote):
+    for side in (served.service, served.service.asynchronous, connect(served.url), aconnect(served.url)):
         assert faces_of(side) == set(FACES)
 
 
@@ -254,17 +245,17 @@ def test_the_sentence_of_a_refusal_is_the_services(served: Served, remote: Remot
 # --- the network -----------------------------------------------------------------------------------------
 
 
-def test_a_task_whose_answer_was_lost_is_sent_again_and_done_once(served: Served) -> None:
+def test_a_task_whose_answer_was_lost_is_sent_again_and_done_once(served: Served, dial: Dial) -> None:
     served.service.agents.create("ann", "d", start=False)
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1, 20]
         task = remote.tasks.send("ann", "d", "once")
         assert proxy.connections == 3
     assert [one.task_id for one in served.service.tasks.list("ann")] == [task]
 
 
-def test_an_event_whose_answer_was_lost_is_not_published_twice(served: Served) -> None:
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+def test_an_event_whose_answer_was_lost_is_not_published_twice(served: Served, dial: Dial) -> None:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1]
         with pytest.raises(roost.Unavailable, match="cannot be reached"):
             remote.events.publish("ann", "data_ready")
@@ -279,12 +270,12 @@ def test_a_wait_is_made_of_as_many_requests_as_it_takes(
     asked: list[float] = []
     ask = client_http.Wire.ask
 
-    def counted(self: Any, method: str, path: str, user: str | None, body: Any = None, **options: Any) -> Any:
+    async def counted(self: Any, method: str, path: str, user: str | None, body: Any = None, **options: Any) -> Any:
         asked.append(body["timeout"])
         if len(asked) == 3:
             served.service.agents.start("ann", "d")
             eventually(lambda: served.service.tasks.get("ann", task).is_over)
-        return ask(self, method, path, user, body, **options)
+        return await ask(self, method, path, user, body, **options)
 
     monkeypatch.setattr(client_http.Wire, "ask", counted)
     monkeypatch.setattr(client_faces, "LONGEST_WAIT", 0.05)
@@ -299,8 +290,8 @@ def test_a_wait_with_a_timeout_ends_with_it(served: Served, remote: RemoteServic
     assert remote.tasks.wait("ann", task, 0.01).status == "queued"
 
 
-def test_a_wait_ends_when_the_server_closes(service: Open) -> None:
-    with serving(service()) as served, connect(served.url, served.identity.token) as remote:
+def test_a_wait_ends_when_the_server_closes(service: Open, dial: Dial) -> None:
+    with serving(service()) as served, dial(served.url, served.identity.token) as remote:
         served.service.agents.create("ann", "d", start=False)
         task = served.service.tasks.send("ann", "d", "never")
         served.service.roost.hall.closing = True

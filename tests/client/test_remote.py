@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import roost
-from roost.client import RemoteService, connect
-from roost.client import http as client_http
+from roost.client import RemoteService
 from tests.api.serving import Served
+from tests.client.conftest import Dial
 from tests.client.proxy import failing
 from tests.conftest import eventually
-
-
-@pytest.fixture
-def remote(served: Served) -> Iterator[RemoteService]:
-    with connect(served.url, served.identity.token) as service:
-        yield service
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_http, "FIRST_PAUSE", 0.001)
 
 
 def test_every_method_gives_what_the_service_itself_gives(served: Served, remote: RemoteService) -> None:
@@ -101,9 +88,9 @@ def test_bad_ids_users_and_limits_are_refused_as_by_the_service(served: Served, 
             face.get_messages("ann", "a/../b?c#d", limit=1)
 
 
-def test_a_message_whose_answer_was_lost_is_sent_again_and_stored_once(served: Served) -> None:
+def test_a_message_whose_answer_was_lost_is_sent_again_and_stored_once(served: Served, dial: Dial) -> None:
     talk = served.service.create_talk_session("ann", profile="parrot")
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1, 20]
         message = remote.add_message("ann", talk, "hello")
         assert proxy.connections == 3
@@ -112,27 +99,27 @@ def test_a_message_whose_answer_was_lost_is_sent_again_and_stored_once(served: S
     assert sum(m.sender == "user" for m in served.service.get_messages("ann", talk).messages) == 1
 
 
-def test_a_talk_whose_answer_was_lost_is_not_made_twice(served: Served) -> None:
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+def test_a_talk_whose_answer_was_lost_is_not_made_twice(served: Served, dial: Dial) -> None:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1]
         with pytest.raises(roost.Unavailable, match="cannot be reached"):
             remote.create_talk_session("ann")
     assert len(served.service.list_sessions("ann")) == 1
 
 
-def test_a_delete_whose_answer_was_lost_is_done(served: Served) -> None:
+def test_a_delete_whose_answer_was_lost_is_done(served: Served, dial: Dial) -> None:
     talk = served.service.create_talk_session("ann")
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1]
         remote.delete("ann", talk)
     assert served.service.list_sessions("ann") == []
 
 
-def test_a_stream_that_breaks_again_and_again_is_whole(served: Served) -> None:
+def test_a_stream_that_breaks_again_and_again_is_whole(served: Served, dial: Dial) -> None:
     talk = served.service.create_talk_session("ann", profile="slow")
     served.service.add_message("ann", talk, "go")
     texts: dict[int, str] = {}
-    with failing(served.url) as proxy, connect(proxy.url, served.identity.token) as remote:
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
         proxy.cuts = [1500 + 137 * number for number in range(12)]
         for change in remote.stream_messages("ann", talk):
             assert not change.reset
@@ -142,29 +129,45 @@ def test_a_stream_that_breaks_again_and_again_is_whole(served: Served) -> None:
     assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
 
 
-def test_a_server_that_is_not_there_is_unavailable_in_bounded_time(served: Served) -> None:
+def test_a_server_that_is_not_there_is_unavailable_in_bounded_time(served: Served, dial: Dial) -> None:
     with failing(served.url) as proxy:
         url = proxy.url
-    with connect(url, "token") as remote:
+    with dial(url, "token") as remote:
         with pytest.raises(roost.Unavailable, match=url):
             remote.health()
         with pytest.raises(roost.Unavailable, match=url):
             list(remote.stream_messages("ann", "talk_1"))
 
 
-def test_a_wrong_token_is_forbidden(served: Served) -> None:
-    with connect(served.url, "wrong") as remote, pytest.raises(roost.Forbidden, match="token"):
+def test_a_wrong_token_is_forbidden(served: Served, dial: Dial) -> None:
+    with dial(served.url, "wrong") as remote, pytest.raises(roost.Forbidden, match="token"):
         remote.list_sessions("ann")
 
 
 @pytest.mark.parametrize("url", ["localhost:8501", "ftp://localhost", "http://", ""])
-def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(roost.Invalid, match="http://host:port"):
-        connect(url)
+def test_a_url_that_is_none_is_refused(url: str, dial: Dial) -> None:
+    with pytest.raises(roost.Invalid, match="http://host:port"), dial(url, None):
+        pass
 
 
-def test_a_closed_client_says_so(served: Served) -> None:
-    remote = connect(served.url, served.identity.token)
-    remote.close()
-    with pytest.raises(roost.Unavailable, match="closed"):
+def test_a_closed_client_says_so(served: Served, dial: Dial) -> None:
+    with dial(served.url, served.identity.token) as remote:
+        remote.health()
+        remote.close()
+        with pytest.raises(roost.Unavailable, match="closed"):
+            remote.health()
+
+
+@pytest.mark.parametrize("cursor", ["a\r\nHost: elsewhere", "ü", "\0"])
+def test_a_cursor_that_is_none_is_refused_as_by_the_service(
+    served: Served, remote: RemoteService, cursor: str
+) -> None:  # fmt: skip
+    talk = served.service.create_talk_session("ann")
+    for face in (served.service, remote):
+        with pytest.raises(roost.Invalid):
+            list(face.stream_messages("ann", talk, after=cursor))
+
+
+def test_a_token_that_cannot_be_sent_is_refused(served: Served, dial: Dial) -> None:
+    with dial(served.url, "a\nb") as remote, pytest.raises(roost.Invalid, match="token"):
         remote.health()

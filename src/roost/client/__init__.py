@@ -1,5 +1,5 @@
-"""The service over the network: `connect(url, token)` gives the same methods as `roost.open`."""
+"""The service over the network: `connect(url, token)` gives what `roost.open` does, `aconnect` what `aopen` does."""
 
-from roost.client.remote import RemoteService, connect
+from roost.client.remote import AsyncRemoteService, RemoteService, aconnect, connect
 
-__all__ = ["RemoteService", "connect"]
+__all__ = ["AsyncRemoteService", "RemoteService", "aconnect", "connect"]
