@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from roost.core.facts import Fact
-from roost.core.metrics import Metric
 from roost.hosts.pending import drive
 from roost.runtime.agents import Agents
 from roost.runtime.events import Events
@@ -134,10 +133,7 @@ class PlainMonitor(Plain[Monitor]):
     facts = plain(Monitor.facts)
     states = plain(Monitor.states)
     wait = plain(Monitor.wait)
-
-    def metrics(self) -> Mapping[str, Metric]:
-        """The numbers, by name; those of a Roost elsewhere are at its `/metrics`."""
-        return self._face.metrics()
+    metrics = plain(Monitor.metrics)
 
     def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Fact]:
         """Each fact as it is told, from now on or from a cursor on. Waits; ends when the program does."""

@@ -77,6 +77,15 @@ def test_other_users_read_none(served: Served) -> None:
         assert ann.get("/metrics").status_code == 403
 
 
+def test_the_numbers_for_programs_are_the_local_users(served: Served) -> None:
+    with served.browser("local") as local, served.command_line() as program, served.browser("ann") as ann:
+        for allowed in (local, program):
+            told = allowed.get("/api/v1/metrics").json()["metrics"]
+            assert "roost_awake_agents" in [metric["name"] for metric in told]
+        assert ann.get("/api/v1/metrics").status_code == 403
+    assert httpx.get(f"{served.url}/api/v1/metrics", trust_env=False).status_code == 401
+
+
 def test_no_name_no_text_and_no_secret_is_in_the_numbers(service: Open) -> None:
     with serving(service({"parrot": parrot_or_not})) as served:
         served.service.agents.create("ann-sk-secret", "d-sk-secret", profile="parrot", max_attempts=1)

@@ -76,7 +76,7 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
     assert without - faces == {
         ("get", "/api/v1/talks"), ("post", "/api/v1/talks"), ("get", "/api/v1/profiles"), ("get", "/api/v1/health"),
         ("post", "/api/v1/links"), ("get", "/healthz"), ("get", "/readyz"),
-        ("get", "/metrics"),
+        ("get", "/metrics"), ("get", "/api/v1/metrics"),
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from roost.client import RemoteService, aconnect, connect
 from roost.client import faces as client_faces
 from roost.client import http as client_http
 from roost.faces import FACES
+from roost.protocol import prometheus
 from roost.protocol.faces import methods
 from tests.api.conftest import BRAINS
 from tests.api.serving import Served, serving
@@ -161,6 +162,17 @@ def test_what_is_given_is_what_the_service_gives(served: Served, remote: RemoteS
     assert remote.mail.get("ann", mail) == served.service.mail.get("ann", mail)
     assert remote.agents.history("ann", "d") == served.service.agents.history("ann", "d")
     assert remote.agents.get("ann", "d").sleep_until == LATER
+
+
+def test_the_numbers_are_the_services(served: Served, remote: RemoteService) -> None:
+    served.service.agents.create("ann", "d", profile="parrot")
+    served.service.tasks.wait("ann", served.service.tasks.send("ann", "d", "hello"))
+    eventually(lambda: served.service.monitor.metrics()["roost_runs_total"].value == 1)
+    own, far = served.service.monitor.metrics("ann"), remote.monitor.metrics("ann")
+    counted = ("roost_runs_total", "roost_run_seconds", "roost_envelopes_posted_total", "roost_errors_total")
+    assert list(far) == list(own)
+    assert prometheus.text(far[name] for name in counted) == prometheus.text(own[name] for name in counted)
+    assert far["roost_run_seconds"].value == 1
 
 
 # --- no method is forgotten ------------------------------------------------------------------------------

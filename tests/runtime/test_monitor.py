@@ -236,7 +236,8 @@ def test_plain_messages_are_counted_and_told_only_when_they_fail(world: World) -
         await service.agents.create("ann", "e", profile="teller", **FAST)
         await done(service, "tell e")
         facts = await told(service, "LetterDied")
-        return facts, service.monitor.metrics()["roost_envelopes_posted_total"].values[("task",)]  # type: ignore[return-value]
+        numbers = await service.monitor.metrics()
+        return facts, numbers["roost_envelopes_posted_total"].values[("task",)]  # type: ignore[return-value]
 
     facts, posted = world(BRAINS, story)
     assert [fact.name for fact in facts if fact.about == "ann/e"] == [
@@ -523,8 +524,7 @@ def test_what_was_done_is_counted(world: World) -> None:
         talk = await service.create_talk_session("ann", profile="teller")
         await service.add_message("ann", talk, "hello")
         await ended(service, talk)
-        await until(lambda: service.monitor.metrics()["roost_runs_total"].value == 4)
-        found = service.monitor.metrics()
+        found = await becomes(service.monitor.metrics, lambda numbers: numbers["roost_runs_total"].value == 4)
         return {name: dict(found[name].values) for name in found if found[name].kind != "histogram"} | {
             "seconds": found["roost_run_seconds"].value, "batches": found["roost_batch_size"].value,
         }  # fmt: skip
@@ -546,7 +546,7 @@ def test_how_late_timers_are_is_measured(tmp_path: Path) -> None:
             await service.agents.create("ann", "d", profile="teller", **FAST)
             await service.agents.sleep("ann", "d", 5)
             await told(service, "AgentWoke")
-            return service.monitor.metrics()["roost_timer_lateness_seconds"].values[()]
+            return (await service.monitor.metrics())["roost_timer_lateness_seconds"].values[()]
 
     service = simulation.start(BRAINS, QUICK)
     late = simulation.run(story())

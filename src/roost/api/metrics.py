@@ -9,8 +9,11 @@ from fastapi.responses import PlainTextResponse, Response
 
 from roost.api.auth import Identity
 from roost.api.door import LOCAL, USER
+from roost.api.rest import FAULTS, PREFIX
+from roost.api.users import User
 from roost.errors import Forbidden
 from roost.protocol import prometheus
+from roost.protocol.metrics import MetricList
 from roost.service import AgentService
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
@@ -23,8 +26,15 @@ def add(app: FastAPI, service: AgentService, identity: Identity) -> None:
         """Numbers about the whole program, as Prometheus reads them: for this machine and the local user."""
         if not (_is_operator(request, identity) or _is_here(request)):
             raise Forbidden("only the local user and programs on this machine read the metrics: send the token")
-        told = prometheus.text(service.monitor.metrics().values())
-        return Response(told, media_type=prometheus.CONTENT_TYPE)
+        told = await service.asynchronous.monitor.metrics()
+        return Response(prometheus.text(told.values()), media_type=prometheus.CONTENT_TYPE)
+
+    @app.get(f"{PREFIX}/metrics", responses=FAULTS)
+    async def numbers(user: User, request: Request) -> MetricList:
+        """The same numbers for programs: for the local user."""
+        if not _is_operator(request, identity):
+            raise Forbidden("only the local user reads the metrics: send the token")
+        return MetricList.of((await service.asynchronous.monitor.metrics()).values())
 
 
 def _is_operator(request: Request, identity: Identity) -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 from roost.client.http import Wire
 from roost.core import checks
 from roost.core.facts import Fact, FactPage, decode
+from roost.core.metrics import Metric
 from roost.faces import FACES
 from roost.protocol.faces import LONGEST_WAIT, Method, methods
+from roost.protocol.metrics import MetricList
 
 
 def far(wire: Wire, name: str) -> Any:
@@ -29,6 +31,10 @@ class Far:
 class FarMonitor(Far):
     facts: Callable[..., Any]
     wait: Callable[..., Any]
+
+    async def metrics(self, user_id: str | None = None) -> dict[str, Metric]:
+        """The numbers of the whole program, by name: for the local user, whose token it is."""
+        return MetricList.model_validate(await self._wire.ask("GET", "/metrics", user_id)).by_name()
 
     def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Fact]:
         """Each fact as it is told, from a cursor on or from the first look on. Waits; ends when the program does."""

@@ -149,9 +149,19 @@ class Method:
 
 @cache
 def methods(face: str, kind: type) -> tuple[Method, ...]:
-    """All that can be asked for: the public coroutines of a face, each of which takes the user first."""
+    """All that can be asked for by its user: the public coroutines of a face that take the user first."""
     found = inspect.getmembers(kind, inspect.iscoroutinefunction)
-    return tuple(Method(face, name, coroutine) for name, coroutine in found if not name.startswith("_"))
+    return tuple(
+        Method(face, name, coroutine)
+        for name, coroutine in found
+        if not name.startswith("_") and _takes_the_user(coroutine)
+    )
+
+
+def _takes_the_user(coroutine: Callable[..., Any]) -> bool:
+    """What is the same for everyone, such as the numbers, may be asked for without one."""
+    user = inspect.signature(coroutine).parameters.get("user_id")
+    return user is not None and user.default is user.empty
 
 
 # --- types ---------------------------------------------------------------------------------------------

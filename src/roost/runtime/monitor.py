@@ -211,8 +211,8 @@ class Monitor:
             for agent in found
         }  # fmt: skip
 
-    def metrics(self) -> dict[str, Metric]:
-        """The numbers, by name."""
+    async def metrics(self, user_id: str | None = None) -> dict[str, Metric]:
+        """The numbers of the whole program, by name: the same whoever asks."""
         with self._lock:
             return self.metrics_kept.gathered(self._shop)
 
