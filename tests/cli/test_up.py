@@ -308,5 +308,8 @@ def test_the_pages_alone_have_the_same_door(folder: Path) -> None:
             assert browser.get("/_stcore/metrics").status_code == 404
             assert addresses(running.port) == {"0100007F"}
             assert browser.get(running.link()).status_code == 303
+        refused = roost(folder, "link")
+        assert refused.returncode == 1
+        assert "`roost ui` prints one as it starts" in refused.stderr
         running.end(signal.SIGTERM)
     assert nothing_listens(running.port)

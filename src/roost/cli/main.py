@@ -132,7 +132,7 @@ def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
 def link(store: Store = None, config: Config = None) -> None:
     """Print a new link that signs a browser in, once.
 
-    It is made by the `roost up` that runs.
+    It is made by the `roost up` that runs; `roost ui` prints its own as it starts.
     """
     from roost.cli import talks as command
 

@@ -81,7 +81,10 @@ def _all_talks(service: Service, user: str) -> list[Talk]:
 def link(settings: Settings) -> None:
     service = reached(settings)
     if service is None:
-        raise Unavailable("nothing runs on this store: start it with `roost up`, which prints a link")
+        raise Unavailable(
+            "no `roost up` runs on this store, and it alone makes links: start it; `roost ui` prints one as it starts, "
+            "and another when it is started again"
+        )
     with service:
         print(by_name(service.link()))
 
