@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import roost
@@ -46,6 +48,16 @@ def test_a_stream_begun_in_the_middle_of_a_text_knows_the_whole_text(served: Ser
     later = list(remote.stream_messages("ann", talk, after=change.cursor))
     assert change.message.content + "".join(c.text for c in later) == later[-1].message.content
     assert later[-1].message == served.service.get_messages("ann", talk).messages[-1]
+
+
+def test_small_answers_on_a_kept_connection_do_not_wait_for_each_other(remote: RemoteService) -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        remote.profiles()
+        return time.perf_counter() - started
+
+    # Held back by the kernel, each would take 40 ms, but for the first ones of a connection.
+    assert min([seconds() for _ in range(40)][20:]) < 0.03
 
 
 def test_stop_gives_its_receipt(served: Served, remote: RemoteService) -> None:

@@ -45,7 +45,8 @@ def bind(host: str, port: int) -> list[socket.socket]:
 def _listen(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # By its number asyncio knows that it is TCP, and sends small answers at once: else each waits for 40 ms.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise Unavailable(_why(error, address, port)) from error
     # A server that has just ended must not keep its port for a minute.
