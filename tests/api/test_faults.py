@@ -52,3 +52,46 @@ def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, m
         answer = ann.post("/api/v1/talks", json={})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json() == {"error": {"code": "unavailable", "message": "the disk is full: free some space"}}
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
+def test_another_method_than_a_route_has_is_told_which_one_to_use(served: Served, method: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.request(method, "/api/v1/agents/list")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert answer.json()["error"]["message"] == "this is asked for with POST"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])
+def test_a_route_that_does_not_exist_is_told_as_such_by_any_method(served: Served, method: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.request(method, "/api/v1/nothing/here")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("content", [b"[" * 20_000 + b"]" * 20_000, b'{"limit": ' + b"9" * 5_000 + b"}", b'"\xff"'])
+def test_a_body_that_python_cannot_read_is_refused_with_what_is_expected(served: Served, content: bytes) -> None:
+    with served.browser("ann", **{"Content-Type": "application/json"}) as ann:
+        answer = ann.post("/api/v1/agents/list", content=content)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+    assert "must be a JSON object" in answer.json()["error"]["message"]
+
+
+def test_a_body_without_its_type_is_told_to_name_it(served: Served) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/list", content=b"{}")
+    assert "`Content-Type: application/json`" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("until", ["tomorrow", "x" * 1_000_000, ""])
+def test_a_time_that_is_none_is_told_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/sleep", json={"agentId": "d", "until": until})
+    expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or Input should be a valid number"
+    assert answer.json()["error"]["message"] == expected
+
+
+def test_a_field_with_an_endless_name_is_named_in_short(served: Served) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/list", json={"k" * 100_000: 1})
+    assert len(answer.json()["error"]["message"]) < 200

@@ -9,17 +9,21 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 import roost
 from roost.api import faults, metrics, rest
 from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.door import Door
+from roost.api.faults import Refused
 from roost.errors import NotFound, RoostError
 from roost.service import AgentService
 from roost.settings import Settings
 
 STORE_PATIENCE = 5.0
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def create_app(service: AgentService, settings: Settings, identity: Identity, *, pages: bool = True) -> FastAPI:
@@ -51,10 +55,20 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
 
 
 def _nothing_else(app: FastAPI) -> None:
-    # Else the pages would answer with themselves, as they do on every path.
-    @app.api_route("/api/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)
-    async def nothing(path: str) -> None:
+    """Else the pages would answer with themselves, as they do on every path and to every method."""
+    routes = tuple(app.routes)
+
+    async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            return await send({"type": "websocket.close", "code": 1008})
+        asked = {**scope, "root_path": scope.get("app_root_path", "")}  # as it was before this was mounted
+        allowed = [m for m in METHODS if any(r.matches({**asked, "method": m})[0] is Match.FULL for r in routes)]
+        if allowed:
+            raise Refused(405, "method_not_allowed", f"this is asked for with {' or '.join(allowed)}")
         raise NotFound("there is no such route: see /api/v1/openapi.json")
+
+    app.mount("/api", nothing)
 
 
 def _health(app: FastAPI, service: AgentService) -> None:

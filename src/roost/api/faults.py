@@ -27,6 +27,10 @@ STATUS: dict[type[RoostError], int] = {
     Unavailable: 503,
 }
 
+NO_OBJECT = "the body must be a JSON object in UTF-8, not too deep, with `Content-Type: application/json`"
+MOST_REFUSALS = 5
+"""How many fields are named at once."""
+
 
 class Refused(HTTPException):
     """Turned away at the door, before it is known what was wanted: status, code and sentence."""
@@ -95,20 +99,38 @@ async def _handle(_: Request, error: Exception) -> JSONResponse:
 
 async def _handle_validation(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return reply(STATUS[Invalid], code_of(Invalid), "; ".join(_sentence(detail) for detail in error.errors()[:5]))
+    refusals: dict[str, list[str]] = {}
+    for detail in error.errors()[:MOST_REFUSALS]:
+        field, expected = _refusal(detail)
+        refusals.setdefault(field, []).append(expected)
+    sentences = (f"{field}{', or '.join(dict.fromkeys(expected))}" for field, expected in refusals.items())
+    return _invalid("; ".join(sentences))
 
 
-def _sentence(detail: dict[str, object]) -> str:
-    """Names the field and what is expected; does not repeat what was sent, which may be long or secret."""
-    place = detail.get("loc", ())
-    names = [str(part) for part in place] if isinstance(place, tuple | list) else []
+def _refusal(detail: dict[str, object]) -> tuple[str, str]:
+    """The field, and what is expected; nothing of what was sent, which may be long or secret."""
+    kind, place = detail.get("type"), detail.get("loc", ())
+    if kind == "json_invalid":
+        return "", "the body must be valid JSON"
+    names = [str(part) for part in place if _is_field(str(part))] if isinstance(place, tuple | list) else []
+    if names == ["body"] and kind in ("missing", "model_attributes_type"):
+        return "", NO_OBJECT
     field = ".".join(names[1:]) or (names[0] if names else "the request")
-    if detail.get("type") == "json_invalid":
-        return "the body must be valid JSON"
-    return f"{field}: {detail.get('msg', 'is not valid')}"
+    return f"{field:.80}: ", str(detail.get("msg", "is not valid")).removeprefix("Value error, ")
+
+
+def _is_field(part: str) -> bool:
+    """Where one of several types is expected, pydantic names them in the place too."""
+    return part not in ("float", "int", "str", "bool") and not part.startswith("function-")
+
+
+def _invalid(message: str) -> JSONResponse:
+    return reply(STATUS[Invalid], code_of(Invalid), message)
 
 
 async def _handle_http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.BAD_REQUEST:  # what FastAPI says of a body that Python cannot read
+        return _invalid(NO_OBJECT)
     phrase = HTTPStatus(error.status_code).phrase
     return reply(error.status_code, phrase.lower().replace(" ", "_"), phrase)

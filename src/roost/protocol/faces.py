@@ -168,8 +168,11 @@ def _takes_the_user(coroutine: Callable[..., Any]) -> bool:
 
 
 def _moment(value: object) -> object:
-    if isinstance(value, str):
-        return datetime.fromisoformat(value)
+    if isinstance(value, str) and len(value) <= checks.NAME_LENGTH:
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            pass  # it would repeat what was sent
     if isinstance(value, datetime):
         return value
     raise ValueError("must be a time in ISO 8601, such as 2030-01-01T09:00:00Z")
