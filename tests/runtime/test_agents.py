@@ -442,3 +442,54 @@ def test_a_blocking_brain_and_one_that_swallows_cancellation_can_be_stopped(worl
         return [after.status, after.result]
 
     assert world({"swallows": swallows, "blocks": blocks}, story) == ["done", "begunended"]
+
+
+@pytest.mark.parametrize("ids", ["def", b"d", {"d": 1}, None, 5, ["d", "e/f"]])
+def test_ids_that_are_no_list_of_ids_make_nothing(world: World, ids: Any) -> None:
+    async def scenario(service: AsyncAgentService) -> list[roost.Agent]:
+        with pytest.raises(roost.Invalid):
+            await service.agents.create_many("ann", ids)
+        return await service.agents.list("ann")
+
+    assert world({}, scenario) == []
+
+
+def test_ids_that_can_be_read_once_only_make_all_of_them(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> list[str]:
+        await service.agents.create_many("ann", (f"d{n}" for n in range(3)))  # type: ignore[arg-type]
+        return [agent.agent_id for agent in await service.agents.list("ann")]
+
+    assert world({}, scenario) == ["d0", "d1", "d2"]
+
+
+@pytest.mark.parametrize("place", ["\ud800", "a\0b", "x" * 1_000, 5, 2**70, ["d"]])
+def test_a_place_in_a_list_that_no_store_knows_is_refused(world: World, place: Any) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d")
+        for ask in (
+            service.agents.list("ann", after=place), service.agents.find("ann", "d", after=place),
+            service.agents.history("ann", "d", before=place), service.tasks.list("ann", before=place),
+            service.schedules.list("ann", after=place), service.mail.inbox("ann", before=place),
+            service.events.history("ann", before=place), service.dead_letters.list("ann", before=place),
+            service.monitor.states("ann", after=place),
+        ):  # fmt: skip
+            with pytest.raises(roost.Invalid):
+                await ask
+
+    world({}, scenario)
+
+
+@pytest.mark.parametrize("seconds", [1e12, 2**63, 1e300, 10**400])
+def test_what_would_last_beyond_all_years_is_refused_and_lists_stay_readable(world: World, seconds: float) -> None:
+    async def scenario(service: AsyncAgentService) -> tuple[int, int]:
+        await service.agents.create("ann", "d", profile="teller")
+        for ask in (
+            service.tasks.send("ann", "d", "x", expires_in=seconds),
+            service.mail.send("ann", "user:ann", "s", "b", expires_in=seconds),
+            service.agents.sleep("ann", "d", seconds),
+        ):
+            with pytest.raises(roost.Invalid, match="100 years"):
+                await ask
+        return len(await service.tasks.list("ann")), len(await service.mail.inbox("ann"))
+
+    assert world({"teller": teller}, scenario) == (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,8 +43,8 @@ def parse(text: object, owner: str) -> Address:
 
 @lru_cache(maxsize=10_000)
 def _parsed(text: str, owner: str) -> Address:
-    kind, colon, rest = text.partition(":")
-    if not colon or kind not in ("agent", "user"):
+    kind, _, rest = text.partition(":")
+    if kind not in ("agent", "user") or not rest:
         raise _unclear(text)
     if kind == "user":
         return Address(checks.name(rest, "the user id of an address"))
@@ -52,7 +53,15 @@ def _parsed(text: str, owner: str) -> Address:
 
 
 def _unclear(text: object) -> Invalid:
-    return Invalid(f"the address {text!r:.80} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
+    return Invalid(f"the address {checks.shown(text)} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
+
+
+def of_agent(text: object, owner: str) -> Address:
+    """Where only an agent can be meant, its bare id will do."""
+    address = parse(f"agent:{text}" if isinstance(text, str) and ":" not in text else text, owner)
+    if not address.is_agent:
+        raise Invalid(f"{address.text!r:.80} is a person: name an agent; to people one writes mail")
+    return address
 
 
 def of_key(key: str) -> Address:
@@ -62,10 +71,19 @@ def of_key(key: str) -> Address:
 
 def agent_id(value: object) -> str:
     if not isinstance(value, str) or not _AGENT_ID.fullmatch(value):
-        raise Invalid(f"the agent id {value!r:.80} cannot be used: take letters, digits, `.`, `-` and `_`, at most 100")
+        raise Invalid(
+            f"the agent id {checks.shown(value)} cannot be used: take letters, digits, `.`, `-` and `_`, at most 100"
+        )
     return value
+
+
+def agent_ids(values: object) -> tuple[str, ...]:
+    """A text is not taken for a list: it would be an id for each of its letters."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise Invalid(f"the agent ids must be a list of texts, not {checks.shown(values)}")
+    return tuple(agent_id(value) for value in values)
 
 
 def unknown(agent_id: object) -> NotFound:
     """Someone else's, deleted and never made are answered alike."""
-    return NotFound(f"there is no agent {agent_id!r:.120}: it was deleted, or it never existed")
+    return NotFound(f"there is no agent {checks.shown(agent_id)}: it was deleted, or it never existed")

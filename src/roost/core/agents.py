@@ -93,7 +93,7 @@ _CHECKS: dict[str, Any] = {
     "task_expiry": lambda v: None if v is None else _duration(v, "task_expiry", least=0.001),
     "subscriptions": lambda v: _subscriptions(v),
     "idle_timeout": lambda v: _duration(v, "idle_timeout", least=0.0),
-    "shared": lambda v: _flag(v, "shared"),
+    "shared": lambda v: checks.flag(v, "shared"),
     "description": lambda v: v if v == "" else checks.text(v, "the description", most=10_000),
 }
 
@@ -104,7 +104,7 @@ def configured(config: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:
     for name, value in changes.items():
         check = _CHECKS.get(name)
         if check is None:
-            raise Invalid(f"an agent has no setting {name!r:.80}: use one of {', '.join(_CHECKS)}")
+            raise Invalid(f"an agent has no setting {checks.shown(name)}: use one of {', '.join(_CHECKS)}")
         checked[name] = check(value)
     return dataclasses.replace(config, **checked)
 
@@ -112,13 +112,13 @@ def configured(config: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:
 def _duration(value: object, what: str, *, least: float) -> float:
     seconds = checks.seconds(value, what)
     if not least <= seconds <= 366 * 86_400:
-        raise Invalid(f"{what} must be a number of seconds from {least:g} to a year, not {value!r:.80}")
+        raise Invalid(f"{what} must be a number of seconds from {least:g} to a year, not {checks.shown(value)}")
     return float(seconds)
 
 
 def _subscriptions(value: object) -> tuple[Subscription, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
-        raise Invalid(f"subscriptions must be a list of event names, not {value!r:.80}")
+        raise Invalid(f"subscriptions must be a list of event names, not {checks.shown(value)}")
     if len(value) > 100:
         raise Invalid("an agent can have at most 100 subscriptions")
     return tuple({one.pattern: one for one in map(_subscription, value)}.values())
@@ -130,17 +130,11 @@ def _subscription(value: object) -> Subscription:
     if isinstance(value, str):
         return Subscription(patterns.check_pattern(value))
     if not isinstance(value, Mapping) or not {"event"} <= set(value) <= {"event", "fields"}:
-        raise Invalid(f'a subscription must be an event name or {{"event": …, "fields": …}}, not {value!r:.80}')
+        raise Invalid(f'a subscription must be an event name or {{"event": …, "fields": …}}, not {checks.shown(value)}')
     fields = value.get("fields", {})
     if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
-        raise Invalid(f"the fields of a subscription must be names with values, not {fields!r:.80}")
+        raise Invalid(f"the fields of a subscription must be names with values, not {checks.shown(fields)}")
     return Subscription(patterns.check_pattern(value["event"]), checks.data(dict(fields), "the fields"))
-
-
-def _flag(value: object, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise Invalid(f"{what} must be true or false, not {value!r:.80}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
@@ -12,6 +13,18 @@ from roost.errors import Invalid
 E = TypeVar("E", bound=StrEnum)
 
 NAME_LENGTH = 200
+LONGEST = 100 * 366 * 86_400
+"""Seconds of a hundred years: what lasts longer would end in years that no calendar has."""
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 80
+
+
+def shown(value: object) -> str:
+    """What was given, for a sentence that refuses it: short, however long, deep or ill-behaved it is."""
+    try:
+        return f"{_SHOWN.repr(value):.80}"
+    except Exception:  # whatever its own `__repr__` raises must not take the place of the refusal
+        return f"a {type(value).__name__}"
 
 
 def text(value: object, what: str, *, most: int) -> str:
@@ -42,10 +55,9 @@ def name(value: object, what: str) -> str:
 
 
 def choice(value: object, what: str, kind: type[E]) -> E:
-    found: E | None = _members(kind).get(str(value))
+    found: E | None = _members(kind).get(value) if isinstance(value, str) else None
     if found is None:
-        known = ", ".join(kind)
-        raise Invalid(f"{what} {value!r:.80} is not known: use one of {known}")
+        raise Invalid(f"{what} {shown(value)} is not known: use one of {', '.join(kind)}")
     return found
 
 
@@ -56,13 +68,24 @@ def _members(kind: type[E]) -> dict[str, E]:
 
 def count(value: object, what: str, *, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise Invalid(f"{what} must be a whole number from {least} to {most}, not {value!r:.80}")
+        raise Invalid(f"{what} must be a whole number from {least} to {most}, not {shown(value)}")
     return value
 
 
+def flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"{what} must be true or false, not {shown(value)}")
+    return value
+
+
+def place(value: object, what: str) -> str:
+    """Where a list goes on: an id, or nothing for its beginning."""
+    return "" if value is None or value == "" else name(value, what)
+
+
 def seconds(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise Invalid(f"{what} must be a number of seconds, not {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
+        raise Invalid(f"{what} must be a number of seconds, of at most 100 years, not {shown(value)}")
     return value
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core import checks
 from roost.errors import Invalid
 
 _CURSOR = re.compile(r"([0-9a-z]{1,40})\.([0-9]{1,18})")
@@ -93,5 +94,5 @@ def decode(cursor: object) -> tuple[str, int]:
     """Of which start of the program it is, and how many facts were told then."""
     found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
     if found is None:
-        raise Invalid(f"the cursor {cursor!r:.80} is none of this program: take one from a page of facts")
+        raise Invalid(f"the cursor {checks.shown(cursor)} is none of this program: take one from a page of facts")
     return found[1], int(found[2])

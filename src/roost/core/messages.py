@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from roost.core import checks
 from roost.errors import Invalid
 
 PAGE = 200
@@ -100,7 +101,7 @@ class Cursor:
     def decode(cls, text: object, talk_id: str) -> Cursor:
         if type(text) is CursorText and text.talk_id == talk_id:
             return text.cursor
-        refusal = Invalid(f"the cursor {text!r:.80} is not one of this talk: use `page.cursor` as it was given")
+        refusal = Invalid(f"the cursor {checks.shown(text)} is not one of this talk: use `page.cursor` as it was given")
         if not isinstance(text, str):
             raise refusal
         mark, *numbers = text.split(".")

@@ -92,7 +92,7 @@ def parse(
         return _every(every.total_seconds() if isinstance(every, timedelta) else every, now)
     if at is not None:
         if not isinstance(at, datetime):
-            raise Invalid(f"at must be a datetime with a time zone, not {at!r:.80}")
+            raise Invalid(f"at must be a datetime with a time zone, not {checks.shown(at)}")
         return Once(timestamp(at, "at"))
     rule = _cron(cron, zone)
     if next_after(rule, now) is None:
@@ -107,7 +107,9 @@ def timestamp(moment: object, what: str) -> float:
             raise Invalid(f"{what} must have a time zone, and {moment.isoformat()} has none: add tzinfo=UTC, say")
         moment = moment.timestamp()
     if isinstance(moment, bool) or not isinstance(moment, int | float) or not EARLIEST <= moment <= LATEST:
-        raise Invalid(f"{what} must be a datetime or seconds since 1970, between 1900 and 9999, not {moment!r:.80}")
+        raise Invalid(
+            f"{what} must be a datetime or seconds since 1970, between 1900 and 9999, not {checks.shown(moment)}"
+        )
     return float(moment)
 
 
@@ -169,7 +171,7 @@ def from_json(text: str) -> Rule:
                 return Once(timestamp(time, "at"))
     except (ValueError, TypeError, RecursionError):
         pass
-    raise Invalid(f"a schedule cannot be read: {text!r:.80}")
+    raise Invalid(f"a schedule cannot be read: {checks.shown(text)}")
 
 
 def _cron(expression: object, zone: object) -> Cron:
@@ -181,7 +183,7 @@ def _cron(expression: object, zone: object) -> Cron:
 
 def _every(seconds: object, start: object) -> Every:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not SHORTEST <= seconds <= LONGEST:
-        raise Invalid(f"every must be a number of seconds, from 1 to those of 100 years, not {seconds!r:.80}")
+        raise Invalid(f"every must be a number of seconds, from 1 to those of 100 years, not {checks.shown(seconds)}")
     return Every(float(seconds), timestamp(start, "the start"))
 
 
@@ -193,7 +195,9 @@ def _zone(name: object) -> tzinfo:
     try:
         return ZoneInfo(checks.name(name, "a time zone"))
     except (KeyError, ValueError, OSError):
-        raise Invalid(f"time zone {name!r:.80} is not known: use a name such as 'Europe/Berlin' or 'UTC'") from None
+        raise Invalid(
+            f"time zone {checks.shown(name)} is not known: use a name such as 'Europe/Berlin' or 'UTC'"
+        ) from None
 
 
 def _calendar(expression: str) -> CronSim:
@@ -204,7 +208,7 @@ def _calendar(expression: str) -> CronSim:
         return CronSim(expression, datetime(2000, 1, 1))
     except (CronSimError, ValueError, AssertionError) as error:
         raise Invalid(
-            f"cron {expression!r:.80} cannot be read ({error}): expected are five fields, "
+            f"cron {checks.shown(expression)} cannot be read ({error}): expected are five fields, "
             "minute, hour, day, month and weekday, such as '*/15 * * * *'"
         ) from None
 

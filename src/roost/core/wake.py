@@ -95,7 +95,7 @@ def load_below(*, cpu: float | None = None, awake: int | None = None) -> Conditi
     if cpu is None and awake is None:
         raise Invalid("load_below needs a mark: cpu, awake or both")
     if cpu is not None and not _is_share(cpu):
-        raise Invalid(f"cpu must be a share above 0 and up to 1, such as 0.5, not {cpu!r:.80}")
+        raise Invalid(f"cpu must be a share above 0 and up to 1, such as 0.5, not {checks.shown(cpu)}")
     if awake is not None:
         checks.count(awake, "awake", least=1, most=MOST_AWAKE)
     return OnLoad(None if cpu is None else float(cpu), awake)
@@ -132,7 +132,9 @@ def check(condition: object) -> Condition:
         elif isinstance(one, Leaf):
             leaves += 1
         else:
-            raise Invalid(f"a wake condition is expected, such as event('data_ready') or mail('high'), not {one!r:.80}")
+            raise Invalid(
+                f"a wake condition is expected, such as event('data_ready') or mail('high'), not {checks.shown(one)}"
+            )
         if leaves > MOST_LEAVES:
             raise Invalid(f"a wake condition may have {MOST_LEAVES} parts, not more")
     return condition  # type: ignore[return-value] # Every part of it has been looked at.
@@ -245,7 +247,7 @@ def from_json(text: str) -> Condition:
     try:
         return check(_condition(json.loads(text)))
     except (ValueError, TypeError, RecursionError):
-        raise Invalid(f"a wake condition cannot be read: {text!r:.80}") from None
+        raise Invalid(f"a wake condition cannot be read: {checks.shown(text)}") from None
 
 
 def _latched(condition: Condition, latch: Callable[[Leaf], Leaf]) -> Condition:

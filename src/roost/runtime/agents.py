@@ -45,13 +45,12 @@ class Agents:
         """All of them or none, with the same settings."""
         checks.name(user_id, "the user id")
         made = self._configured(AgentConfig(), config)
-        for agent_id in agent_ids:
-            addresses.agent_id(agent_id)
-        after = State.IDLE if start else State.STOPPED
+        ids = addresses.agent_ids(agent_ids)
+        after = State.IDLE if checks.flag(start, "`start`") else State.STOPPED
         change = self._change(after, "created", user_id)
         await self._shop.store.write(
-            self._ops.create, user_id, tuple(agent_ids), made, change, self._shop.limits.agents_per_user, key=user_id,
-            then=lambda _: self._made(user_id, agent_ids),
+            self._ops.create, user_id, ids, made, change, self._shop.limits.agents_per_user, key=user_id,
+            then=lambda _: self._made(user_id, ids),
         )  # fmt: skip
 
     async def get(self, user_id: str, agent_id: str) -> Agent:
@@ -65,6 +64,7 @@ class Agents:
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if state is None else checks.choice(state, "the state", State)
+        after = checks.place(after, "`after`")
         found = await self._shop.store.read(self._ops.listed, user_id, limit, after, wanted)
         return [self._live(agent) for agent in found]
 
@@ -136,7 +136,8 @@ class Agents:
         """The changes of its state, newest first."""
         self._check(user_id, agent_id)
         checks.count(limit, "the limit", least=1, most=MOST)
-        found = await self._shop.store.read(self._ops.history, user_id, agent_id, limit, before or LAST)
+        last = checks.place(before, "`before`") or LAST
+        found = await self._shop.store.read(self._ops.history, user_id, agent_id, limit, last)
         return [change for _, change in found]
 
     # --- looking at them -------------------------------------------------------------------------
@@ -167,6 +168,7 @@ class Agents:
         checks.name(user_id, "the user id")
         checks.name(text, "what is looked for")
         checks.count(limit, "the limit", least=1, most=MOST)
+        after = checks.place(after, "`after`")
         found: builtins.list[Agent] = []
         while len(found) < limit:
             page = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, limit, after)

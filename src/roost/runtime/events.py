@@ -34,8 +34,8 @@ class Events:
         if self._hall.closing:
             raise Unavailable("this Roost is closing: publish the event again after its restart")
         effect = self._hall.office.event(
-            user_id, f"user:{user_id}", name, data, priority=priority, optional=optional
-        )  # fmt: skip
+            user_id, f"user:{user_id}", name, data, priority=priority, optional=checks.flag(optional, "`optional`")
+        )
         await self._shop.store.write(
             self._shop.statements.inbox.post, effect, key=user_id, then=partial(self._hall.sent, f"{user_id}/", effect)
         )
@@ -54,7 +54,7 @@ class Events:
         pattern = None if name is None else patterns.check_pattern(name)
         times = [None if time is None else timestamp(time, "the time") for time in (since, until)]
         found: list[Event] = []
-        last = before or LAST
+        last = checks.place(before, "`before`") or LAST
         while True:
             page = await self._shop.store.read(
                 self._shop.statements.events.listed, user_id, pattern, *times, limit, last

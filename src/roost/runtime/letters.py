@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from roost.core import addresses, checks
 from roost.core.envelopes import DeadLetter, LetterKind
 from roost.core.messages import MOST, PAGE, at
-from roost.errors import Conflict, Invalid, LimitReached, NotFound, Unavailable
+from roost.errors import Conflict, LimitReached, NotFound, Unavailable
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
@@ -30,7 +30,8 @@ class DeadLetters:
         address = self._address(user_id, agent)
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if kind is None else checks.choice(kind, "the kind", LetterKind)
-        return await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, before or LAST)
+        last = checks.place(before, "`before`") or LAST
+        return await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, last)
 
     async def get(self, user_id: str, letter_id: str) -> DeadLetter:
         self._check(user_id, letter_id)
@@ -94,10 +95,7 @@ class DeadLetters:
         checks.name(user_id, "the user id")
         if agent is None:
             return None
-        address = addresses.parse(agent if ":" in str(agent) else f"agent:{agent}", user_id)
-        if not address.is_agent:
-            raise Invalid(f"{address.text!r:.80} is a person: name the agent whose dead letters you want")
-        return address.key
+        return addresses.of_agent(agent, user_id).key
 
     def _check(self, user_id: str, letter_id: str) -> None:
         checks.name(user_id, "the user id")

@@ -75,8 +75,9 @@ class Mails:
         if before is not None:
             checks.name(before, "the mail id")
         found: list[Mail] = await self._shop.store.read(
-            self._ops.listed, user_id, self._box(user_id, box), wanted, include_archived, limit, before, self._now()
-        )
+            self._ops.listed, user_id, self._box(user_id, box), wanted,
+            checks.flag(include_archived, "`include_archived`"), limit, before, self._now(),
+        )  # fmt: skip
         return found
 
     async def unread_count(self, user_id: str, box: str | None = None) -> int:

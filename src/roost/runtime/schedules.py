@@ -61,7 +61,7 @@ class Schedules:
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         address = None if agent is None else self._own(user_id, agent)
-        return await self._shop.store.read(self._ops.listed, user_id, address, limit, after)
+        return await self._shop.store.read(self._ops.listed, user_id, address, limit, checks.place(after, "`after`"))
 
     async def change(
         self, user_id: str, schedule_id: str, *, prompt: str | None = None, cron: str | None = None,
@@ -124,9 +124,9 @@ class Schedules:
             self._hall.ring(made.next.timestamp())
 
     def _own(self, user_id: str, agent: str) -> str:
-        address = addresses.parse(agent if ":" in str(agent) else f"agent:{agent}", user_id)
-        if not address.is_agent or address.user_id != user_id:
-            raise addresses.unknown(address.agent_id or agent)
+        address = addresses.of_agent(agent, user_id)
+        if address.user_id != user_id:
+            raise addresses.unknown(address.agent_id)
         return address.key
 
     def _check(self, user_id: str, schedule_id: str) -> None:

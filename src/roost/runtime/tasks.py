@@ -36,8 +36,9 @@ class Tasks:
         checks.name(user_id, "the user id")
         if self._hall.closing:
             raise Unavailable("this Roost is closing: send the task again after its restart")
+        whom = addresses.of_agent(to, user_id).text
         effect = await self._hall.office.task(
-            user_id, f"user:{user_id}", _address(to), prompt, priority=priority, key=key, expires_in=expires_in,
+            user_id, f"user:{user_id}", whom, prompt, priority=priority, key=key, expires_in=expires_in,
             max_attempts=max_attempts,
         )  # fmt: skip
         address = effect.envelope.address
@@ -60,9 +61,10 @@ class Tasks:
         """Newest first; `before` is the id of the last one of the page before."""
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
-        address = None if agent is None else addresses.parse(_address(agent), user_id).key
+        address = None if agent is None else addresses.of_agent(agent, user_id).key
         wanted = None if status is None else checks.choice(status, "the status", TaskStatus)
-        found = await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, before or LAST)
+        last = checks.place(before, "`before`") or LAST
+        found = await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, last)
         return [self._live(task) for task in found]
 
     async def cancel(self, user_id: str, task_id: str) -> Task:
@@ -73,6 +75,7 @@ class Tasks:
 
     async def wait(self, user_id: str, task_id: str, timeout: float | None = None) -> Task:  # noqa: ASYNC109
         """Wait until it is over, or for so many seconds; the task as it is then."""
+        self._check(user_id, task_id)
         if timeout is not None:
             checks.seconds(timeout, "the timeout")
         clock = self._shop.host.clock
@@ -110,8 +113,3 @@ class Tasks:
     def _check(self, user_id: str, task_id: str) -> None:
         checks.name(user_id, "the user id")
         checks.name(task_id, "the task id")
-
-
-def _address(to: object) -> str:
-    """Where only an agent can be meant, its bare id will do."""
-    return to if isinstance(to, str) and ":" in to else f"agent:{to}"
