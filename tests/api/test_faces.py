@@ -6,8 +6,10 @@ The matrix of user B with user A's ids is made from the methods, so that a new o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import json
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +21,7 @@ from roost.client import connect
 from roost.core.facts import FactPage
 from roost.faces import FACES
 from roost.protocol.faces import Method, methods
-from tests.api.serving import Served
+from tests.api.serving import Served, serving
 from tests.conftest import eventually
 
 METHODS = [method for name, kind in FACES.items() for method in methods(name, kind)]
@@ -293,3 +295,17 @@ def test_a_talk_with_an_agent_is_made_and_answered_over_http(served: Served) -> 
         path = f"/api/v1/talks/{talk['talkSessionId']}/messages"
         eventually(lambda: ann.get(path).json()["messages"][-1]["content"] == "hello there ")
         assert ask(bob, "talks", agent="agent:ann/d").status_code == 404
+
+
+async def wild(turn: roost.Turn) -> AsyncIterator[str]:
+    turn.state["\ud800"] = json.loads("[" * 500 + '"\\udfff"' + "]" * 500)
+    yield "done"
+
+
+def test_a_memory_that_no_reader_could_take_keeps_nobody_from_reading_the_rest(tmp_path: Path) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/wild.db", brains={"wild": wild}) as service, serving(service) as served:
+        service.agents.create("ann", "d", profile="wild")
+        assert service.tasks.wait("ann", service.tasks.send("ann", "d", "x"), timeout=10).status == "done"
+        with served.browser("ann") as ann:
+            seen = ask(ann, "agents/inspect", agentId="d")
+    assert list(seen.json()["memory"]) == ["\ufffd"]

@@ -20,6 +20,7 @@ import typer
 import roost as package
 from roost.cli import tables, watch
 from roost.cli.agent_settings import SETTINGS
+from roost.cli.text import plain
 from roost.core.agents import Agent, AgentConfig, State
 from roost.wiring import announce
 from tests.api.serving import serving
@@ -435,3 +436,7 @@ def test_how_far_away_a_time_is_is_told_shortly(seconds: float, told: str) -> No
 def test_columns_are_aligned_whatever_the_letters_and_the_widest_is_cut() -> None:
     rows = list(tables.table(("A", "B"), [("鳥鳥", "x" * 50), ("é\u0301", "y")], width=20))
     assert rows == ["A     B", "鳥鳥  xxxxxxxxxxxxx…", "é\u0301     y"]
+
+
+def test_what_a_terminal_cannot_write_is_shown_all_the_same() -> None:
+    assert plain("a\ud800b\x1b[31m\u202e!") == "a\ufffdb!"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -76,3 +77,30 @@ def test_a_person_is_not_taken_for_an_agent() -> None:
         addresses.of_agent("user:ann", "ann")
     with pytest.raises(Invalid, match="use agent:NAME"):
         addresses.of_agent(True, "ann")
+
+
+@pytest.mark.parametrize("value", [{"a": "\ud800"}, {"\udfff": 1}, ["\ud83d"]])
+def test_data_with_half_of_a_surrogate_pair_is_refused(value: object) -> None:
+    with pytest.raises(Invalid, match="half of a surrogate pair"):
+        checks.data(value, "the data")
+
+
+@pytest.mark.parametrize("value", ["🐓", "\\ud800", {"a": "\\ud83d\x00"}, [[]] * 100])
+def test_data_that_only_looks_like_trouble_is_kept(value: object) -> None:
+    assert checks.data(value, "the data") == value
+
+
+def test_data_may_be_nested_so_deep_and_no_deeper() -> None:
+    value: Any = 1
+    for _ in range(checks.DEEPEST):
+        value = {"a": 1, "b": value}
+    assert checks.data(value, "the data") == value
+    with pytest.raises(Invalid, match="nested too deep: 64 levels are allowed"):
+        checks.data([value], "the data")
+
+
+def test_what_is_tame_stays_as_it_is_and_the_rest_becomes_so() -> None:
+    good = {"a": [1, None, True, "🐓", {"b": "\0"}]}
+    assert checks.tame(good) == good
+    assert checks.tame({"\ud800": ["a\udfff"]}) == {"\ufffd": ["a\ufffd"]}
+    checks.data(checks.tame(json.loads("[" * 800 + "]" * 800)), "the data")

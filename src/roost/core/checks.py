@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from roost.errors import Invalid
 E = TypeVar("E", bound=StrEnum)
 
 NAME_LENGTH = 200
+DEEPEST = 64
+"""How deep data may be nested."""
 LONGEST = 100 * 366 * 86_400
 """Seconds of a hundred years: what lasts longer would end in years that no calendar has."""
 _SHOWN = reprlib.Repr()
@@ -90,22 +93,64 @@ def seconds(value: object, what: str) -> float:
 
 
 def data(value: Any, what: str, *, most: int = 1024 * 1024) -> Any:
-    """What JSON can hold, as it comes back from there."""
+    """What JSON can hold, as it comes back from there; without half surrogate pairs, and nested not too deep."""
     try:
         encoded = json.dumps(value, allow_nan=False)
         if len(encoded) > most:
             raise Invalid(f"{what} is too long: {len(encoded):,} bytes as JSON, and {most:,} are allowed")
-        return json.loads(encoded)
+        kept = json.loads(encoded)
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"{what} must be what JSON can hold: {error}") from None
+    if encoded.count("[") + encoded.count("{") > DEEPEST and _is_deep(kept):
+        raise Invalid(f"{what} is nested too deep: {DEEPEST} levels are allowed")
+    if r"\ud" in encoded and not _is_unicode(kept):
+        raise Invalid(f"{what} must be valid Unicode: it contains half of a surrogate pair")
+    return kept
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for one in level if isinstance(one, list | dict) for inner in _inside(one)]
+    return bool(level)
+
+
+def _inside(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _is_unicode(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def tame(value: Any, depth: int = 0) -> Any:
+    """What was kept as JSON, whoever made it, so that every reader can take it: see `data`."""
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, list | dict) and depth >= DEEPEST:
+        return "…"
+    if isinstance(value, list):
+        return [tame(inner, depth + 1) for inner in value]
+    if isinstance(value, dict):
+        return {tame(name): tame(inner, depth + 1) for name, inner in value.items()}
+    return value
 
 
 def clean(chunk: str) -> str:
     """What a brain said, with what no store keeps alike replaced by the replacement character."""
-    if chunk.isascii():
-        return chunk.replace("\0", "\ufffd") if "\0" in chunk else chunk
+    return whole(chunk).replace("\0", "\ufffd") if "\0" in chunk else whole(chunk)
+
+
+def whole(text: str) -> str:
+    """With half surrogate pairs replaced by the replacement character."""
+    if text.isascii():
+        return text
     try:
-        chunk.encode()
+        text.encode()
     except UnicodeEncodeError:
-        chunk = chunk.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return chunk.replace("\0", "\ufffd")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

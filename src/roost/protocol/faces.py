@@ -190,6 +190,9 @@ def _by_json(read: Callable[[str], Any], write: Callable[[Any], str]) -> Any:
 
 _JSON = (str, int, float, list, dict)
 _MOMENT = Annotated[datetime, BeforeValidator(_moment)]
+_DATA = Annotated[Any, PlainSerializer(checks.tame)]
+_MAPPING = Annotated[dict[str, Any], PlainSerializer(checks.tame)]
+"""What people and brains wrote. One thing that cannot be sent must not keep all others of its list from being sent."""
 _UNIONS: dict[frozenset[Any], Any] = {
     frozenset(typing.get_args(wake.Condition)): _by_json(wake.from_json, wake.to_json),
     frozenset(typing.get_args(schedules.Rule)): _by_json(schedules.from_json, schedules.to_json),
@@ -205,12 +208,12 @@ def wired(hint: Any) -> Any:
         kept = tuple(one if one is ... else wired(one) for one in inner)
         return tuple[kept] if origin is tuple else list[kept]  # type: ignore[valid-type]
     if origin is not None and issubclass(origin, Mapping):
-        return dict[str, wired(inner[1])]  # type: ignore[misc]
+        return _MAPPING if inner[1] is Any else dict[str, wired(inner[1])]  # type: ignore[misc]
     if inspect.isclass(hint) and dataclasses.is_dataclass(hint):
         return _model(hint)
     if inspect.isclass(hint) and issubclass(hint, Enum):
         return Annotated[hint, Strict(False)]
-    return {datetime: _MOMENT, timedelta: float}.get(hint, hint)
+    return {datetime: _MOMENT, timedelta: float, Any: _DATA}.get(hint, hint)
 
 
 def _union(inner: frozenset[Any]) -> Any:
