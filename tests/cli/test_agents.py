@@ -415,6 +415,12 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         tables.duration(text)
 
 
+@pytest.mark.parametrize("text", ["999999999999d", "9" * 400, "36601d"])
+def test_a_duration_of_more_than_a_lifetime_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="100 years are allowed"):
+        tables.duration(text)
+
+
 def test_times_are_read_with_their_zone_or_on_this_machines_clock() -> None:
     assert tables.moment("2030-01-01T09:00Z") == datetime(2030, 1, 1, 9, tzinfo=UTC)
     assert tables.moment("2030-01-01T09:00+02:00") == datetime(2030, 1, 1, 7, tzinfo=UTC)

@@ -12,6 +12,7 @@ from typing import TypeVar
 import typer
 
 from roost.cli.text import line
+from roost.core.checks import LONGEST
 
 T = TypeVar("T")
 WIDTH = 80
@@ -123,7 +124,10 @@ def duration(text: str) -> float:
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
         raise typer.BadParameter(f"{text!r:.80} is no duration: write it as 45s, 30m, 1h30m or 2d")
-    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if seconds > LONGEST:
+        raise typer.BadParameter(f"{text!r:.80} is too long: 100 years are allowed")
+    return seconds
 
 
 def moment(text: str) -> datetime:
