@@ -683,3 +683,13 @@ def test_a_span_is_told_to_opentelemetry_itself(monkeypatch: pytest.MonkeyPatch)
     with made("roost task", {}):
         pass
     assert [span.name for span in tracer.spans] == ["roost task"]
+
+
+def test_agents_are_found_whatever_the_case_of_their_letters(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> list[list[str]]:
+        await service.agents.create("ann", "d", description="Ärger und ÉTUDES")
+        await service.agents.create("ann", "e", description="nothing of that kind")
+        looked = ("ärger", "ÄRGER", "études", "Und", "ü")
+        return [[agent.agent_id for agent in await service.agents.find("ann", text, limit=1)] for text in looked]
+
+    assert world({}, scenario) == [["d"], ["d"], ["d"], ["d"], []]

@@ -54,12 +54,13 @@ class Events:
         pattern = None if name is None else patterns.check_pattern(name)
         times = [None if time is None else timestamp(time, "the time") for time in (since, until)]
         found: list[Event] = []
+        size = limit if pattern is None else max(limit, PAGE)  # what the store takes for a match may be none
         last = checks.place(before, "`before`") or LAST
         while True:
             page = await self._shop.store.read(
-                self._shop.statements.events.listed, user_id, pattern, *times, limit, last
+                self._shop.statements.events.listed, user_id, pattern, *times, size, last
             )
             found += [event for event in page if pattern is None or patterns.matches(pattern, event.name)]
-            if len(found) >= limit or len(page) < limit:
+            if len(found) >= limit or len(page) < size:
                 return found[:limit]
             last = page[-1].event_id

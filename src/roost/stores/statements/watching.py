@@ -40,7 +40,12 @@ def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
 
 
 def find(tx: Tx, user_id: str, text: str, limit: int, after: str) -> list[Agent]:
-    """By id, those after `after`: each has the text in its id or somewhere in its settings."""
+    """By id, those after `after`: each that has the text in its id or description is among them.
+
+    Stores know upper and lower case of ASCII only, so that of other texts all are given.
+    """
+    if not text.isascii():
+        text = ""
     for special in "!%_":
         text = text.replace(special, f"!{special}")
     rows = tx.read(
