@@ -493,3 +493,30 @@ def test_what_would_last_beyond_all_years_is_refused_and_lists_stay_readable(wor
         return len(await service.tasks.list("ann")), len(await service.mail.inbox("ann"))
 
     assert world({"teller": teller}, scenario) == (0, 0)
+
+
+def test_settings_that_are_changed_at_the_same_time_are_all_kept(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> roost.AgentConfig:
+        await service.agents.create("ann", "d", profile="teller")
+        await done(service, "be awake")
+        await asyncio.gather(
+            service.agents.configure("ann", "d", max_attempts=7),
+            service.agents.configure("ann", "d", description="busy"),
+            service.agents.configure("ann", "d", max_concurrent_tasks=4),
+        )
+        return (await service.agents.get("ann", "d")).config
+
+    config = world({"teller": teller}, scenario)
+    assert (config.max_attempts, config.description, config.max_concurrent_tasks) == (7, "busy", 4)
+
+
+def test_settings_that_are_refused_change_nothing(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> roost.AgentConfig:
+        await service.agents.create("ann", "d")
+        with pytest.raises(roost.Invalid):
+            await service.agents.configure("ann", "d", description="new", max_attempts=0)
+        with pytest.raises(roost.NotFound):
+            await service.agents.configure("bob", "d", description="his")
+        return (await service.agents.get("ann", "d")).config
+
+    assert world({}, scenario) == roost.AgentConfig()

@@ -16,6 +16,7 @@ from roost.core.facts import Name
 from roost.core.health import Inspection, Running, of_agent
 from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid
+from roost.ports import Tx
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
 
@@ -70,14 +71,15 @@ class Agents:
 
     async def configure(self, user_id: str, agent_id: str, **config: Any) -> Agent:
         """Change settings; those not named stay as they are."""
-        agent = await self.get(user_id, agent_id)
-        made = self._configured(agent.config, config)
-        changed: Agent = await self._shop.store.write(
-            self._ops.configure, user_id, agent_id, made.to_json(), key=_key(user_id, agent_id)
-        )
-        awake = self._hall.awake(_key(user_id, agent_id))
-        if awake is not None:
-            awake.config = made
+        self._check(user_id, agent_id)
+        self._configured(AgentConfig(), config)  # what is refused is refused before anybody waits for it
+
+        def configure(tx: Tx) -> Agent:
+            """Read and written at once: of two who change different settings, neither undoes the other's."""
+            made = self._configured(self._ops.get(tx, user_id, agent_id).config, config)
+            return self._ops.configure(tx, user_id, agent_id, made.to_json())
+
+        changed: Agent = await self._shop.store.write(configure, key=_key(user_id, agent_id), then=self._adapt)
         return self._live(changed)
 
     async def start(self, user_id: str, agent_id: str) -> Agent:
@@ -170,10 +172,11 @@ class Agents:
         checks.count(limit, "the limit", least=1, most=MOST)
         after = checks.place(after, "`after`")
         found: builtins.list[Agent] = []
+        size = max(limit, PAGE)  # what the store takes for a match may be none: one by one would take for ever
         while len(found) < limit:
-            page = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, limit, after)
+            page = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, size, after)
             found += [self._live(agent) for agent in page if _has(agent, text.casefold())]
-            if len(page) < limit:
+            if len(page) < size:
                 break
             after = page[-1].agent_id
         return found[:limit]
@@ -191,6 +194,11 @@ class Agents:
         )  # fmt: skip
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _adapt(self, agent: Agent) -> None:
+        awake = self._hall.awake(_key(agent.user_id, agent.agent_id))
+        if awake is not None:
+            awake.config = agent.config
 
     def _adopt(self, key: str, memory: str) -> None:
         awake = self._hall.awake(key)
