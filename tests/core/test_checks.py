@@ -104,3 +104,10 @@ def test_what_is_tame_stays_as_it_is_and_the_rest_becomes_so() -> None:
     assert checks.tame(good) == good
     assert checks.tame({"\ud800": ["a\udfff"]}) == {"\ufffd": ["a\ufffd"]}
     checks.data(checks.tame(json.loads("[" * 800 + "]" * 800)), "the data")
+
+
+def test_what_a_subscription_asks_for_is_bounded() -> None:
+    wanted = {"event": "a", "fields": {"text": "x" * 9_000}}
+    assert configured(AgentConfig(), {"subscriptions": [wanted]}).subscriptions[0].fields == wanted["fields"]
+    with pytest.raises(Invalid, match="10,000 are allowed"):
+        configured(AgentConfig(), {"subscriptions": [{"event": "a", "fields": {"text": "x" * 10_000}}]})

@@ -134,7 +134,7 @@ def _subscription(value: object) -> Subscription:
     fields = value.get("fields", {})
     if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
         raise Invalid(f"the fields of a subscription must be names with values, not {checks.shown(fields)}")
-    return Subscription(patterns.check_pattern(value["event"]), checks.data(dict(fields), "the fields"))
+    return Subscription(patterns.check_pattern(value["event"]), checks.data(dict(fields), "the fields", most=10_000))
 
 
 @dataclass(frozen=True, slots=True)
