@@ -37,6 +37,7 @@ from roost.core.envelopes import (
 from roost.core.events import Event
 from roost.core.health import RunRecord
 from roost.core.mail import Mail, MailStatus
+from roost.core.memories import Memory
 from roost.core.messages import Message
 from roost.core.metrics import Histogram
 from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
@@ -617,6 +618,38 @@ class LetterStatements(Protocol):
     def drop(self, tx: Tx, user_id: str, letter_id: str, /) -> None: ...
 
 
+class MemoryStatements(Protocol):
+    """What agents remember. An agent that is not this user's is `NotFound`, as is one that does not exist.
+
+    The order of what is found is the same on every store: how much of what is wanted is in it (the characters of those
+    words that are), and of equal ones the newest first.
+    """
+
+    def remember(
+        self, tx: Tx, user_id: str, agent_id: str, key: str, text: str, now: float, most: int, /
+    ) -> Memory:  # fmt: skip
+        """In place of what is under the key, as the newest. Raises LimitReached beyond `most`."""
+        ...
+
+    def forget(self, tx: Tx, user_id: str, agent_id: str, key: str, /) -> bool:
+        """False: there is none."""
+        ...
+
+    def listed(
+        self, tx: Tx, user_id: str, agent_id: str, wanted: Sequence[str] | None, limit: int, before: str | None, /
+    ) -> list[Memory]:
+        """Those with any of the words; with None all, the newest first. With `before` what comes after that one."""
+        ...
+
+    def recalled(self, tx: Tx, address: str, wanted: Sequence[str] | None, limit: int, /) -> list[Memory]:
+        """The same, for the agent itself."""
+        ...
+
+    def known(self, tx: Tx, address: str, key: str, /) -> tuple[bool, int]:
+        """Whether there is one under the key, and how many there are."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An agent as the store has it."""
@@ -677,6 +710,7 @@ class Statements:
     mail: MailStatements
     events: EventStatements
     letters: LetterStatements
+    memories: MemoryStatements
     watching: WatchStatements
     retention: RetentionStatements
 

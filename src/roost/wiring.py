@@ -23,6 +23,7 @@ from roost.stores.statements import (
     inbox,
     letters,
     mail,
+    memories,
     messages,
     retention,
     runs,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 STATEMENTS = Statements(
     talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
-    events=events, letters=letters, watching=watching, retention=retention,
+    events=events, letters=letters, memories=memories, watching=watching, retention=retention,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core.memories import Remember
 from roost.core.priority import Priority
 from roost.core.records import record
 
@@ -105,7 +106,7 @@ class Publish:
     root: str = ""
 
 
-Effect = SendTask | SendMail | Publish
+Effect = SendTask | SendMail | Publish | Remember
 
 
 class LetterKind(StrEnum):

@@ -29,6 +29,8 @@ class Limits:
     awake_agents: int = 5_000
     warm_loops: int = 32
     memory_chars: int = 1024 * 1024
+    memories_per_agent: int = 10_000
+    chars_per_memory: int = 8_192
     facts_kept: int = 10_000
     keep_runs_days: float = 30.0
     keep_events_days: float = 30.0

@@ -16,6 +16,7 @@ from roost.core import checks, health
 from roost.core.agents import Agent
 from roost.core.envelopes import Effect, Envelope, Kind, Publish, SendMail, SendTask, Verdict, WorkClosing, WorkSettled
 from roost.core.facts import Fact, FactPage, Name, decode, encode
+from roost.core.memories import Remember
 from roost.core.messages import MOST, PAGE, at
 from roost.core.metrics import Metric
 from roost.core.runs import Closing, Outcome, Settled
@@ -328,6 +329,8 @@ def _acted(
         return  # plain messages, and all of them have arrived
     there = {e.envelope_id for e in posted}
     for effect in effects:
+        if type(effect) is Remember:
+            continue  # nobody's but the agent's
         one = _sent(effect, there, address, root, when)
         if one is not None:
             told.append(one)

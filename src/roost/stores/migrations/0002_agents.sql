@@ -43,6 +43,30 @@ CREATE TABLE agent_changes (
 WITHOUT ROWID -- sqlite
 ;
 
+-- What an agent remembers beside its turn.state, numbered in the order of remembering.
+CREATE TABLE memories (
+    address TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    text TEXT NOT NULL,
+    created DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (address, number)
+)
+WITHOUT ROWID -- sqlite
+;
+
+CREATE UNIQUE INDEX memories_by_key ON memories (address, key);
+
+-- In which of them each word is: see core.memories.
+CREATE TABLE memory_words (
+    address TEXT NOT NULL,
+    word TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (address, word, number)
+)
+WITHOUT ROWID -- sqlite
+;
+
 -- Of talks with profiles the address is empty.
 ALTER TABLE inbox ADD COLUMN address TEXT NOT NULL DEFAULT '';
 ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'talk';

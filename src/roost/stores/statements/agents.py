@@ -166,7 +166,10 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
         " UNION SELECT envelope_id FROM runs WHERE address = :address AND address <> '')",
         ids,
     )
-    for table in ("inbox", "tasks", "timers", "schedules", "subscriptions", "agent_changes", "dead_letters", "runs"):
+    for table in (
+        "inbox", "tasks", "timers", "schedules", "subscriptions", "agent_changes", "dead_letters", "runs", "memories",
+        "memory_words",
+    ):  # fmt: skip
         tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)

@@ -10,11 +10,12 @@ from typing import Any, TypeGuard
 from roost.core import patterns
 from roost.core.addresses import parse, unknown
 from roost.core.envelopes import DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.memories import Remember
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
 from roost.errors import Conflict, NotFound
 from roost.ports import Tx
-from roost.stores.statements import bulk, burial
+from roost.stores.statements import bulk, burial, memories
 from roost.stores.statements.burial import bury
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of, put, put_all
 from roost.stores.statements.sleep import arm
@@ -26,6 +27,8 @@ def post(tx: Tx, effect: Effect) -> tuple[Envelope, ...]:
         return _post_task(tx, effect)
     if type(effect) is SendMail:
         return _post_mail(tx, effect)
+    if type(effect) is Remember:
+        return memories.settle(tx, effect)
     assert type(effect) is Publish
     return _publish(tx, effect)
 
