@@ -10,6 +10,7 @@ from roost.core.facts import Fact, FactPage
 from roost.core.health import Inspection
 from roost.core.limits import Limits
 from roost.core.mail import Mail
+from roost.core.memories import Memory
 from roost.core.messages import Change, Message, Page
 from roost.core.schedules import Schedule
 from roost.core.talks import Receipt, Talk
@@ -56,6 +57,7 @@ __all__ = [
     "LimitReached",
     "Limits",
     "Mail",
+    "Memory",
     "Message",
     "NoAnswer",
     "NotFound",

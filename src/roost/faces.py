@@ -73,6 +73,9 @@ class PlainAgents(Plain[Agents]):
     inspect = plain(Agents.inspect)
     find = plain(Agents.find)
     set_memory = plain(Agents.set_memory)
+    memories = plain(Agents.memories)
+    remember = plain(Agents.remember)
+    forget = plain(Agents.forget)
 
 
 class PlainTasks(Plain[Tasks]):

@@ -37,7 +37,7 @@ from roost.core.envelopes import (
 from roost.core.events import Event
 from roost.core.health import RunRecord
 from roost.core.mail import Mail, MailStatus
-from roost.core.memories import Memory
+from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
 from roost.core.metrics import Histogram
 from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
@@ -656,6 +656,7 @@ class Seen:
 
     agent: Agent
     memory: str | None
+    memories: int
     lanes: Mapping[str, int]
     timers: tuple[tuple[str, datetime], ...]
     changes: tuple[AgentChange, ...]
@@ -756,6 +757,12 @@ class Acts(Protocol):
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str: ...
 
+    async def remember(self, text: str, key: str | None) -> str: ...
+
+    async def recall(self, query: str, limit: int) -> tuple[Memory, ...]: ...
+
+    async def forget(self, key: str) -> bool: ...
+
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
 
 
@@ -839,6 +846,21 @@ class Turn:
     async def step(self, name: str, act: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Do something outside once: its result is on record, and a repeated turn is given that instead."""
         return await self._acts.step(name, act, args, options)
+
+    async def remember(self, text: str, *, key: str | None = None) -> str:
+        """Have the agent remember this when the turn settles; its key, under which a newer text replaces it."""
+        return await self._acts.remember(text, key)
+
+    async def recall(self, query: str = "", *, limit: int = RECALLED) -> tuple[Memory, ...]:
+        """What the agent remembers, with this turn's own: what has the most of the query first, then the newest.
+
+        Any text is a query. An empty one gives the newest.
+        """
+        return await self._acts.recall(query, limit)
+
+    async def forget(self, key: str) -> bool:
+        """Have the agent forget what is under the key when the turn settles. False: nothing is."""
+        return await self._acts.forget(key)
 
     @property
     def _acts(self) -> Acts:

@@ -47,6 +47,7 @@ class Theirs:
         service.agents.create("ann", "d", start=False, subscriptions=["heard"])
         schedule = service.schedules.create("ann", "d", "check", every=3600)
         mail = service.mail.send("ann", "agent:d", "subject", "body")
+        service.agents.remember("ann", "d", "x marks the spot", key="mine")
         service.events.publish("ann", "nobody_takes_it", {"secret": 1})
         [letter] = service.dead_letters.list("ann")
         return cls(
@@ -77,7 +78,7 @@ PAGES = ("before", "after")
 PLACES = {"before": "task_id", "after": "schedule_id"}
 OTHERS: dict[str, Any] = {
     "prompt": "x", "subject": "x", "body": "x", "name": "heard", "time": 4e9, "every": 60, "timeout": 0,
-    "agent_ids": ["d"], "text": "x", "state": {"x": 1},
+    "agent_ids": ["d"], "text": "x", "state": {"x": 1}, "key": "mine",
 }  # fmt: skip
 CURSORS = {"monitor/facts", "monitor/wait"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""
@@ -119,6 +120,7 @@ def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
 def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
     found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
     found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
+    found += [service.agents.memories("ann", "d")]
     return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
 
 

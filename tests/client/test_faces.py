@@ -123,7 +123,21 @@ def monitor_story(s: Face) -> list[Any]:
     return [*told, s.agents.inspect("ann", "d"), s.monitor.states("ann")]
 
 
-STORIES = [agents_story, clock_story, work_story, mail_story, monitor_story]
+def memory_story(s: Face) -> list[Any]:
+    s.agents.create("ann", "d", start=False)
+    told: list[Any] = [
+        s.agents.remember("ann", "d", "Ann likes grüne Vögel 🐦", key="ann"),
+        s.agents.memories("ann", "d"),
+    ]
+    s.agents.remember("ann", "d", "no key")
+    told += [[one.text for one in s.agents.memories("ann", "d")], s.agents.memories("ann", "d", "GRUNE 🐦")]
+    told += [s.agents.memories("ann", "d", limit=5, before=s.agents.memories("ann", "d", limit=1)[0].key)]
+    told += [s.agents.memories("ann", "d", query='"*-\0'), s.agents.inspect("ann", "d").memories]
+    told += [s.agents.forget("ann", "d", "ann"), s.agents.forget("ann", "d", "ann"), len(s.agents.memories("ann", "d"))]
+    return told
+
+
+STORIES = [agents_story, clock_story, work_story, mail_story, monitor_story, memory_story]
 IDS = re.compile(r"\b(task|mail|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b")
 TIMES = re.compile(r"datetime\.datetime\([^)]*\)+|TzInfo\([^)]*\)|\d{10}\.\d+")
 
@@ -218,6 +232,11 @@ REFUSED: list[tuple[type[Exception], Callable[[Face], object]]] = [
     (roost.Invalid, lambda s: s.agents.get("", "d")),
     (roost.Invalid, lambda s: s.agents.get("ann", 5)),  # type: ignore[arg-type]
     (roost.Invalid, lambda s: s.agents.list("ann", limit=0)),
+    (roost.Invalid, lambda s: s.agents.remember("ann", "d", "a\0b")),
+    (roost.Invalid, lambda s: s.agents.remember("ann", "d", "x", key="a\nb")),
+    (roost.Invalid, lambda s: s.agents.memories("ann", "d", 5)),  # type: ignore[arg-type]
+    (roost.NotFound, lambda s: s.agents.memories("ann", "d", before="never")),
+    (roost.NotFound, lambda s: s.agents.forget("ann", "nobody", "x")),
     (roost.Invalid, lambda s: s.tasks.send("ann", "d", "a\0b")),
     (roost.Invalid, lambda s: s.tasks.send("ann", "d", "\ud800")),
     (roost.Invalid, lambda s: s.tasks.wait("ann", "task_1", -1)),
@@ -264,6 +283,15 @@ def test_a_task_whose_answer_was_lost_is_sent_again_and_done_once(served: Served
         task = remote.tasks.send("ann", "d", "once")
         assert proxy.connections == 3
     assert [one.task_id for one in served.service.tasks.list("ann")] == [task]
+
+
+def test_a_memory_whose_answer_was_lost_is_remembered_once(served: Served, dial: Dial) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    with failing(served.url) as proxy, dial(proxy.url, served.identity.token) as remote:
+        proxy.cuts = [1, 20]
+        made = remote.agents.remember("ann", "d", "once")
+        assert proxy.connections == 3
+    assert served.service.agents.memories("ann", "d") == [made]
 
 
 def test_an_event_whose_answer_was_lost_is_not_published_twice(served: Served, dial: Dial) -> None:

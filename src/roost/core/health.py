@@ -98,6 +98,8 @@ class Inspection:
     """How many wait in each lane, the fullest first."""
     memory: Mapping[str, Any]
     """Its `turn.state`."""
+    memories: int
+    """How many things it remembers beside that."""
     timers: tuple[tuple[str, datetime], ...]
     """What comes next by the clock, and when."""
     changes: tuple[AgentChange, ...]

@@ -86,6 +86,8 @@ class Activation:
     """`put`, `call` and what is read are for any thread; everything else happens on the loop."""
 
     loop: Loop
+    noted: frozenset[str] = frozenset()
+    """Envelopes whose turns have ended and remember something, which may not be written yet."""
 
     def __init__(self, hall: Hall, taken: Taken) -> None:
         self.hall = hall
@@ -448,6 +450,10 @@ class Activation:
             return None, LimitReached("turn.state grew too long")
         self.memory_text = merged
         return merged, None
+
+    def unwritten(self) -> frozenset[str]:
+        """Of what is `noted`, that which is still to be written."""
+        return self.noted & self._known
 
     def adopt(self, memory: str) -> None:
         """Its memory was edited: turns under way add what they change, and what has ended before is overwritten."""

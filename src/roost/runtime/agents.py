@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from roost.core import addresses, checks, wake
+from roost.core import addresses, checks, memories, wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, configured
 from roost.core.envelopes import Change
 from roost.core.facts import Name
 from roost.core.health import Inspection, Running, of_agent
+from roost.core.memories import Memory
 from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid
 from roost.ports import Tx
@@ -160,7 +161,7 @@ class Agents:
         return Inspection(
             agent, of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck), tuple(running),
             {lane: depth for lane, depth in waiting.items() if depth > 0}, json.loads(memory or "{}"),
-            seen.timers, seen.changes, seen.runs,
+            seen.memories, seen.timers, seen.changes, seen.runs,
         )  # fmt: skip
 
     async def find(
@@ -192,6 +193,42 @@ class Agents:
             self._shop.statements.watching.set_memory, user_id, agent_id, memory, key=key,
             then=lambda _: self._adopt(key, memory),
         )  # fmt: skip
+
+    # --- what they remember ----------------------------------------------------------------------
+
+    async def memories(
+        self, user_id: str, agent_id: str, query: str = "", *, limit: int = PAGE, before: str | None = None
+    ) -> builtins.list[Memory]:
+        """What it remembers beside its `turn.state`: what has the most of the query first, then the newest.
+
+        Any text is a query; with an empty one all of it, newest first. `before` is the key of the last one of the
+        page before.
+        """
+        self._check(user_id, agent_id)
+        wanted = memories.asked(query)
+        checks.count(limit, "the limit", least=1, most=MOST)
+        return await self._shop.store.read(
+            self._shop.statements.memories.listed, user_id, agent_id, wanted, limit, before
+        )  # fmt: skip
+
+    async def remember(self, user_id: str, agent_id: str, text: str, *, key: str | None = None) -> Memory:
+        """Have it remember this, in place of what is under the key. Without a key it gets one of its own."""
+        self._check(user_id, agent_id)
+        limits, host = self._shop.limits, self._shop.host
+        memories.check_text(text, limits.chars_per_memory)
+        named = host.new_id("memory") if key is None else checks.name(key, "the key")
+        return await self._shop.store.write(
+            self._shop.statements.memories.remember, user_id, agent_id, named, text, host.clock.now(),
+            limits.memories_per_agent, key=_key(user_id, agent_id),
+        )  # fmt: skip
+
+    async def forget(self, user_id: str, agent_id: str, key: str) -> bool:
+        """Have it forget what is under the key. False: nothing is."""
+        self._check(user_id, agent_id)
+        checks.name(key, "the key")
+        return await self._shop.store.write(
+            self._shop.statements.memories.forget, user_id, agent_id, key, key=_key(user_id, agent_id)
+        )
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from roost.core import checks, wake
 from roost.core.envelopes import Effect, Recorded
 from roost.core.mail import Mail, answering
+from roost.core.memories import Memory
 from roost.errors import BrainFailed, Invalid, NoAnswer, Unavailable
+from roost.runtime.memories import Notes
 
 if TYPE_CHECKING:
     from roost.runtime.office import Office
@@ -33,6 +35,9 @@ PROMPTLY = 0.05
 
 class Means:
     """Belongs to one try of one envelope; used on its loop."""
+
+    _notes: Notes | None = None
+    """What it remembers, made when it first does; on record with its settle, and never before."""
 
     def __init__(
         self, shop: Shop, office: Office, thinking: Thinking, *, user_id: str, sender: str, hops: int = 0,
@@ -118,7 +123,7 @@ class Means:
         """What is posted when the turn settles."""
         if self._timer is not None:
             self._timer.cancel()
-        return tuple(self._unsent)
+        return tuple(self._unsent) if self._notes is None else (*self._unsent, *self._notes.effects())
 
     async def finish(self) -> None:
         """Once the brain is over: what is being posted is posted before the turn settles."""
@@ -221,6 +226,28 @@ class Means:
 
     def _ask_id(self, number: int) -> str:
         return json.dumps([self._address, self._envelope_id, number])
+
+    # --- remembering -----------------------------------------------------------------------------
+
+    async def remember(self, text: str, key: str | None) -> str:
+        return await self._noted().remember(text, key)
+
+    async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
+        return await self._noted().recall(query, limit)
+
+    async def forget(self, key: str) -> bool:
+        return await self._noted().forget(key)
+
+    def _noted(self) -> Notes:
+        if self._thinking.fenced:
+            raise asyncio.CancelledError
+        if self._default_wake is None:
+            raise Invalid("only an agent can remember: this turn is not one of an agent")
+        if self._notes is None:
+            self._notes = Notes(
+                self._shop, self._office.hall, self._sender.removeprefix("agent:"), self._envelope_id
+            )  # fmt: skip
+        return self._notes
 
     # --- steps -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from roost.core.agents import Agent
 from roost.core.health import RunRecord
 from roost.core.messages import at
 from roost.ports import Row, Seen, Tx
-from roost.stores.statements import agents
+from roost.stores.statements import agents, memories
 
 LANES = 100
 """How many lanes and timers are shown."""
@@ -32,6 +32,7 @@ def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
     return Seen(
         agent,
         memory[0] if memory else None,
+        memories.count(tx, f"{user_id}/{agent_id}"),
         {str(row[0]): int(row[1]) for row in lanes},
         tuple((key, at(due)) for key, due in timers),
         tuple(change for _, change in changes),
