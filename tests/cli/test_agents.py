@@ -119,9 +119,46 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
     assert "the phone rang" in [change.cause for change in service.agents.history("ann", "d")]
 
 
+def test_what_an_agent_remembers_is_shown_searched_and_edited(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d")
+    assert said(tmp_path, "agents", "memories", "d").startswith("Nothing: have it remember with")
+    assert said(tmp_path, "agents", "remember", "d", "Ann likes green", "--key", "ann.colour") == "ann.colour\n"
+    said(tmp_path, "agents", "remember", "d", "-", stdin="Bob likes \x1b[31mblue\ndoors")
+    made = as_json(tmp_path, "agents", "remember", "d", "The door is green")
+    assert set(made) == {"key", "text", "created"}
+    rows = said(tmp_path, "agents", "memories", "d").splitlines()
+    assert rows[0].split() == ["KEY", "WHEN", "TEXT"]
+    assert rows[1].startswith(made["key"][-8:])
+    assert rows[2].endswith("  Bob likes blue doors")
+    assert rows[3].startswith("ann.colour  ")
+    found = as_json(tmp_path, "agents", "memories", "d", "GREEN ann")
+    assert [one["text"] for one in found] == ["Ann likes green", "The door is green"]
+    assert said(tmp_path, "agents", "memories", "d", "?!") == "Nothing like it.\n"
+    assert "remembers    3\n" in said(tmp_path, "agents", "show", "d")
+    assert as_json(tmp_path, "agents", "show", "d")["memories"] == 3
+
+
+def test_an_agent_forgets_by_a_key_or_a_part_that_no_other_has(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d")
+    for key in ("ann.colour", "ann.door", "bob"):
+        service.agents.remember("ann", "d", "x", key=key)
+    assert said(tmp_path, "agents", "forget", "d", "colour") == "ann.colour is forgotten.\n"
+    assert said(tmp_path, "agents", "forget", "d", "bob") == "bob is forgotten.\n"
+    service.agents.remember("ann", "d", "x", key="ann.window")
+    refused = roost(tmp_path, "agents", "forget", "d", "ann")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "2 memories have 'ann' in their id; say more of it:" in refused.stderr
+    refused = roost(tmp_path, "agents", "forget", "d", "never")
+    assert refused.stderr == "roost: there is no memory 'never': it was forgotten, or it never existed\n"
+    assert [one.key for one in service.agents.memories("ann", "d")] == ["ann.window", "ann.door"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["agents", "remember", "d"],
+        ["agents", "forget", "d"],
+        ["agents", "memories", "d", "--limit", "0"],
         ["agents", "sleep", "d", "--for", "a while"],
         ["agents", "sleep", "d", "--until", "soon"],
         ["agents", "sleep", "d", "--for", "1h", "--until", "2030-01-01T09:00Z"],

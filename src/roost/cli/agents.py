@@ -12,11 +12,13 @@ import typer
 from roost.cli.agent_settings import with_settings
 from roost.cli.desk import opened, short, show, show_list
 from roost.cli.find import Service
+from roost.cli.memories import forget, memories, remember
 from roost.cli.options import Agent, Config, Json, Limit, Store, group
 from roost.cli.tables import ago, at, duration, facts, lasting, listing, moment
 from roost.cli.text import line, plain
 from roost.core import agents, wake
 from roost.core.agents import AgentChange, State
+from roost.protocol.faces import shown
 
 app = group()
 DURATIONS = {"check_mail_interval", "retry_delay", "task_expiry", "idle_timeout"}
@@ -63,11 +65,13 @@ def _wakes(agent: agents.Agent) -> str:
 def show_one(agent: Agent, json: Json = False, store: Store = None, config: Config = None) -> None:
     """Show an agent and its settings."""
     with opened(store, config) as (service, user):
-        found = service.agents.get(user, agent)
-    show(found, lambda: _facts(found), as_json=json)
+        seen = service.agents.inspect(user, agent)
+    show(
+        shown(seen.agent) | {"memories": seen.memories}, lambda: _facts(seen.agent, seen.memories), as_json=json
+    )  # fmt: skip
 
 
-def _facts(agent: agents.Agent) -> Iterator[str]:
+def _facts(agent: agents.Agent, remembered: int) -> Iterator[str]:
     yield from facts(
         [
             ("agent", agent.agent_id),
@@ -78,6 +82,7 @@ def _facts(agent: agents.Agent) -> Iterator[str]:
             ("wakes on", ", ".join(agent.wake_events)),
             ("last woken by", agent.wake_reason),
             ("failures", str(agent.error_count or "")),
+            ("remembers", f"{remembered:,}" if remembered else ""),
             ("last active", at(agent.last_active)),
             ("made", at(agent.created)),
         ]
@@ -250,6 +255,10 @@ def history(agent: Agent, json: Json = False, limit: Limit = 50, store: Store = 
 def _change(change: AgentChange) -> tuple[str, ...]:
     states = f"{change.before} → {change.after}" if change.before is not None else str(change.after)
     return f"{change.at.astimezone():%Y-%m-%d %H:%M:%S}", states, change.cause, change.by
+
+
+for _command in (memories, remember, forget):
+    app.command()(_command)
 
 
 @app.command()
