@@ -92,11 +92,15 @@ def one_way_100(folder: Path) -> Iterator[Figure]:
             "ann", [str(number) for number in range(agents)], profile="node", inbox_limit=1_000_000
         )
         seconds = 0.0
+
+        async def start_all() -> None:
+            send = service.asynchronous.tasks.send
+            await asyncio.gather(*(send("ann", str(number), "go") for number in range(agents)))
+
         for _ in range(2):
             counter.expect(agents * each)
             start = time.perf_counter()
-            for number in range(agents):
-                service.tasks.send("ann", str(number), "go")
+            asyncio.run(start_all())
             counter.reached.wait(120)
             _settled(service, *(str(number) for number in range(agents)))
             seconds = time.perf_counter() - start

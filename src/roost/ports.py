@@ -230,7 +230,8 @@ class Store(Protocol):
         self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
         failed: Callable[[Exception], object] | None = None,
     ) -> Pending[T]:  # fmt: skip
-        """Do it in order with all others of the same key; settled after the commit.
+        """Do it in order with all others of the same key; settled after the commit. What is about agents has none, so
+        that what was posted is handed over before anyone can look for it; talks have their own.
 
         `then` is called with the result after the commit, in the order of commits, before anyone who waits is
         told; `failed` with the error if it could not be done. They must be quick and must not wait. Raises

@@ -64,6 +64,24 @@ class ThreadPump:
                 log.exception("a step has failed", extra={"thread": self._thread.name})
 
 
+class _Unawaited(threading.Event):
+    """Nobody waits for it."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return True
+
+
+def _start(name: str, run: Callable[[], None]) -> threading.Thread:
+    """Start a thread, and do not wait until it runs, as `start` does: that is most of the time it takes.
+
+    Where a thread has no such private attribute, it takes its time.
+    """
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread._started = _Unawaited()  # type: ignore[attr-defined]
+    thread.start()
+    return thread
+
+
 class ThreadLoop:
     """A thread with an event loop."""
 
@@ -81,8 +99,7 @@ class ThreadLoop:
         self._task: asyncio.Task[None] | None = None
         self._loop = LazyLoop()
         self._loop.set_task_factory(_named_after_its_parent)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._thread = _start(name, self._run)
 
     def call(self, act: Callable[..., object], *args: object) -> None:
         call_on(self._loop, partial(act, *args) if args else act)
@@ -102,6 +119,7 @@ class ThreadLoop:
         self.call(self._cancel)
 
     def join(self) -> None:
+        """Only once it is `over`."""
         if self._thread is not threading.current_thread():
             self._thread.join(1.0)
 

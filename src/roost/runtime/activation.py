@@ -121,7 +121,7 @@ class Activation:
         self._servers = 0
         self._waiting = 0
         """How many of those wait for an answer: they leave their places to others."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any] | None] = set()
         self._orphans: set[asyncio.Task[Any] | None] = set()
         self._unsettled = 0
         """How many closings are being written."""
@@ -244,9 +244,7 @@ class Activation:
         if not self.ending:
             for _ in range(room):
                 self._servers += 1
-                task = asyncio.get_running_loop().create_task(self._serve(), name=f"agent {self.address}")
-                self._tasks.add(task)
-                task.add_done_callback(self._served)
+                self._tasks.add(asyncio.get_running_loop().create_task(self._serve(), name=f"agent {self.address}"))
         if self._is_quiet():
             self._idle()
         elif self.hall.is_crowded and self._only_unsettled():
@@ -336,20 +334,22 @@ class Activation:
     # --- working ---------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        me = asyncio.current_task()
-        while not self.ending and me not in self._orphans and (lane := self._next()) is not None:
-            lane.busy = True
-            await self._handle(lane)
-
-    def _served(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task in self._orphans:
-            self._orphans.discard(task)
+        me, cut_off = asyncio.current_task(), None
+        try:
+            while not self.ending and me not in self._orphans and (lane := self._next()) is not None:
+                lane.busy = True
+                await self._handle(lane)
+        except GeneratorExit:  # thrown away together with its loop
+            raise
+        except BaseException as error:  # whatever it was, the agent goes on with the rest
+            cut_off = error
+        self._tasks.discard(me)
+        if me in self._orphans:
+            self._orphans.discard(me)
             return
         self._servers -= 1
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None and not self.ending:
-            log.error("the work of an agent was cut off", exc_info=error, extra={"agent": self.address})
+        if cut_off is not None and not self.ending:
+            log.error("the work of an agent was cut off", exc_info=cut_off, extra={"agent": self.address})
             self.hall.lose(self)
         else:
             self._go_on()
@@ -416,9 +416,7 @@ class Activation:
                     return None
                 if envelope.claimed:
                     return envelope, ()
-                claimed = await self.shop.store.write(
-                    self.shop.statements.inbox.claim, envelope, self.epoch, key=self.address
-                )
+                claimed = await self.shop.store.write(self.shop.statements.inbox.claim, envelope, self.epoch)
                 return (replace(envelope, attempts=claimed[0], claimed=True), claimed[1]) if claimed else None
             except Unavailable as error:
                 await self._patience(error)
@@ -460,7 +458,7 @@ class Activation:
         self.memory_text = memory
         self.edits += 1
         ops = self.shop.statements.watching
-        self.shop.store.write(ops.set_memory, self.owner, self.agent_id, memory, key=self.address)
+        self.shop.store.write(ops.set_memory, self.owner, self.agent_id, memory)
 
     # --- settling --------------------------------------------------------------------------------
 

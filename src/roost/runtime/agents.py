@@ -51,7 +51,7 @@ class Agents:
         after = State.IDLE if checks.flag(start, "`start`") else State.STOPPED
         change = self._change(after, "created", user_id)
         await self._shop.store.write(
-            self._ops.create, user_id, ids, made, change, self._shop.limits.agents_per_user, key=user_id,
+            self._ops.create, user_id, ids, made, change, self._shop.limits.agents_per_user,
             then=lambda _: self._made(user_id, ids),
         )  # fmt: skip
 
@@ -80,7 +80,7 @@ class Agents:
             made = self._configured(self._ops.get(tx, user_id, agent_id).config, config)
             return self._ops.configure(tx, user_id, agent_id, made.to_json())
 
-        changed: Agent = await self._shop.store.write(configure, key=_key(user_id, agent_id), then=self._adapt)
+        changed: Agent = await self._shop.store.write(configure, then=self._adapt)
         return self._live(changed)
 
     async def start(self, user_id: str, agent_id: str) -> Agent:
@@ -219,16 +219,14 @@ class Agents:
         named = host.new_id("memory") if key is None else checks.name(key, "the key")
         return await self._shop.store.write(
             self._shop.statements.memories.remember, user_id, agent_id, named, text, host.clock.now(),
-            limits.memories_per_agent, key=_key(user_id, agent_id),
+            limits.memories_per_agent,
         )  # fmt: skip
 
     async def forget(self, user_id: str, agent_id: str, key: str) -> bool:
         """Have it forget what is under the key. False: nothing is."""
         self._check(user_id, agent_id)
         checks.name(key, "the key")
-        return await self._shop.store.write(
-            self._shop.statements.memories.forget, user_id, agent_id, key, key=_key(user_id, agent_id)
-        )
+        return await self._shop.store.write(self._shop.statements.memories.forget, user_id, agent_id, key)
 
     # --- inside ----------------------------------------------------------------------------------
 

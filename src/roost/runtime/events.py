@@ -37,7 +37,7 @@ class Events:
             user_id, f"user:{user_id}", name, data, priority=priority, optional=checks.flag(optional, "`optional`")
         )
         await self._shop.store.write(
-            self._shop.statements.inbox.post, effect, key=user_id, then=partial(self._hall.sent, f"{user_id}/", effect)
+            self._shop.statements.inbox.post, effect, then=partial(self._hall.sent, f"{user_id}/", effect)
         )
         return effect.event_id
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.hall")
 
-TOGETHER = 256
+TOGETHER = 1_000
 """Agents that are looked at together."""
 IN_MEMORY = 100_000
 """Envelopes that are kept in memory, of all agents; more stay in the store until there is room."""
@@ -206,16 +206,16 @@ class Hall:
         if self.closing:
             self._put_back(envelope for taken in all_taken for envelope in taken.envelopes)
         else:
-            again += self._give([taken for taken in all_taken if taken.ready])
+            self._give([taken for taken in all_taken if taken.ready])
         for address in again:
             self.look(address)
         self._take()
 
-    def _give(self, all_taken: list[Taken]) -> list[str]:
-        """Hand over what was taken, and wake whoever is not awake; those who are to be looked at again."""
+    def _give(self, all_taken: list[Taken]) -> None:
+        """Hand over what was taken, and wake whoever is not awake."""
         made = [Activation(self, taken) if taken.anew and taken.has_work else None for taken in all_taken]
         woken: list[Activation] = []
-        missed: list[str] = []
+        missed: list[Taken] = []
         with self._lock:
             for taken, new in zip(all_taken, made, strict=True):
                 activation = self._awake.get(taken.address)
@@ -225,13 +225,14 @@ class Hall:
                 if activation is not None:
                     activation.put(taken.envelopes, taken=True, more=taken.more)
                 elif not taken.anew:  # it came to rest while it was looked at
-                    missed.append(taken.address)
+                    missed.append(taken)
         self.loops.lend(woken, few=not self.is_crowded)
         for taken in all_taken:
             for talk_id, user_id in taken.talks:
                 if not self.inbox.holds(talk_id):
                     self.inbox.deliver(talk_id, user_id, None, taken.address)
-        return missed
+        for taken in missed:
+            self.look(taken.address, [envelope.envelope_id for envelope in taken.envelopes if envelope.claimed])
 
     def _put_back(self, handed: Iterable[Envelope]) -> None:
         """These count as tried, and nobody has begun with them."""

@@ -43,7 +43,7 @@ class DeadLetters:
         self._check_open()
         now = self._shop.host.clock.now()
         await self._shop.store.write(
-            self._ops.retry, user_id, letter_id, now, key=user_id, then=self._hall.posted
+            self._ops.retry, user_id, letter_id, now, then=self._hall.posted
         )  # fmt: skip
 
     async def retry_all(self, user_id: str, *, agent: str | None = None) -> int:
@@ -53,8 +53,7 @@ class DeadLetters:
         count = 0
         async for page in self._pages(user_id, agent, now):
             under_way = [
-                self._shop.store.write(self._ops.retry, user_id, name, now, key=user_id, then=self._hall.posted)
-                for name in page
+                self._shop.store.write(self._ops.retry, user_id, name, now, then=self._hall.posted) for name in page
             ]
             for one in under_way:
                 try:
@@ -66,13 +65,13 @@ class DeadLetters:
 
     async def drop(self, user_id: str, letter_id: str) -> None:
         self._check(user_id, letter_id)
-        await self._shop.store.write(self._ops.drop, user_id, letter_id, key=user_id)
+        await self._shop.store.write(self._ops.drop, user_id, letter_id)
 
     async def drop_all(self, user_id: str, *, agent: str | None = None) -> int:
         """Drop all there are; how many."""
         count = 0
         async for page in self._pages(user_id, agent, self._shop.host.clock.now()):
-            under_way = [self._shop.store.write(self._ops.drop, user_id, name, key=user_id) for name in page]
+            under_way = [self._shop.store.write(self._ops.drop, user_id, name) for name in page]
             for one in under_way:
                 try:
                     await one

@@ -92,12 +92,12 @@ class Mails:
     async def read(self, user_id: str, mail_id: str) -> Mail:
         """As it is, and from now on it is read. Whoever has only sent it reads it for nobody."""
         self._check(user_id, mail_id)
-        return await self._shop.store.write(self._ops.read, user_id, mail_id, self._now(), key=mail_id)
+        return await self._shop.store.write(self._ops.read, user_id, mail_id, self._now())
 
     async def archive(self, user_id: str, mail_id: str) -> Mail:
         """Put it away: not shown and not counted any more. An agent that it went to deals with it all the same."""
         self._check(user_id, mail_id)
-        return await self._shop.store.write(self._ops.archive, user_id, mail_id, key=mail_id)
+        return await self._shop.store.write(self._ops.archive, user_id, mail_id)
 
     async def thread(self, user_id: str, thread_id: str) -> list[Mail]:
         """All mails of a thread in order, from either end, archived ones too."""
@@ -113,7 +113,7 @@ class Mails:
             raise Unavailable("this Roost is closing: send the mail again after its restart")
         # In order with all others of its sender's: so are those with the same key.
         mail_id: str
-        mail_id, _ = await self._shop.store.write(self._ops.send, mail, key=mail.sender, then=partial(self._sent, mail))
+        mail_id, _ = await self._shop.store.write(self._ops.send, mail, then=partial(self._sent, mail))
         return mail_id
 
     def _sent(self, mail: SendMail, sent: tuple[str, tuple[Envelope, ...]]) -> None:

@@ -160,7 +160,7 @@ class Means:
         try:
             posted = await self._shop.store.write(
                 self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, self._number,
-                effects, self._shop.host.clock.now(), key=self._address, then=hall.posted,
+                effects, self._shop.host.clock.now(), then=hall.posted,
             )  # fmt: skip
             if posted is not None:
                 self._shop.monitor.sent(self._address, effects, posted, self._root)
@@ -200,7 +200,7 @@ class Means:
         )  # fmt: skip
         posted = await self._shop.store.write(
             self._shop.statements.inbox.ask, self._envelope_id, self._address, self._epoch, number, effect,
-            self._shop.host.clock.now(), key=self._address, then=self._office.hall.posted,
+            self._shop.host.clock.now(), then=self._office.hall.posted,
         )  # fmt: skip
         if posted is None:
             raise asyncio.CancelledError  # superseded
@@ -220,9 +220,7 @@ class Means:
             hall.asked.pop(name, None)
 
     async def _look(self, number: int, *, give_up: bool) -> str | None:
-        return await self._shop.store.write(
-            self._shop.statements.inbox.answer_to, self._envelope_id, number, give_up, key=self._address
-        )
+        return await self._shop.store.write(self._shop.statements.inbox.answer_to, self._envelope_id, number, give_up)
 
     def _ask_id(self, number: int) -> str:
         return json.dumps([self._address, self._envelope_id, number])
@@ -268,14 +266,14 @@ class Means:
         self._number += 1
         ids = (self._envelope_id, self._address, self._epoch, self._number, name)
         ops, now = self._shop.statements.inbox, self._shop.host.clock.now
-        if not await self._shop.store.write(ops.begin_step, *ids, now(), key=self._address):
+        if not await self._shop.store.write(ops.begin_step, *ids, now()):
             raise asyncio.CancelledError  # superseded
         try:
             result = await self._do(act, args, options)
         except BaseException as error:
             # It failed, which is known: a retry does it again. One that was cut off is not known.
             if isinstance(error, Exception):
-                await self._shop.store.write(ops.forget_step, *ids[:4], key=self._address)
+                await self._shop.store.write(ops.forget_step, *ids[:4])
             raise
         try:
             text = json.dumps(result, allow_nan=False)
@@ -284,7 +282,7 @@ class Means:
                 f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
                 kind="unknown_step",
             ) from error
-        await self._shop.store.write(ops.end_step, *ids[:4], text, key=self._address)
+        await self._shop.store.write(ops.end_step, *ids[:4], text)
         return json.loads(text)
 
     def _unique(self, name: str) -> str:

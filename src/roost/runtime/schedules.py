@@ -163,5 +163,5 @@ class SleepScheduler:
         otherwise = wake.mail(agent.config.wake_on_priority)
         await self._shop.store.write(
             self._shop.statements.agents.rewake, user_id, agent_id,
-            lambda condition: wake.with_time(condition, moment, otherwise), key=f"{user_id}/{agent_id}",
+            lambda condition: wake.with_time(condition, moment, otherwise),
         )  # fmt: skip

@@ -43,7 +43,7 @@ class Tasks:
         )  # fmt: skip
         address = effect.envelope.address
         posted = await self._shop.store.write(
-            self._shop.statements.inbox.post, effect, key=address, then=partial(self._hall.sent, address, effect)
+            self._shop.statements.inbox.post, effect, then=partial(self._hall.sent, address, effect)
         )
         if posted or key is None:
             return effect.envelope.envelope_id

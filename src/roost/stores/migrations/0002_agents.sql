@@ -118,7 +118,8 @@ CREATE INDEX tasks_by_agent ON tasks (address, task_id);
 
 CREATE INDEX tasks_by_user ON tasks (user_id, task_id);
 
-CREATE INDEX tasks_by_sender ON tasks (sender, task_id);
+-- Those that someone has sent to another's agent.
+CREATE INDEX tasks_by_guest ON tasks (sender, task_id) WHERE sender > 'user:' AND sender <> 'user:' || user_id;
 
 CREATE UNIQUE INDEX tasks_by_key ON tasks (address, sender, key) WHERE key IS NOT NULL;
 

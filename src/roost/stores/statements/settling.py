@@ -31,8 +31,9 @@ def settle(
     removed = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone, _RETURNING)}
     taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
     bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in taken if c.run_id and not _is_plain(c)], _ONCE)
-    record_all(tx, [*_noted(tx, notes), *((c.envelope.address, change) for c in taken for change in c.changes)])
-    _keep(tx, taken, {address: errors for address, _, errors in rows})
+    noted = _noted(tx, notes)
+    record_all(tx, [*((c.envelope.address, change) for c in taken for change in c.changes), *noted])
+    _keep(tx, taken, {address: errors for address, _, errors in rows}, noted)
     _end_tasks(tx, [c for c in taken if c.envelope.recorded])
     posted = post_each(tx, [(c.sent, c.ended) for c in taken], full)
     settled = {id(c): _settled(tx, c, sent) for c, sent in zip(taken, posted, strict=True)}
@@ -43,15 +44,10 @@ def settle(
 
 
 def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Change]]:
-    """Those of agents that were not deleted meanwhile; until then they were active."""
+    """Those of agents that were not deleted meanwhile."""
     keys = sorted({key for key, _ in notes})
     there = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", keys)}
-    known = [(key, change) for key, change in notes if key in there]
-    bulk.using(
-        tx, "UPDATE agents SET last_active = given.now FROM given WHERE agents.address = given.address",
-        {"address": "TEXT", "now": "DOUBLE PRECISION"}, list({key: change.at for key, change in known}.items()),
-    )  # fmt: skip
-    return known
+    return [(key, change) for key, change in notes if key in there]
 
 
 _TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
@@ -121,7 +117,9 @@ def _answer(tx: Tx, c: WorkClosing) -> tuple[str | None, tuple[Envelope, ...]]:
     return None, (late,) if put(tx, late) else ()
 
 
-def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int]) -> None:
+def _keep(
+    tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int], noted: list[tuple[str, Change]]
+) -> None:  # fmt: skip
     """What agents remember of it: their memory, when they were last active, how often in a row they have failed."""
     memories: dict[str, str] = {}
     kept: dict[str, tuple[float, int]] = {}
@@ -134,11 +132,13 @@ def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int]) -> None:
             memories[address] = c.memory
         failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
         kept[address] = (c.ended, before + 1 if failed else 0)
+    active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in noted}
+    active |= kept
     bulk.using(
-        tx, "UPDATE agents SET last_active = given.now, errors = given.errors FROM given"
+        tx, "UPDATE agents SET last_active = given.now, errors = COALESCE(given.errors, agents.errors) FROM given"
         " WHERE agents.address = given.address",
         {"address": "TEXT", "now": "DOUBLE PRECISION", "errors": "BIGINT"},
-        [(address, ended, count) for address, (ended, count) in kept.items()],
+        [(address, ended, count) for address, (ended, count) in active.items()],
     )  # fmt: skip
     bulk.using(
         tx, "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address",

@@ -43,7 +43,7 @@ def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit:
     }  # fmt: skip
     rows = [
         row
-        for whose in ("user_id = :user", "sender = :me AND user_id <> :user")
+        for whose in ("user_id = :user", "sender = :me AND sender > 'user:' AND sender <> 'user:' || user_id")
         for row in tx.read(
             f"SELECT {_TASK} FROM tasks WHERE {whose} AND task_id < :before{of_agent}{of_status}"
             " ORDER BY task_id DESC LIMIT :limit",
