@@ -101,11 +101,37 @@ with roost.open(sys.argv[1], brains={"b": instant}) as service:
 """
 
 
+_PENDING_TASKS = """
+import asyncio, os, signal, sys, roost
+async def never(turn):
+    await asyncio.sleep(1000)
+    yield "never"
+service = roost.open(sys.argv[1], brains={"b": never})
+agents = [f"a{n}" for n in range(100)]
+service.agents.create_many("ann", agents, profile="b", max_concurrent_tasks=5)
+for n in range(1000):
+    service.tasks.send("ann", agents[n % 100], f"task {n}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+_RECOVER_TASKS = """
+import sys, roost
+async def instant(turn):
+    yield "ok"
+with roost.open(sys.argv[1], brains={"b": instant}) as service:
+    tasks = service.tasks.list("ann", limit=1000)
+    assert len(tasks) == 1000, len(tasks)
+    for task in tasks:
+        assert service.tasks.wait("ann", task.task_id, timeout=30).result == "ok"
+"""
+
+
 @bench("recovery")
 def recovery(folder: Path) -> Iterator[Figure]:
-    """1,000 turns under way, kill -9, and a new process: from its start until all are answered."""
-    url = f"sqlite:///{folder}/recovery.db"
-    subprocess.run([sys.executable, "-c", _PENDING, url], check=False, stderr=subprocess.DEVNULL)
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", _RECOVER, url], check=True)
-    yield Figure("recovery_1000_turns", time.perf_counter() - start, "s", 1_000, 1.5)
+    """1,000 turns, and 1,000 tasks of 100 agents, kill -9, and a new process: from its start until all are done."""
+    for what, pending, recover in (("turns", _PENDING, _RECOVER), ("tasks", _PENDING_TASKS, _RECOVER_TASKS)):
+        url = f"sqlite:///{folder}/{what}.db"
+        subprocess.run([sys.executable, "-c", pending, url], check=False, stderr=subprocess.DEVNULL)
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", recover, url], check=True)
+        yield Figure(f"recovery_1000_{what}", time.perf_counter() - start, "s", 1_000, 1.5)

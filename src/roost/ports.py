@@ -105,7 +105,7 @@ class Loop(Protocol):
         ...
 
     def busy_with(self) -> str | None:
-        """The name of the task the loop is inside of right now."""
+        """The name of the task the loop is inside of right now; of one that has ended, who has ended it."""
         ...
 
     def abandon(self) -> None:

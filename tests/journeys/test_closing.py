@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -223,3 +224,20 @@ def test_a_turn_may_be_drained_any_number_of_times_and_is_still_answered(service
     puppet.rest = ()
     last = settled(service({"puppet": puppet}), "ann", talk)[-1]
     assert (last.content, last.status) == ("heard hello", "complete")
+
+
+def test_talks_and_agents_come_to_their_ends_beside_each_other(service: Open) -> None:
+    begun = threading.Semaphore(0)
+
+    async def waits(turn: roost.Turn) -> AsyncIterator[str]:
+        begun.release()
+        await asyncio.sleep(60)
+        yield "never"
+
+    home = service({"waits": waits}, limits=roost.Limits(drain=1.0, stop_patience=0.3))
+    home.agents.create("ann", "d", profile="waits")
+    home.tasks.send("ann", "d", "wait")
+    home.add_message("ann", home.create_talk_session("ann", profile="waits"), "wait")
+    assert begun.acquire(timeout=10)
+    assert begun.acquire(timeout=10)
+    assert 0.9 < seconds(home.close) < 1.8

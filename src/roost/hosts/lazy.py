@@ -37,13 +37,15 @@ class _LazySelector(selectors.BaseSelector):
         return self.real.modify(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.real is not None:
-            return self.real.select(timeout)
-        if timeout is None or timeout > 0:
-            self.idle = True
-            self.gate.acquire(timeout=-1 if timeout is None else min(timeout, 1e6))
+        self.idle = timeout is None or timeout > 0
+        try:
+            if self.real is not None:
+                return self.real.select(timeout)
+            if self.idle:
+                self.gate.acquire(timeout=-1 if timeout is None else min(timeout, 1e6))
+            return []
+        finally:
             self.idle = False
-        return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return {} if self.real is None else self.real.get_map()
@@ -66,7 +68,7 @@ class LazyLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it sleeps on its lock, and so runs what it is woken for before anything else."""
+        """Whether it waits for anything to do, and so does what it is woken for before anything else."""
         return self._lazy.idle
 
     def _make_self_pipe(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 from roost.core.ids import Ids
 from roost.hosts.lazy import LazyLoop
@@ -82,6 +83,17 @@ def _start(name: str, run: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+class _Main(asyncio.Task[None]):
+    """What a loop runs for; remembers who has ended it."""
+
+    culprit: str | None = None
+
+    def cancel(self, msg: object = None) -> bool:
+        current = asyncio.current_task(self.get_loop())
+        self.culprit = current.get_name() if current is not None else None
+        return super().cancel(msg)
+
+
 class ThreadLoop:
     """A thread with an event loop."""
 
@@ -96,9 +108,10 @@ class ThreadLoop:
         self._ended = ended
         self.over: HostPending[None] = HostPending()
         self._asked: float | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task: _Main | None = None
         self._loop = LazyLoop()
-        self._loop.set_task_factory(_named_after_its_parent)
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._loop.set_task_factory(self._make_task)
         self._thread = _start(name, self._run)
 
     def call(self, act: Callable[..., object], *args: object) -> None:
@@ -106,6 +119,9 @@ class ThreadLoop:
 
     def silence(self) -> float:
         now, asked = time.monotonic(), self._asked
+        if self._loop.is_idle:  # and need not be woken to say so
+            self._asked = None
+            return 0.0
         if asked is None:
             asked = self._asked = now
             self.call(self._answer)  # which may be answered before this line has ended
@@ -113,6 +129,8 @@ class ThreadLoop:
 
     def busy_with(self) -> str | None:
         task = asyncio.current_task(self._loop)
+        if task is None and self._task is not None:
+            return self._task.culprit
         return task.get_name() if task is not None else None
 
     def abandon(self) -> None:
@@ -122,6 +140,14 @@ class ThreadLoop:
         """Only once it is `over`."""
         if self._thread is not threading.current_thread():
             self._thread.join(1.0)
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        """One that a brain starts bears the brain's name, so that the right one is blamed for a blocked loop."""
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        if options.get("name") is None and (parent := asyncio.current_task(loop)) is not None:
+            task.set_name(parent.get_name())
+        self._tasks.add(task)
+        return task
 
     def _answer(self) -> None:
         self._asked = None
@@ -134,7 +160,7 @@ class ThreadLoop:
         error: BaseException | None = None
         try:
             asyncio.set_event_loop(self._loop)
-            self._task = self._loop.create_task(self._main(self), name=f"{self.name} main")
+            self._task = _Main(self._main(self), loop=self._loop, name=f"{self.name} main")
             self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             pass
@@ -148,7 +174,7 @@ class ThreadLoop:
     def _close(self) -> None:
         """Cancel what is left, for a bounded time: a task that will not end must not keep the thread."""
         try:
-            left = asyncio.all_tasks(self._loop)
+            left = [task for task in self._tasks if not task.done()]  # asyncio looks through those of all threads
             for task in left:
                 task.cancel()
             if left:
@@ -158,14 +184,6 @@ class ThreadLoop:
             return
         finally:
             self._loop.close()
-
-
-def _named_after_its_parent(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-    """A task that a brain starts bears the brain's name, so that the right one is blamed for a blocked loop."""
-    task = asyncio.Task(coroutine, loop=loop, **options)
-    if options.get("name") is None and (parent := asyncio.current_task(loop)) is not None:
-        task.set_name(parent.get_name())
-    return task
 
 
 class ThreadHost:

@@ -276,7 +276,7 @@ class Activation:
         elif not self._has_ready():  # of what is tried again later, the timer in the store sees to it
             self._quiet_since = loop.time()
             if self._rest is None:
-                self._rest = loop.call_later(min(PAUSE, self.config.idle_timeout), self._rested)
+                self._rest = loop.call_later(self._pause(), self._rested)
 
     def _rested(self) -> None:
         """After a pause it is known to be idle, and after its idle timeout it gives its loop back."""
@@ -285,14 +285,22 @@ class Activation:
             return
         loop = asyncio.get_running_loop()
         quiet = loop.time() - self._quiet_since
-        left = min(PAUSE, self.config.idle_timeout) - quiet
-        if left < TICK:
-            self._record()
-            left = self.config.idle_timeout - quiet
+        if quiet < self._shortest_pause() - TICK:
+            self._rest = loop.call_later(self._pause(), self._rested)
+            return
+        self._record()
+        left = self.config.idle_timeout - quiet
         if left < TICK:
             self.retire()
-        else:
-            self._rest = loop.call_later(left, self._rested)
+        else:  # not all at the same moment
+            self._rest = loop.call_later(left * (1.0 + 0.1 * self.shop.host.jitter()), self._rested)
+
+    def _pause(self) -> float:
+        return self._shortest_pause() * (1.0 + self.shop.host.jitter())
+
+    def _shortest_pause(self) -> float:
+        """The more are awake, the longer: thousands that woke at once would fight for the interpreter."""
+        return min(PAUSE * max(1.0, self.hall.count / 100), self.config.idle_timeout)
 
     def _record(self) -> None:
         if self._changes:
@@ -348,7 +356,7 @@ class Activation:
             self._orphans.discard(me)
             return
         self._servers -= 1
-        if cut_off is not None and not self.ending:
+        if cut_off is not None and not self.ending and not self.hall.closing:
             log.error("the work of an agent was cut off", exc_info=cut_off, extra={"agent": self.address})
             self.hall.lose(self)
         else:

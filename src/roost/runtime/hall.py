@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,11 @@ class Hall:
         """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""
         activation = self._awake.get(address)
         return activation is None or activation.has_room(count)
+
+    @property
+    def count(self) -> int:
+        """How many are awake."""
+        return len(self._awake)
 
     @property
     def share(self) -> int:
@@ -283,8 +288,8 @@ class Hall:
 
     def _thread_ended(self, loop: Loop, error: BaseException | None) -> None:
         """Called on the dying thread."""
-        for activation in self.all():
-            if activation.begun and activation.loop is loop and not self.closing:
+        for activation in self.all() if not self.closing else ():
+            if activation.begun and activation.loop is loop:
                 log.error("the thread of an agent has ended", exc_info=error, extra={"agent": activation.address})
                 self.lose(activation)
 
@@ -347,18 +352,22 @@ class Hall:
                 if activation.begun:
                     activation.loop.abandon()
 
+    def _tell_all(self, act: Callable[[Activation], None]) -> None:
+        """One after the other: thousands that woke at once would fight for the interpreter."""
+        with self.shop.host.together():
+            for activation in self.all():
+                activation.call(partial(act, activation))
+
     async def close(self) -> None:
         """No new work; what runs gets a bounded time to end, and what did not end is tried again at the next start."""
         self.closing = True
         clock, limits = self.shop.host.clock, self.shop.limits
         latest = clock.monotonic() + limits.drain
-        for activation in self.all():
-            activation.call(activation.finish)
+        self._tell_all(Activation.finish)
         for activation in self.all():
             if activation.begun or activation.parked:
                 await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
-        for activation in self.all():
-            activation.call(activation.end)
+        self._tell_all(Activation.end)
         latest = clock.monotonic() + limits.stop_patience + 1.0
         for activation in self.all():
             if activation.begun:

@@ -146,8 +146,9 @@ class Loops:
     def end_all(self) -> list[Loop]:
         self._closing = True
         loops = list(self._over)
-        for loop in loops:
-            self.end(loop)
+        with self._shop.host.together():
+            for loop in loops:
+                self.end(loop)
         return loops
 
     def _ended(self, loop: Loop, error: BaseException | None) -> None:

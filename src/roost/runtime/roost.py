@@ -68,6 +68,7 @@ class Roost:
         self._closed = True
         self.talks.closing = True
         await self.waker.close()
+        self.supervisor.finish()  # talks and agents come to their ends beside each other
         await self.hall.close()
         await self.supervisor.close()
         self.talks.closed = True

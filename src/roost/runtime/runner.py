@@ -155,7 +155,7 @@ class Run(Thinking):
         self.fence(Why.LOST, self._shop.host.clock.now())
         error = None
         if fault is not None:
-            _, error = self.report(BrainFailed("the loop of its worker did not turn any more", kind=fault))
+            _, error = self.report(BrainFailed("it has blocked or ended the loop of its worker", kind=fault))
         return Closing(
             run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._answer.said(),
             envelopes=self.envelopes, started=self._started, first_chunk=self._answer.first_chunk, outcome=Outcome.LOST,

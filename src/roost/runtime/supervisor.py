@@ -40,6 +40,9 @@ class Supervisor:
         self._worn_out = False
         self._count = 0
         self._closing = False
+        self._finishing = False
+        """Whether workers may end, and no new ones are started."""
+        self._latest = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Event | None = None
         self._bell: asyncio.Event | None = None
@@ -52,18 +55,20 @@ class Supervisor:
             self._start_worker()
         self._loop = shop.host.start_loop("roost-supervisor", self._main, lambda *_: None)
 
-    async def close(self) -> None:
-        """Drain all workers; ends in bounded time."""
-        self._closing = self._retention.closing = True
-        workers = list(self._inbox.workers)
-        for worker in workers:
+    def finish(self) -> None:
+        """Have all workers drain; `close` waits for them."""
+        limits = self._shop.limits
+        self._latest = self._shop.host.clock.monotonic() + limits.drain + limits.stop_patience + 3.0
+        self._finishing = self._retention.closing = True
+        for worker in list(self._inbox.workers):
             worker.close()
-        limits, clock = self._shop.limits, self._shop.host.clock
-        latest = clock.monotonic() + limits.drain + limits.stop_patience + 3.0
-        for loop in [*(worker.loop for worker in workers), self._loop]:
+
+    async def close(self) -> None:
+        """Ends in bounded time."""
+        for loop in [*(worker.loop for worker in self._inbox.workers), self._loop]:
             if loop is self._loop:
                 loop.call(self._end)
-            if await loop.over.within(max(0.5, latest - clock.monotonic())):
+            if await loop.over.within(max(0.5, self._latest - self._shop.host.clock.monotonic())):
                 loop.join()
 
     # --- watching --------------------------------------------------------------------------------
@@ -110,7 +115,7 @@ class Supervisor:
             self._bell.set()
 
     def _watch(self) -> None:
-        for worker in list(self._inbox.workers):
+        for worker in list(self._inbox.workers) if not self._finishing else ():
             if worker.loop.silence() > self._shop.limits.silent_loop:
                 self._condemn(worker)
         before = len(self._blocked)
@@ -167,32 +172,34 @@ class Supervisor:
 
     def _worker_ended(self, worker: Worker, error: BaseException | None) -> None:
         """Called on the dying thread, before what is left there is cancelled."""
-        if not self._closing and not worker.retired:
+        if not self._finishing and not worker.retired:
             log.error("a worker has crashed", exc_info=error, extra={"worker": worker.name})
             self._crashes.append(self._shop.host.clock.monotonic())
-            self._loop.call(self._move_all, self._inbox.lose(worker), None)
+            culprit = worker.loop.busy_with()
+            self._loop.call(self._move_all, self._inbox.lose(worker), culprit, Fault.INTERNAL)
 
     def _condemn(self, worker: Worker) -> None:
         busy_with = worker.loop.busy_with()
         log.error("a worker's loop does not turn and is given up", extra={"worker": worker.name, "task": busy_with})
         # No crash: whoever blocked it is known and fails, and what is blocked is bounded by itself.
         self._blocked.append(worker.loop)
-        self._move_all(self._inbox.lose(worker), busy_with)
+        self._move_all(self._inbox.lose(worker), busy_with, Fault.BLOCKED)
         worker.loop.abandon()
 
-    def _move_all(self, lost: list[LostLane], culprit: str | None) -> None:
+    def _move_all(self, lost: list[LostLane], culprit: str | None, fault: Fault) -> None:
+        """Whoever is known to be to blame fails so, and all others are run again."""
         self._fill()
         for lane in lost:
-            to_blame = culprit is not None and culprit.endswith(lane.talk_id)
+            to_blame = fault if culprit is not None and culprit.endswith(lane.talk_id) else None
             task = asyncio.get_running_loop().create_task(self._move(lane, to_blame), name=f"move {lane.talk_id}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _move(self, lane: LostLane, to_blame: bool) -> None:
+    async def _move(self, lane: LostLane, to_blame: Fault | None) -> None:
         """Close what a lost lane was writing, with all that was said, and have the rest run elsewhere."""
         run, live = lane.run, self._shop.talks.known(lane.talk_id)
         if run is not None and live is not None:
-            closing = run.lost(Fault.BLOCKED if to_blame else None)
+            closing = run.lost(to_blame)
             try:
                 settled = await self._shop.store.write(
                     self._shop.statements.runs.settle, closing, key=lane.talk_id, then=live.settled
@@ -208,7 +215,7 @@ class Supervisor:
         limits, now = self._shop.limits, self._shop.host.clock.monotonic()
         while self._crashes and now - self._crashes[0] > limits.crashes_within:
             self._crashes.popleft()
-        while not self._closing and len(self._inbox.workers) < limits.talk_workers:
+        while not self._finishing and len(self._inbox.workers) < limits.talk_workers:
             if why := self._why_not():
                 self._stay_down(why)
                 return

@@ -1,0 +1,76 @@
+"""A3: agents that rest cost a row each; those that are awake, a thread and little more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator
+from random import random
+
+import pytest
+
+import roost
+from tests.conftest import Open, eventually
+
+MILLION = 1_000_000
+
+
+def resident() -> float:
+    """MiB of memory that this process has."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def worker(turn: roost.Turn) -> AsyncIterator[str]:
+    yield f"done {turn.text}"
+
+
+@pytest.mark.timeout(180)
+def test_a_million_agents_are_opened_listed_and_woken(service: Open) -> None:
+    brains: dict[str, roost.Brain] = {"worker": worker}
+    with service(brains=brains) as home:
+        for first in range(0, MILLION, 10_000):
+            home.agents.create_many("ann", [f"a{n:07}" for n in range(first, first + 10_000)], profile="worker")
+    before, start = resident(), time.perf_counter()
+    with service(brains=brains) as home:
+        opened = time.perf_counter() - start
+        page = home.agents.list("ann", after="a0499999")
+        waits: list[float] = []
+        for number in range(0, MILLION, MILLION // 50):
+            start = time.perf_counter()
+            task = home.tasks.send("ann", f"a{number:07}", str(number))
+            assert home.tasks.wait("ann", task, timeout=10).result == f"done {number}"
+            waits.append(time.perf_counter() - start)
+        grown = resident() - before
+    assert [agent.agent_id for agent in page[:2]] == ["a0500000", "a0500001"]
+    assert opened < 0.5, "it reads no agent before one is asked for"
+    assert sorted(waits)[-2] < 0.25, "one is found among a million as fast as among ten"
+    assert grown < 50, "those that rest are not in memory"
+
+
+@pytest.mark.timeout(120)
+def test_five_thousand_agents_are_awake_at_once(service: Open) -> None:
+    release, lock = threading.Event(), threading.Lock()
+    threads: set[int] = set()
+
+    async def holds(turn: roost.Turn) -> AsyncIterator[str]:
+        with lock:
+            threads.add(threading.get_ident())
+        while not release.is_set():  # noqa: ASYNC110 — it is set on another thread
+            await asyncio.sleep(4 + random())
+        yield "held"
+
+    ids = [f"a{number:04}" for number in range(5_000)]
+    with service(brains={"holds": holds}, limits=roost.Limits(drain=20.0)) as home:
+        home.agents.create_many("ann", ids, profile="holds")
+
+        async def send() -> list[str]:
+            tasks = home.asynchronous.tasks
+            return await asyncio.gather(*(tasks.send("ann", agent, "hold") for agent in ids))
+
+        tasks = asyncio.run(send())
+        eventually(lambda: len(threads) == len(ids), 60)  # each has a thread of its own
+        release.set()
+        assert all(home.tasks.wait("ann", task, timeout=60).result == "held" for task in tasks)
