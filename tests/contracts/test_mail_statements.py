@@ -174,7 +174,7 @@ def test_all_that_waits_for_the_check_is_due_then_and_a_retry_is_not(box: Driven
         box.write(mail.send, written(number, to=D, sender=ANN, due=LATER + number))
     box.write(mail.send, written(3, to="agent:ann/e", sender=ANN, due=LATER))
     box.write(_tried, "mail_0002")
-    box.write(mail.check, "ann/d", NOW + 5)
+    box.write(mail.check, ["ann/d"], NOW + 5)
     assert rows(box, "SELECT envelope_id, due FROM inbox ORDER BY 1") == [
         ("mail_0001", NOW + 5), ("mail_0002", LATER + 2), ("mail_0003", LATER),
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from random import random
 
 import pytest
@@ -74,3 +75,42 @@ def test_five_thousand_agents_are_awake_at_once(service: Open) -> None:
         eventually(lambda: len(threads) == len(ids), 60)  # each has a thread of its own
         release.set()
         assert all(home.tasks.wait("ann", task, timeout=60).result == "held" for task in tasks)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", ["schedules", "sleepers"])
+def test_ten_thousand_timers_of_one_instant_each_come_once(service: Open, kind: str) -> None:
+    """Ticks of schedules, or times until which agents sleep: those find a task when they wake."""
+    lock, handled = threading.Lock(), [0]
+
+    async def counts(turn: roost.Turn) -> AsyncIterator[str]:
+        with lock:
+            handled[0] += 1
+        yield "counted"
+
+    ids = [f"a{number:05}" for number in range(10_000)]
+    with service({"counts": counts}) as home:
+        home.agents.create_many("ann", ids, profile="counts")
+        due = datetime.now(UTC) + timedelta(seconds=12)
+
+        async def set_timers() -> None:
+            everything = home.asynchronous
+            for start in range(0, len(ids), 1_000):
+                part = ids[start : start + 1_000]
+                if kind == "schedules":
+                    await asyncio.gather(*(everything.schedules.create("ann", one, "tick", at=due) for one in part))
+                else:
+                    await asyncio.gather(*(everything.agents.sleep("ann", one, until=due) for one in part))
+                    await asyncio.gather(*(everything.tasks.send("ann", one, "wake up") for one in part))
+
+        asyncio.run(set_timers())
+        assert datetime.now(UTC) < due, "they were not set in time"
+        assert handled == [0]
+        eventually(lambda: handled[0] >= len(ids), 60)
+        tasks: list[roost.Task] = []
+        while page := home.tasks.list("ann", limit=1_000, before=tasks[-1].task_id if tasks else None):
+            tasks += page
+        assert sorted(task.agent_id for task in tasks) == ids
+        assert handled == [len(ids)]
+        if kind == "sleepers":
+            assert {agent.wake_reason for agent in home.agents.list("ann", limit=1_000)} == {"time"}

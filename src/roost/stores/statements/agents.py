@@ -98,7 +98,7 @@ def stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
         "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
         {"address": key},
     )
-    forget_sleep(tx, key)
+    forget_sleep(tx, [key])
     record(tx, key, change, before=state)
     return True
 
@@ -146,7 +146,7 @@ def rouse(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is not State.SLEEPING:
         return False
-    wake_up(tx, key, change)
+    wake_up(tx, [(key, change)])
     return True
 
 

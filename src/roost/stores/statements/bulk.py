@@ -41,11 +41,11 @@ def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequenc
     return found
 
 
-def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> list[Row]:
+def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
     """As `among`, for what updates or deletes those that are listed."""
     found: list[Row] = []
     for part in padded(ids):
-        found += tx.write(_listed(sql, len(part), ending), part)
+        found += tx.write(_listed(sql, len(part), ending), [*first, *part])
     return found
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roost.core.envelopes import Envelope, SendMail
 from roost.core.mail import Mail, MailStatus
 from roost.core.messages import at
 from roost.core.priority import Priority
 from roost.errors import Forbidden, NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements import bulk
 from roost.stores.statements.posting import post
 
 _MAIL = (
@@ -105,12 +108,11 @@ def archive(tx: Tx, user_id: str, mail_id: str) -> Mail:
     return mail_of(rows[0])
 
 
-def check(tx: Tx, address: str, now: float) -> None:
-    tx.write(
-        "UPDATE inbox SET due = :now WHERE address = :address AND address <> '' AND kind = 'mail' AND attempts = 0"
-        " AND due > :now",
-        {"address": address, "now": now},
-    )
+def check(tx: Tx, addresses: Sequence[str], now: float) -> None:
+    bulk.change(
+        tx, "UPDATE inbox SET due = ? WHERE kind = 'mail' AND attempts = 0 AND due > 0 AND due > ? AND address <> ''"
+        " AND address IN", addresses, first=[now, now],
+    )  # fmt: skip
 
 
 def mail_of(row: Row) -> Mail:

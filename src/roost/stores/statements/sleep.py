@@ -25,7 +25,7 @@ def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> N
         "UPDATE agents SET state = 'sleeping', wake = :wake, wants_load = :load WHERE address = :address",
         {"address": key, "wake": wake.to_json(wanted), "load": int(wake.wants_load(wanted))},
     )
-    forget_sleep(tx, key)
+    forget_sleep(tx, [key])
     for pattern in wake.patterns(wanted):
         tx.write(
             "INSERT INTO subscriptions (user_id, address, pattern, head, awaited, fields)"
@@ -36,18 +36,20 @@ def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> N
         arm(tx, key, "wake", due)
 
 
-def wake_up(tx: Tx, key: str, change: Change) -> None:
-    tx.write(
-        "UPDATE agents SET state = 'idle', wake = NULL, wants_load = 0, woken = :reason WHERE address = :address",
-        {"address": key, "reason": change.cause},
-    )
-    forget_sleep(tx, key)
-    record(tx, key, change, before=State.SLEEPING)
+def wake_up(tx: Tx, changes: Sequence[tuple[str, Change]]) -> None:
+    """Wake these, each for the cause of its change."""
+    bulk.using(
+        tx, "UPDATE agents SET state = 'idle', wake = NULL, wants_load = 0, woken = given.reason FROM given"
+        " WHERE agents.address = given.address",
+        {"address": "TEXT", "reason": "TEXT"}, [(key, change.cause) for key, change in changes],
+    )  # fmt: skip
+    forget_sleep(tx, [key for key, _ in changes])
+    record_all(tx, [(key, replace(change, before=State.SLEEPING)) for key, change in changes])
 
 
-def forget_sleep(tx: Tx, key: str) -> None:
-    tx.write("DELETE FROM subscriptions WHERE address = :address AND awaited = 1", {"address": key})
-    tx.write("DELETE FROM timers WHERE address = :address AND key = 'wake'", {"address": key})
+def forget_sleep(tx: Tx, keys: Sequence[str]) -> None:
+    bulk.change(tx, "DELETE FROM subscriptions WHERE awaited = 1 AND address IN", keys)
+    bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", keys)
 
 
 def record(tx: Tx, key: str, change: Change, *, before: str | None = None) -> None:

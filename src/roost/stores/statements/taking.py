@@ -25,8 +25,8 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
     untried = [envelope_id for look in looks for envelope_id in look.untried]
     bulk.change(tx, "UPDATE inbox SET attempts = 0 WHERE attempts = 1 AND envelope_id IN", untried)
     found: dict[str, Row] = {row[0]: row for row in rows}
-    woken = {look.address: _wake(tx, found[look.address], look, world) for look in looks if look.address in found}
-    ready = {key for key, reason in woken.items() if _may_work(found[key], reason)}
+    woken = _wake(tx, [(found[look.address], look) for look in looks if look.address in found], world)
+    ready = {key for key, row in found.items() if not row[2] and (row[1] == State.IDLE or key in woken)}
     anew = {look.address for look in looks if look.anew} & ready
     bulk.change(tx, "UPDATE agents SET epoch = epoch + 1 WHERE address IN", sorted(anew))
     envelopes = _hand_over(tx, sorted(ready), world.time)
@@ -42,38 +42,41 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
         taken.append(
             Taken(
                 key, True, True, config, epoch + int(key in anew), memory, errors, given, tuple(talks.get(key, ())),
-                more, woken[key], key in anew,
+                more, woken.get(key), key in anew,
             )
         )  # fmt: skip
     return tuple(taken)
 
 
-def _wake(tx: Tx, agent: Row, look: Look, world: World) -> str | None:
-    """Why it wakes now, if it sleeps and anything that is there wakes it."""
-    key, state, paused, condition = agent[0], agent[1], agent[2], agent[7]
-    if state != State.SLEEPING or paused:
-        return None
-    reason = _reason_to_wake(tx, key, wake.from_json(condition), world)
-    if reason is not None:
-        mail.check(tx, key, world.time)  # one who wakes looks at the mail
-        wake_up(tx, key, Change(look.change_id, world.time, State.SLEEPING, State.IDLE, reason, "roost"))
-    return reason
-
-
-def _may_work(agent: Row, woken: str | None) -> bool:
-    return not agent[2] and (agent[1] == State.IDLE or woken is not None)
-
-
-def _reason_to_wake(tx: Tx, key: str, condition: wake.Condition, world: World) -> str | None:
-    """Whatever came while it slept, or just before, is still in its inbox: so the inbox decides."""
-    condition = wake.passed(condition, world.time)
-    rows = tx.read(
-        "SELECT kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first FROM inbox"
-        " WHERE address = :address AND address <> '' AND kind IN ('talk', 'event', 'mail')"
-        " GROUP BY 1, 2, 3 ORDER BY 4",
-        {"address": key},
+def _wake(tx: Tx, agents: Sequence[tuple[Row, Look]], world: World) -> dict[str, str]:
+    """Wake those who sleep and whom anything that is there wakes; why."""
+    asleep = {row[0]: row[7] for row, _ in agents if row[1] == State.SLEEPING and not row[2]}
+    came = _came(tx, sorted(asleep))
+    woken = {key: reason for key, text in asleep.items() if (reason := _reason(text, came.get(key, ()), world))}
+    mail.check(tx, sorted(woken), world.time)  # one who wakes looks at the mail
+    ids = {look.address: look.change_id for _, look in agents}
+    wake_up(
+        tx,
+        [(key, Change(ids[key], world.time, State.SLEEPING, State.IDLE, why, "roost")) for key, why in woken.items()],
     )
-    for kind, lane, priority, _ in rows:
+    return woken
+
+
+def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
+    """What came for each of them while it slept, or just before, is still in its inbox: so the inbox decides."""
+    found: dict[str, list[Row]] = {}
+    for row in bulk.among(
+        tx, "SELECT address, kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first"
+        " FROM inbox WHERE kind IN ('talk', 'event', 'mail') AND address <> '' AND address IN", keys,
+        " GROUP BY 1, 2, 3, 4 ORDER BY 5",
+    ):  # fmt: skip
+        found.setdefault(row[0], []).append(row)
+    return found
+
+
+def _reason(text: str, came: Iterable[Row], world: World) -> str | None:
+    condition = wake.passed(wake.from_json(text), world.time)
+    for _, kind, lane, priority, _ in came:
         if kind == Kind.TALK:
             return "talk"
         if kind == Kind.EVENT:

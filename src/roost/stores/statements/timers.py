@@ -35,9 +35,7 @@ def fire(tx: Tx, now: float) -> Fired:
         {"address": "TEXT", "key": "TEXT"}, rows,
     )  # fmt: skip
     looked = {address: key for address, key in rows if not key.startswith(_PREFIX)}
-    for address, key in rows:
-        if key == "mail":
-            mail.check(tx, address, now)
+    mail.check(tx, [address for address, key in rows if key == "mail"], now)
     posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
     return Fired(tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx))
 
