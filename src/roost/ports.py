@@ -186,6 +186,10 @@ class Tx(Protocol):
         """Change something; what `RETURNING` gives."""
         ...
 
+    def later(self, table: str, columns: tuple[str, ...], row: Sequence[Any], ending: str = "") -> None:
+        """Insert this row, together with others: before a statement names the table, and with the commit at last."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Look:

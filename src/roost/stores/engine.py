@@ -33,6 +33,10 @@ class Connection(Tx, Protocol):
 
     def begin(self) -> None: ...
 
+    def catch_up(self) -> None:
+        """Write what was left for later."""
+        ...
+
     def commit(self) -> None: ...
 
     def rollback(self) -> None:
@@ -74,6 +78,7 @@ class _Job:
     then: Callable[[Any], object] | None
     pending: Pending[Any]
     failed: Callable[[Exception], object] | None = None
+    key: str = ""
 
 
 class Engine:
@@ -110,7 +115,7 @@ class Engine:
         writer = writers[0] if len(writers) == 1 else writers[crc32(key.encode()) % len(writers)]
         if len(writer.queue) >= self._most:
             raise Unavailable("the store cannot keep up: too many writes are waiting; try again in a moment")
-        job = _Job(op, args, then, self._host.pending(), failed)
+        job = _Job(op, args, then, self._host.pending(), failed, key)
         writer.queue.append(job)
         writer.pump.ring()
         self._check_in_time(job)
@@ -171,6 +176,8 @@ class _Writer:
         queue = self.queue
         while queue:
             batch = [queue.popleft() for _ in range(min(len(queue), BATCH))]
+            if len({job.key for job in batch}) == len(batch):  # in whatever order: the like leave rows for each other
+                batch.sort(key=lambda job: job.op.__name__)
             self._commit(batch)
             self.batches.add(len(batch))
 
@@ -203,6 +210,7 @@ class _Writer:
         connection.begin()
         try:
             results = [self._do(job) for job in batch]
+            connection.catch_up()
             self._finish()
         except BaseException:
             connection.rollback()

@@ -14,6 +14,7 @@ from psycopg import errors
 from roost.errors import RoostError, Unavailable
 from roost.ports import Params, Row
 from roost.stores import migrations
+from roost.stores.gathering import Gathering
 
 Raw = psycopg.Connection[tuple[Any, ...]]
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
@@ -37,7 +38,7 @@ def _translated(sql: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).replace("?", "%s")
 
 
-class PostgresConnection:
+class PostgresConnection(Gathering):
     """One connection, opened again when it was lost."""
 
     for_update = " FOR UPDATE"
@@ -47,6 +48,7 @@ class PostgresConnection:
         self._read_only = read_only
         self._joined = joined
         self._db = self._connect()
+        super().__init__()
         self.wrote = False
 
     def begin(self) -> None:
@@ -65,6 +67,7 @@ class PostgresConnection:
         self._db.commit()
 
     def rollback(self) -> None:
+        self._drop_left()
         try:
             self._db.rollback()
         except psycopg.Error:
@@ -74,12 +77,18 @@ class PostgresConnection:
         self._db.close()
 
     def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         return list(self._db.execute(_translated(sql), params).fetchall())
 
     def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         return self._db.execute(_translated(sql), params).fetchone()
 
     def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         cursor = self._db.execute(_translated(sql), params)
         rows: list[Row] = list(cursor.fetchall()) if cursor.description else []
         self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0

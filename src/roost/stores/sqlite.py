@@ -13,6 +13,7 @@ from typing import Any
 from roost.errors import RoostError, Unavailable
 from roost.ports import Params, Row
 from roost.stores import migrations
+from roost.stores.gathering import Gathering
 
 _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space and try again; nothing that was acknowledged is lost",
@@ -28,7 +29,7 @@ _MEANINGS = {
 }
 
 
-class SqliteConnection:
+class SqliteConnection(Gathering):
     """A connection in autocommit mode, with explicit transactions."""
 
     for_update = ""
@@ -50,6 +51,7 @@ class SqliteConnection:
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA secure_delete = FAST")
         self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        super().__init__()
         self.wrote = False
 
     def begin(self) -> None:
@@ -65,6 +67,7 @@ class SqliteConnection:
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name}) is not None
 
     def rollback(self) -> None:
+        self._drop_left()
         # SQLite ends the transaction by itself after some errors (a full disk among them).
         if self._db.in_transaction:
             self._db.rollback()
@@ -73,13 +76,19 @@ class SqliteConnection:
         self._db.close()
 
     def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         return self._db.execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         row: Row | None = self._db.execute(sql, params).fetchone()
         return row
 
     def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        if self._left:
+            self.catch_up(sql)
         cursor = self._db.execute(sql, params)
         rows = cursor.fetchall() if cursor.description else []
         self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0

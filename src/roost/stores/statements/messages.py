@@ -33,11 +33,7 @@ def post(
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
     seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
-    tx.write(
-        "INSERT INTO messages (talk_id, seq, sender, content, status, key, created, revision)"
-        " VALUES (:talk, :seq, 'user', :content, 'complete', :key, :now, :revision)",
-        {"talk": talk_id, "seq": seq, "content": content, "key": key, "now": now, "revision": revision},
-    )
+    tx.later("messages", _SAID, (talk_id, seq, "user", content, "complete", key, now, revision))
     envelope = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
     _insert(tx, envelope, agent)
     superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
@@ -140,9 +136,9 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
 
 
 def _insert(tx: Tx, envelope: Envelope, agent: str) -> None:
-    tx.write(
-        "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy, address, rank)"
-        " VALUES (:id, :lane, :seq, :attempts, :due, :busy, :agent, :due)",
-        {"id": envelope.envelope_id, "lane": envelope.lane, "seq": envelope.seq, "attempts": envelope.attempts,
-         "due": envelope.due, "busy": envelope.busy, "agent": agent},
-    )  # fmt: skip
+    e = envelope
+    tx.later("inbox", _ENVELOPE, (e.envelope_id, e.lane, e.seq, e.attempts, e.due, e.busy, agent, e.due))
+
+
+_ENVELOPE = ("envelope_id", "lane", "seq", "attempts", "due", "busy", "address", "rank")
+_SAID = ("talk_id", "seq", "sender", "content", "status", "key", "created", "revision")

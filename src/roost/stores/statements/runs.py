@@ -259,12 +259,11 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
 
 
 def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float) -> None:
-    tx.write(
-        "INSERT INTO messages (talk_id, seq, sender, content, status, error, run_id, created, revision)"
-        " VALUES (:talk, :seq, :sender, :content, :status, :error, :run, :now, :revision)",
-        {"talk": talk_id, "seq": message.seq, "sender": message.sender, "content": message.content, "now": now,
-         "status": message.status, "error": message.error, "run": message.run_id, "revision": revision},
-    )  # fmt: skip
+    m = message
+    tx.later("messages", _SAID, (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision))
+
+
+_SAID = ("talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision")
 
 
 def _end(
@@ -321,25 +320,19 @@ def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...
 
 def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: float) -> None:
     stop = c.stop
-    tx.write(
-        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault,"
-        " stop_requested, stop_acknowledged, stop_quiesced, abandoned, root)"
-        " VALUES (:run, :talk, :outcome, :seq, :attempts, :started, :first, :now, :fault, :requested, :acknowledged,"
-        " :quiesced, :abandoned, :root) ON CONFLICT (run_id) DO NOTHING",
-        {
-            "run": c.run_id,
-            "talk": c.talk_id,
-            "outcome": outcome,
-            "seq": message and message.seq,
-            "attempts": max((e.attempts for e in c.envelopes), default=1),
-            "started": c.started,
-            "first": c.first_chunk,
-            "now": now,
-            "fault": c.fault,
-            "requested": stop and stop.requested,
-            "acknowledged": stop and stop.acknowledged,
-            "quiesced": stop and stop.quiesced,
-            "abandoned": json.dumps(stop.abandoned) if stop and stop.abandoned else None,
-            "root": c.envelopes[0].envelope_id if c.envelopes else "",
-        },
-    )
+    tx.later(
+        "runs", _RUN,
+        (
+            c.run_id, c.talk_id, outcome, message and message.seq, max((e.attempts for e in c.envelopes), default=1),
+            c.started, c.first_chunk, now, c.fault, stop and stop.requested, stop and stop.acknowledged,
+            stop and stop.quiesced, json.dumps(stop.abandoned) if stop and stop.abandoned else None,
+            c.envelopes[0].envelope_id if c.envelopes else "",
+        ),
+        " ON CONFLICT (run_id) DO NOTHING",
+    )  # fmt: skip
+
+
+_RUN = (
+    "run_id", "talk_id", "outcome", "seq", "attempts", "started", "first_chunk", "ended", "fault", "stop_requested",
+    "stop_acknowledged", "stop_quiesced", "abandoned", "root",
+)  # fmt: skip
