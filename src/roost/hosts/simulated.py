@@ -15,7 +15,9 @@ import selectors
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from typing import Any, TypeVar
+from zlib import crc32
 
 from roost.core.ids import Ids
 from roost.hosts.pending import HostPending, Together
@@ -64,20 +66,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     _ready: Any
     _timer_cancelled_count: int
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+    def __init__(self, host: SimulatedHost) -> None:
+        self._host = host
+        self._clock = host.clock
+        self._numbers = count()
+        self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
         super().__init__(_NoSelector())
         self.set_task_factory(self._make_task)
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coroutine, loop=loop, **options)
-        self._tasks.add(task)
+        self._tasks[next(self._numbers)] = task
         return task
 
     def unfinished(self) -> list[asyncio.Task[Any]]:
-        """Its tasks that are not done; asyncio's own list is that of all loops, those of past crashes included."""
-        return [task for task in self._tasks if not task.done()]
+        """Its tasks that are not done, in the order in which they were made: that of a set would not repeat."""
+        return [task for _, task in sorted(self._tasks.items()) if not task.done()]
 
     def time(self) -> float:
         return self._clock.monotonic()
@@ -96,6 +100,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Run what is ready now, once."""
         self.call_soon(self.stop)
         self.run_forever()
+
+    def _run_once(self) -> None:
+        """What asyncio does there, but for descriptors; between any two of the calls the host may lose its power."""
+        self.next_timer()  # which drops those that were cancelled
+        timers, latest = self._scheduled, self.time() + 1e-9
+        while timers and timers[0].when() < latest:
+            timer = heapq.heappop(timers)
+            timer._scheduled = False  # type: ignore[attr-defined]
+            self._ready.append(timer)
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle._cancelled:
+                self._host.tick()
+                handle._run()
 
     def __del__(self) -> None:
         """There is nothing to close: it has no descriptors."""
@@ -139,7 +157,7 @@ class SimulatedLoop:
         self._host = host
         self._ended = ended
         self._asked: float | None = None
-        self.loop = VirtualLoop(host.clock)
+        self.loop = VirtualLoop(host)
         self._task = self.loop.create_task(main(self), name=f"{name} main")
 
     def call(self, act: Callable[..., object], *args: object) -> None:
@@ -240,19 +258,20 @@ class SimulatedPump:
         return self._due
 
     def step(self) -> None:
+        self._host.tick()
         self._due = None
         self._step()
 
 
 class _Blocking:
-    """A blocking function: one step, at some moment."""
+    """A blocking function, or something put off: one step, at some moment."""
 
     is_over = True
     """It is kept as long as it has something to do."""
 
-    def __init__(self, host: SimulatedHost, act: Callable[[], None]) -> None:
-        self._act: Callable[[], None] | None = act
-        self._due = host.clock.monotonic() + host.delay()
+    def __init__(self, host: SimulatedHost, act: Callable[[], object], seconds: float) -> None:
+        self._act: Callable[[], object] | None = act
+        self._due = host.clock.monotonic() + seconds
         self._host = host
 
     def can_step(self) -> bool:
@@ -278,6 +297,12 @@ class SimulatedHost:
         """The load of the simulated machine; set it as you like."""
         self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
         self.steps = 0
+        self.trace = 0
+        """A number that stands for all that was chosen so far, and when."""
+        self.tick: Callable[[], object] = lambda: None
+        """Called before each call on a loop and each step of a pump; it may raise Crash."""
+        self.moved: Callable[[], object] = lambda: None
+        """Called when time has passed."""
 
     # --- the port --------------------------------------------------------------------------------
 
@@ -315,7 +340,16 @@ class SimulatedHost:
         return loop
 
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
-        self._parts.append(_Blocking(self, act))
+        self._parts.append(_Blocking(self, act, self.delay()))
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Have it done after so long, as if by a thread of its own."""
+        self._parts.append(_Blocking(self, act, seconds))
+
+    @property
+    def loops(self) -> list[SimulatedLoop]:
+        """Those that are not over."""
+        return [part for part in self._parts if isinstance(part, SimulatedLoop) and not part.is_over]
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -351,13 +385,16 @@ class SimulatedHost:
             raise Stuck("the simulation takes too many steps: something runs in circles")
         able = [part for part in self._parts if part.can_step()]
         if able:
-            self._random.choice(able).step()
+            chosen = self._random.randrange(len(able))
+            self.trace = crc32(b"%d %d %.6f" % (chosen, len(able), self.clock.now()), self.trace)
+            able[chosen].step()
             return
         following = self._next_time()
         if following is None:
             raise Stuck("nothing can happen any more, and what was waited for has not come")
         self._parts = [part for part in self._parts if part.next_time() is not None or not part.is_over]
         self.clock.elapsed = max(self.clock.elapsed, following)
+        self.moved()
 
     def crash(self) -> None:
         """Cut the power: nothing runs any more."""
