@@ -1,6 +1,48 @@
-"""For tests of Roost, and of what is built on it."""
+"""For tests of Roost, and of what is built on it: see the guide *Test what you build*."""
 
 from roost.hosts.simulated import Crash, Stuck
+from roost.testing.brains import Given, Reply, Script, script, wait
+from roost.testing.clock import Clock
+from roost.testing.faults import Faults
+from roost.testing.invariants import (
+    End,
+    Fate,
+    all_ended,
+    all_invariants,
+    fates,
+    in_order,
+    nothing_lost,
+    nothing_twice,
+)
+from roost.testing.network import Network
+from roost.testing.roosts import aroost, roost, simulated
 from roost.testing.simulation import Simulation
+from roost.testing.waiting import aeventually, eventually, insist
 
-__all__ = ["Crash", "Simulation", "Stuck"]
+__all__ = [
+    "Clock",
+    "Crash",
+    "End",
+    "Fate",
+    "Faults",
+    "Given",
+    "Network",
+    "Reply",
+    "Script",
+    "Simulation",
+    "Stuck",
+    "aeventually",
+    "all_ended",
+    "all_invariants",
+    "aroost",
+    "eventually",
+    "fates",
+    "in_order",
+    "insist",
+    "nothing_lost",
+    "nothing_twice",
+    "roost",
+    "script",
+    "simulated",
+    "wait",
+]

@@ -1,0 +1,133 @@
+"""Brains that say what a test tells them to, and keep what they were given."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from roost.ports import AsyncBrain, Brain, Chunk, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+
+def wait(seconds: float) -> Wait:
+    """A piece of a reply: nothing is said for so long."""
+    return Wait(seconds)
+
+
+Piece = str | Exception | Wait
+Reply = Piece | Sequence[Piece] | Callable[[Turn], "str | Exception"]
+"""What becomes of one turn: a text is said, an exception raised, a wait waited; or several of them in order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Given:
+    """What a brain was given in one turn, and whether it ended well."""
+
+    kind: str
+    text: str
+    sender: str
+    attempt: int
+    state: dict[str, Any]
+    """As it was when the turn began."""
+    subject: str = ""
+    data: Any = None
+    user_id: str = ""
+    agent_id: str | None = None
+    run_id: str = ""
+    envelope_id: str | None = None
+    """What the turn was about; None for a talk."""
+    ended: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of(cls, turn: Turn) -> Given:
+        envelope = getattr(turn._hand, "envelope", None)
+        return cls(
+            kind=str(turn.kind), text=turn.text, sender=turn.sender, attempt=turn.attempt,
+            state=copy.deepcopy(turn.state), subject=turn.subject, data=turn.data, user_id=turn.user_id,
+            agent_id=turn.agent_id, run_id=turn.run_id, envelope_id=getattr(envelope, "envelope_id", None),
+        )  # fmt: skip
+
+
+class Script:
+    """A brain. `given` is what it was given, turn by turn, those that were tried again included."""
+
+    def __init__(self, replies: Sequence[Reply], matching: Mapping[str, Reply]) -> None:
+        self.given: list[Given] = []
+        self._replies = replies
+        self._matching = matching
+        self._calls = 0
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[str]:
+        self.given.append(given := Given.of(turn))
+        for piece in _pieces(self._reply(turn), turn):
+            if isinstance(piece, Wait):
+                await asyncio.sleep(piece.seconds)
+            elif isinstance(piece, Exception):
+                raise piece
+            else:
+                yield piece
+        given.ended = True
+
+    def _reply(self, turn: Turn) -> Reply:
+        for pattern, reply in self._matching.items():
+            if fnmatchcase(turn.text, pattern):
+                return reply
+        if not self._replies:
+            return AssertionError(f"the script has no reply to {turn.text!r}")
+        self._calls += 1
+        return self._replies[min(self._calls, len(self._replies)) - 1]
+
+
+def script(*replies: Reply, matching: Mapping[str, Reply] | None = None) -> Script:
+    """A brain that gives one reply a turn, in order, and the last one from then on.
+
+    script("hello", "world")                                  # first this, then always that
+    script(RuntimeError("no"), "done")                        # fails once: the turn is tried again
+    script(["one moment", wait(30), "done"])                  # pieces of one reply
+    script("I see", matching={"*weather*": "rain", "2+2": "4"})   # by the text of the turn: these first
+    """
+    return Script(replies, matching or {})
+
+
+def watched(brain: Brain, notice: Callable[[Given], object]) -> Brain:
+    """The same brain; what it is given is told before it begins, and marked when it has ended well."""
+    call = brain if inspect.isroutine(brain) else type(brain).__call__
+    if inspect.isgeneratorfunction(call):
+
+        def blocking(turn: Turn) -> Iterator[str | Chunk]:
+            notice(given := Given.of(turn))
+            yield from brain(turn)  # type: ignore[misc]
+            given.ended = True
+
+        return blocking
+    return _watched(brain, notice)  # type: ignore[arg-type]
+
+
+def _watched(brain: AsyncBrain, notice: Callable[[Given], object]) -> AsyncBrain:
+    async def on_loop(turn: Turn) -> AsyncIterator[str | Chunk]:
+        notice(given := Given.of(turn))
+        stream = brain(turn)
+        try:
+            async for chunk in stream:
+                yield chunk
+            given.ended = True
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+
+    return on_loop
+
+
+def _pieces(reply: Reply, turn: Turn) -> Sequence[Piece]:
+    if callable(reply):
+        return (reply(turn),)
+    return (reply,) if isinstance(reply, str | Exception | Wait) else reply

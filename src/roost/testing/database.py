@@ -1,0 +1,107 @@
+"""SQLite that fails as it is told to, and keeps a journal of all that came into inboxes and left them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from roost.errors import RoostError, Unavailable
+from roost.hosts.simulated import Crash
+from roost.stores.sqlite import Sqlite, SqliteConnection
+
+JOURNAL = """
+CREATE TABLE IF NOT EXISTS simulated_journal (
+    number INTEGER PRIMARY KEY, what TEXT, envelope_id TEXT, address TEXT, kind TEXT, lane TEXT, sender TEXT, body TEXT,
+    turns INTEGER
+);
+CREATE TRIGGER IF NOT EXISTS simulated_post AFTER INSERT ON inbox BEGIN
+    INSERT INTO simulated_journal (what, envelope_id, address, kind, lane, sender, body, turns)
+    VALUES ('posted', NEW.envelope_id, NEW.address, NEW.kind, NEW.lane, NEW.sender, NEW.body,
+        simulated_turns());
+END;
+CREATE TRIGGER IF NOT EXISTS simulated_end AFTER DELETE ON inbox BEGIN
+    INSERT INTO simulated_journal (what, envelope_id, address, kind, lane, sender, body, turns)
+    VALUES ('gone', OLD.envelope_id, OLD.address, OLD.kind, OLD.lane, OLD.sender, OLD.body,
+        simulated_turns());
+END;
+"""
+"""Written by the transactions themselves: what was rolled back was never there, whatever anyone was told."""
+
+
+class UnknownOutcome(sqlite3.OperationalError):
+    """A commit was done or not, and nobody can tell."""
+
+
+class FaultySqlite(Sqlite):
+    """Crashes or fails at a commit of your choice, counted from 1, or as `decide` says of each."""
+
+    def __init__(
+        self, path: Path, now: Callable[[], float], decide: Callable[[], str | None], turns: Callable[[], int]
+    ) -> None:  # fmt: skip
+        self.turns = turns
+        """How many turns have begun."""
+        self.commits = 0
+        self.crash_before: int | None = None
+        self.crash_after: int | None = None
+        self.failing: Callable[[int], bool] = lambda _: False
+        self.decide: Callable[[], str | None] = lambda: None
+        self._connections: list[SqliteConnection] = []
+        super().__init__(path, now)
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.executescript(JOURNAL)
+        connection.close()
+        self.commits = 0  # those that made the schema do not count
+        self.decide = decide
+
+    def connect(self, *, read_only: bool) -> SqliteConnection:
+        connection = _FaultyConnection(self, self.path, self._now, read_only=read_only)
+        self._connections.append(connection)
+        return connection
+
+    def translate(self, error: Exception) -> RoostError | None:
+        if isinstance(error, UnknownOutcome):
+            return Unavailable("whether this was done is not known: look, or do it again with the same key")
+        return super().translate(error)
+
+    def is_doubtful(self, error: Exception) -> bool:
+        return isinstance(error, UnknownOutcome)
+
+    def cut(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self.release()
+
+
+class _FaultyConnection(SqliteConnection):
+    def __init__(self, database: FaultySqlite, path: Path, now: Callable[[], float], *, read_only: bool) -> None:
+        super().__init__(path, now, read_only=read_only)
+        self._database = database
+        if not read_only:
+            self._db.execute("PRAGMA synchronous = OFF")  # the power that fails is a simulated one
+            self._db.create_function("simulated_turns", 0, database.turns)
+
+    def commit(self) -> None:
+        database = self._database
+        database.commits += 1
+        if database.commits == database.crash_before:
+            raise Crash
+        if database.failing(database.commits):
+            raise _full()
+        match database.decide():
+            case "failed":
+                raise _full()
+            case "undone":
+                raise UnknownOutcome("the connection was lost")
+            case "done":
+                super().commit()
+                raise UnknownOutcome("the connection was lost")
+        super().commit()
+        if database.commits == database.crash_after:
+            raise Crash
+
+
+def _full() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error

@@ -1,0 +1,163 @@
+"""What must hold of every simulation, whatever went wrong in it: for calling after it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+from roost.testing.brains import Given
+from roost.testing.simulation import Simulation
+
+
+class End(StrEnum):
+    """What has become of an envelope. LOST is none of those that are allowed."""
+
+    DONE = "done"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    WAITING = "waiting"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """One envelope of an agent, from when it was posted to its end."""
+
+    envelope_id: str
+    address: str
+    """Whose inbox it was in: `ann/d`."""
+    kind: str
+    lane: str
+    sender: str
+    body: str
+    posted: int
+    """Its place among all that was posted."""
+    times: int
+    """How often it came into the inbox."""
+    end: End
+    tries: tuple[Given, ...]
+    handled: int | None
+    """The place among all turns of the try that ended it."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.envelope_id} from {self.sender} to {self.address}: {self.body!r:.60}"
+
+
+def fates(simulation: Simulation) -> list[Fate]:
+    """All that ever came into the inbox of an agent, in order, and what became of it."""
+    tries: dict[str, list[tuple[int, Given]]] = defaultdict(list)
+    for number, given in enumerate(simulation.turns):
+        tries[given.envelope_id or ""].append((number, given))
+    posted: dict[str, tuple[Any, ...]] = {}
+    times: Counter[str] = Counter()
+    gone: dict[str, int] = {}
+    for what, turns, *row in simulation.rows(
+        "SELECT what, turns, envelope_id, address, kind, lane, sender, body, number FROM simulated_journal"
+        " WHERE kind <> 'talk' ORDER BY number"
+    ):
+        if what == "gone":
+            gone[row[0]] = turns
+        else:
+            posted.setdefault(row[0], tuple(row))
+            times[row[0]] += 1
+    end_of = _ends(simulation)
+    return [
+        Fate(
+            *row,
+            times=times[name],
+            end=end_of(row, tries[name]),
+            tries=tuple(given for _, given in tries[name]),
+            handled=max((number for number, _ in tries[name] if number < gone.get(name, 0)), default=None),
+        )  # type: ignore[misc]
+        for name, row in posted.items()
+    ]
+
+
+def nothing_lost(simulation: Simulation) -> None:
+    """Each envelope was done, is a dead letter, was cancelled, or still waits; and a task, or mail, says the same."""
+    lost = [fate for fate in fates(simulation) if fate.end is End.LOST]
+    _hold(simulation, not lost, "these are gone, and nobody has done them", lost)
+
+
+def nothing_twice(simulation: Simulation) -> None:
+    """Nothing came into an inbox twice, by its id and by what it says, and no mail was sent twice.
+
+    So give whatever your brains send a text of its own. Ticks of schedules may all say the same.
+    """
+    found = fates(simulation)
+    twice = [fate for fate in found if fate.times > 1 and fate.end is not End.DEAD]
+    _hold(simulation, not twice, "these were posted twice", twice)
+    said = Counter((f.sender, f.address, f.kind, f.body) for f in found if not f.sender.startswith("schedule:"))
+    mail = Counter(simulation.rows("SELECT sender, recipient, subject, body FROM mail"))
+    doubled = [key for key, count in (said + mail).items() if count > 1]
+    _hold(simulation, not doubled, "these were sent twice", doubled)
+
+
+def in_order(simulation: Simulation) -> None:
+    """What shares a lane was done in the order in which it was posted.
+
+    Not so if hand-overs are lost or delayed, as that of a commit is whose outcome is unknown: what comes later may be
+    handed over, and done, before.
+    """
+    lanes: dict[tuple[str, str], list[Fate]] = defaultdict(list)
+    for fate in fates(simulation):
+        if fate.handled is not None and fate.end is End.DONE:
+            lanes[fate.address, fate.lane].append(fate)
+    wrong = [
+        f"{later} before {earlier}"
+        for lane in lanes.values()
+        for earlier, later in pairwise(lane)
+        if earlier.envelope_id < later.envelope_id and (earlier.handled or 0) > (later.handled or 0)
+    ]
+    _hold(simulation, not wrong, "these overtook", wrong)
+
+
+def all_ended(simulation: Simulation, *allowed: End) -> None:
+    """Each envelope has come to one of these ends; to any but LOST if none is named."""
+    ends = allowed or tuple(end for end in End if end is not End.LOST)
+    others = [f"{fate.end}: {fate}" for fate in fates(simulation) if fate.end not in ends]
+    _hold(simulation, not others, f"these have not ended as {' or '.join(ends)}", others)
+
+
+def all_invariants(simulation: Simulation) -> None:
+    """All of these, as far as the faults of the simulation leave them standing."""
+    nothing_lost(simulation)
+    nothing_twice(simulation)
+    faults = simulation.faults
+    if not (faults.handover_lost or faults.handover_delayed or faults.commit_unknown):
+        in_order(simulation)
+
+
+# --- inside ----------------------------------------------------------------------------------------
+
+
+def _ends(simulation: Simulation) -> Callable[[tuple[Any, ...], list[tuple[int, Given]]], End]:
+    waiting = {name for (name,) in simulation.rows("SELECT envelope_id FROM inbox")}
+    dead = {name for (name,) in simulation.rows("SELECT envelope_id FROM dead_letters")}
+    agents = {address for (address,) in simulation.rows("SELECT address FROM agents")}
+    tasks: dict[str, str] = dict(simulation.rows("SELECT task_id, status FROM tasks"))
+    mail: dict[str, float | None] = dict(simulation.rows("SELECT mail_id, processed FROM mail"))
+
+    def end_of(row: tuple[Any, ...], tries: list[tuple[int, Given]]) -> End:
+        name, address, kind = row[:3]
+        if name in waiting:
+            return End.WAITING
+        if name in dead:
+            return End.DEAD
+        if address not in agents or tasks.get(name) == "cancelled":
+            return End.CANCELLED
+        told = tasks.get(name, "done") == "done" and (kind != "mail" or mail.get(name) is not None)
+        return End.DONE if told and any(given.ended for _, given in tries) else End.LOST
+
+    return end_of
+
+
+def _hold(simulation: Simulation, holds: bool, what: str, which: Iterable[object]) -> None:
+    if not holds:
+        named = [str(one) for one in which]
+        shown = "\n  ".join(named[:10])
+        raise simulation.explain(AssertionError(f"{what} ({len(named)}):\n  {shown}"))
