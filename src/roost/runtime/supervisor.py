@@ -155,7 +155,8 @@ class Supervisor:
                 log.warning("cannot look for agents with work: %s", error)
                 return
             for address in found:
-                if not self._hall.is_awake(address):
+                awake = self._hall.awake(address)
+                if awake is None or awake.rests:  # who rests has missed something, or could not be looked at
                     self._hall.look(address)
             if len(found) < 500:
                 return
