@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 
 import roost
-from roost import AsyncAgentService
-from roost.testing import Faults, Simulation, script, simulated
+from roost import AsyncAgentService, Turn
+from roost.testing import Faults, Simulation, nothing_twice, script, simulated
 from tests.testing.team import BRAINS, QUICK, SPARED, check, story
 
 SEEDS = 60
@@ -53,3 +55,29 @@ def test_a_sleeper_that_waits_for_several_times_wakes(together: bool) -> None:
         simulation.run(sleep(simulation.service))
         simulation.advance(60)
         assert simulation.run(simulation.service.agents.get("ann", "d")).state == "idle"
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="what has left on the way is sent again if that is not known")
+@pytest.mark.parametrize("what", ["mail", "message"])
+def test_what_a_turn_sends_leaves_once_though_nobody_knows_whether_it_has(what: str) -> None:
+    async def sender(turn: Turn) -> AsyncIterator[str]:
+        if what == "mail":
+            await turn.mail("user:ann", "hello", "there")
+        else:
+            await turn.send("agent:taker", "hello")
+        outcomes = ["done"]  # of the commit that posts it, while the turn goes on
+        assert simulation.database is not None
+        simulation.database.decide = lambda: outcomes.pop() if outcomes else None
+        await asyncio.sleep(30)
+        yield "sent"
+
+    async def ask(service: AsyncAgentService) -> str:
+        await service.agents.create("ann", "sender", profile="sender")
+        await service.agents.create("ann", "taker", profile="taker", idle_timeout=1.0)
+        return await service.tasks.send("ann", "sender", "go")
+
+    with simulated(brains={"sender": sender, "taker": script("thanks")}) as simulation:
+        task = simulation.run(ask(simulation.service))
+        simulation.advance(120)
+        assert simulation.run(simulation.service.tasks.get("ann", task)).status == "done"
+        nothing_twice(simulation)
