@@ -32,7 +32,6 @@ from roost.runtime.worker import AgentTalks
 
 if TYPE_CHECKING:
     from roost.runtime.hall import Hall
-    from roost.runtime.settler import Try
 
 log = logging.getLogger("roost.agent")
 
@@ -216,6 +215,11 @@ class Activation:
                 lane = self.lanes[envelope.lane] = _Lane(envelope.lane)
             self._queue(lane, envelope)
         self.depth = len(self._known)
+
+    def look_again(self) -> None:
+        """There may be more in the store than it was told of; what comes now comes after that."""
+        self._more = True
+        self.hall.look(self.address)
 
     def _accept_again(self, envelope: Envelope) -> None:
         """It is here, and a look has counted its first try; or it was retried while its end is being written."""
@@ -525,13 +529,11 @@ class Activation:
             self._returned = False
             self.hall.look(self.address)
 
-    def unsettled(self, tries: list[Try], error: Exception) -> None:
-        """They could not be written: until they can be, what was done is kept in memory."""
+    def unsettled(self, error: Exception) -> None:
+        """What was done could not be written: until it can be, it is kept in memory, and all that follows behind it."""
         log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
         pause = 0.2 + 0.8 * self.shop.host.jitter()
-        loop = asyncio.get_running_loop()
-        for one in tries:
-            loop.call_later(pause, self.hall.settler.put, *one)
+        asyncio.get_running_loop().call_later(pause, self.hall.settler.resume, self)
 
     def _again(self, lane: _Lane, closing: WorkClosing) -> None:
         lane.due = 0.0

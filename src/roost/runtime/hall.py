@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roost.core.envelopes import Effect, Envelope, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import Effect, Envelope, SendTask, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.facts import Name
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
@@ -104,6 +104,12 @@ class Hall:
                 self.tell(one.over)
             if one.answered is not None and (bell := self.asked.get(one.answered)) is not None:
                 bell.set(None)
+
+    def missed(self, sent: Iterable[Effect]) -> None:
+        """Whether these were posted is not known: to whom they go looks for them before all that follows."""
+        for address in {effect.envelope.address for effect in sent if type(effect) is SendTask}:
+            if (activation := self._awake.get(address)) is not None:
+                activation.call(activation.look_again)
 
     def tell(self, task_id: str) -> None:
         """Whoever waits for this task looks again."""

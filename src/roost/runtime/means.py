@@ -156,22 +156,29 @@ class Means:
     async def _post(self) -> None:
         effects, self._unsent = tuple(self._unsent), []
         self._number += 1
-        hall = self._office.hall
+        number = self._number
         try:
-            posted = await self._shop.store.write(
-                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, self._number,
-                effects, self._shop.host.clock.now(), then=hall.posted,
-            )  # fmt: skip
-            if posted is not None:
-                self._shop.monitor.sent(self._address, effects, posted, self._root)
-            else:
-                self._unsent = []  # the turn was superseded: nothing it does counts any more
-        except Unavailable as error:
-            log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
-            self._number -= 1
-            self._unsent[:0] = effects
+            while not self._thinking.fenced and not await self._has_posted(effects, number):  # noqa: ASYNC110
+                await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
         finally:
             self._posting = None
+
+    async def _has_posted(self, effects: tuple[Effect, ...], number: int) -> bool:
+        """False: try again, under the same number, since it may have been done all the same."""
+        try:
+            posted = await self._shop.store.write(
+                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, number, effects,
+                self._shop.host.clock.now(), then=self._office.hall.posted,
+            )  # fmt: skip
+        except Unavailable as error:
+            log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
+            self._office.hall.missed(effects)
+            return False
+        if posted is not None:
+            self._shop.monitor.sent(self._address, effects, posted, self._root)
+        else:
+            self._unsent = []  # the turn was superseded: nothing it does counts any more
+        return True
 
     # --- asking ----------------------------------------------------------------------------------
 

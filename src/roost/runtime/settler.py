@@ -30,6 +30,9 @@ class Settler:
         self._waiting: deque[Try] = deque()
         self._notes: deque[tuple[str, Change]] = deque()
         self._writing = False
+        self._held: dict[Activation, list[Try]] = {}
+        """What could not be written, with all of the same agent's since: it is written in order, after a pause."""
+        self._resumed: deque[Activation] = deque()
 
     def put(self, activation: Activation, closing: WorkClosing, edits: int) -> None:
         self._waiting.append((activation, closing, edits))
@@ -43,6 +46,12 @@ class Settler:
         if self._begins():
             activation.loop.call(self._write)
 
+    def resume(self, activation: Activation) -> None:
+        """Try again to write what could not be written; on its loop."""
+        self._resumed.append(activation)
+        if self._begins():
+            self._write()
+
     def _begins(self) -> bool:
         """Whether nobody writes, and so the caller shall. No lock is taken while someone does."""
         if self._writing:
@@ -53,11 +62,12 @@ class Settler:
 
     def _write(self) -> None:
         waiting, notes = self._waiting, self._notes
-        while not waiting and not notes:
+        group = self._group()
+        while not group and not notes:
             self._writing = False
-            if not (waiting or notes) or not self._begins():  # looked at again: something may have come in between
+            if not (waiting or notes or self._resumed) or not self._begins():  # something may have come in between
                 return
-        group = [waiting.popleft() for _ in range(min(len(waiting), MOST))]
+            group = self._group()
         closings = tuple(_remembered(*one) for one in group)
         noted = tuple(notes.popleft() for _ in range(min(len(notes), MOST)))
         try:
@@ -67,6 +77,20 @@ class Settler:
             )  # fmt: skip
         except Exception as error:  # whoever waits must hear of it
             self._failed(group, error)
+
+    def _group(self) -> list[Try]:
+        """What is written next: nothing of an agent of whom something older waits for its next try."""
+        waiting, held = self._waiting, self._held
+        while self._resumed:
+            waiting.extendleft(reversed(held.pop(self._resumed.popleft(), [])))
+        group: list[Try] = []
+        for _ in range(min(len(waiting), MOST)):
+            one = waiting.popleft()
+            if held and one[0] in held:
+                held[one[0]].append(one)
+            else:
+                group.append(one)
+        return group
 
     def _full(self, closings: tuple[WorkClosing, ...]) -> frozenset[str]:
         """Those who are sent more than they have room for in memory."""
@@ -90,11 +114,12 @@ class Settler:
         self._write()
 
     def _failed(self, group: list[Try], error: Exception) -> None:
-        told: dict[Activation, list[Try]] = {}
+        told = dict.fromkeys(activation for activation, _, _ in group)
+        self._hall.missed(effect for _, closing, _ in group for effect in closing.sent)
         for one in group:
-            told.setdefault(one[0], []).append(one)
-        for activation, tries in told.items():
-            activation.call(partial(activation.unsettled, tries, error))
+            self._held.setdefault(one[0], []).append(one)
+        for activation in told:
+            activation.call(partial(activation.unsettled, error))
         self._write()
 
 

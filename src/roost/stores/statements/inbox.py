@@ -10,6 +10,7 @@ import json
 
 from roost.core.envelopes import Effect, Envelope, Recorded, SendMail, SendTask
 from roost.ports import Tx
+from roost.stores.statements import bulk
 from roost.stores.statements.posting import post, post_all
 from roost.stores.statements.settling import settle
 from roost.stores.statements.taking import take
@@ -37,15 +38,22 @@ def claim(tx: Tx, envelope: Envelope, epoch: int) -> tuple[int, tuple[Recorded, 
 def post_now(
     tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effects: tuple[Effect, ...], now: float
 ) -> tuple[Envelope, ...] | None:
-    if not _is_ours(tx, address, epoch):
+    if not _is_ours(tx, address, epoch, envelope_id):
         return None
     named = json.dumps([_name(effect) for effect in effects])
-    _note(tx, envelope_id, number, "sent", "", named, True, now)
+    if not _note(tx, envelope_id, number, "sent", "", named, True, now):  # it was done, and whoever did it never knew
+        return _still_there(tx, effects)
     return post_all(tx, effects, now)
 
 
+def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
+    sent = {e.envelope_id: e for effect in effects if (e := getattr(effect, "envelope", None)) is not None}
+    rows = bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
+    return tuple(sent[row[0]] for row in rows)
+
+
 def begin_step(tx: Tx, envelope_id: str, address: str, epoch: int, number: int, name: str, now: float) -> bool:
-    if not _is_ours(tx, address, epoch):
+    if not _is_ours(tx, address, epoch, envelope_id):
         return False
     _note(tx, envelope_id, number, "step", name, None, False, now)
     return True
@@ -65,26 +73,31 @@ def forget_step(tx: Tx, envelope_id: str, address: str, epoch: int, number: int)
     )
 
 
-def _is_ours(tx: Tx, address: str, epoch: int) -> bool:
-    row = tx.one("SELECT epoch FROM agents WHERE address = :address", {"address": address})
+def _is_ours(tx: Tx, address: str, epoch: int, envelope_id: str) -> bool:
+    """Whether whoever asks still works for the agent, and what it works on is not over."""
+    ids = {"address": address, "id": envelope_id}
+    row = tx.one("SELECT a.epoch FROM agents a JOIN inbox i ON i.envelope_id = :id WHERE a.address = :address", ids)
     return row is not None and row[0] == epoch
 
 
 def _note(
     tx: Tx, envelope_id: str, number: int, kind: str, name: str, result: str | None, done: bool, now: float
-) -> None:  # fmt: skip
-    tx.write(
+) -> bool:  # fmt: skip
+    """Whether it was not on record yet."""
+    rows = tx.write(
         "INSERT INTO steps (envelope_id, step, kind, name, result, done, created)"
-        " VALUES (:id, :step, :kind, :name, :result, :done, :now) ON CONFLICT (envelope_id, step) DO NOTHING",
+        " VALUES (:id, :step, :kind, :name, :result, :done, :now) ON CONFLICT (envelope_id, step) DO NOTHING"
+        " RETURNING step",
         {"id": envelope_id, "step": number, "kind": kind, "name": name, "result": result, "done": int(done),
          "now": now},
     )  # fmt: skip
+    return bool(rows)
 
 
 def ask(
     tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effect: SendTask, now: float
 ) -> tuple[Envelope, ...] | None:
-    if not _is_ours(tx, address, epoch):
+    if not _is_ours(tx, address, epoch, envelope_id):
         return None
     _note(tx, envelope_id, number, "ask", effect.envelope.address, None, False, now)
     return post(tx, effect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from roost.core import wake
 from roost.core.agents import State
@@ -11,7 +11,7 @@ from roost.core.priority import Priority
 from roost.ports import Look, Row, Tx, World
 from roost.stores.statements import bulk, mail
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of
-from roost.stores.statements.sleep import wake_up
+from roost.stores.statements.sleep import arm_all, wake_up
 
 TAKE = 1_000
 """How many envelopes are handed over at once."""
@@ -50,9 +50,12 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
 
 def _wake(tx: Tx, agents: Sequence[tuple[Row, Look]], world: World) -> dict[str, str]:
     """Wake those who sleep and whom anything that is there wakes; why."""
-    asleep = {row[0]: row[7] for row, _ in agents if row[1] == State.SLEEPING and not row[2]}
+    asleep = {row[0]: wake.from_json(row[7]) for row, _ in agents if row[1] == State.SLEEPING}
+    paused = {row[0] for row, _ in agents if row[2]}
     came = _came(tx, sorted(asleep))
-    woken = {key: reason for key, text in asleep.items() if (reason := _reason(text, came.get(key, ()), world))}
+    reasons = {key: _reason(wanted, came.get(key, ()), world) for key, wanted in asleep.items() if key not in paused}
+    woken = {key: reason for key, reason in reasons.items() if reason is not None}
+    _sleep_on(tx, {key: wanted for key, wanted in asleep.items() if key not in woken}, world.time)
     mail.check(tx, sorted(woken), world.time)  # one who wakes looks at the mail
     ids = {look.address: look.change_id for _, look in agents}
     wake_up(
@@ -60,6 +63,16 @@ def _wake(tx: Tx, agents: Sequence[tuple[Row, Look]], world: World) -> dict[str,
         [(key, Change(ids[key], world.time, State.SLEEPING, State.IDLE, why, "roost")) for key, why in woken.items()],
     )
     return woken
+
+
+def _sleep_on(tx: Tx, sleepers: Mapping[str, wake.Condition], now: float) -> None:
+    """Those for whom a time has come that is not all they wait for: until the next one, if there is one."""
+    passed = {
+        k: wake.next_time(wake.passed(c, now)) for k, c in sleepers.items() if (wake.next_time(c) or now + 1) <= now
+    }
+    arm_all(tx, [(key, "wake", due) for key, due in passed.items() if due is not None])
+    nothing_left = [key for key, due in passed.items() if due is None]
+    bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", nothing_left)
 
 
 def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
@@ -74,8 +87,8 @@ def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
     return found
 
 
-def _reason(text: str, came: Iterable[Row], world: World) -> str | None:
-    condition = wake.passed(wake.from_json(text), world.time)
+def _reason(wanted: wake.Condition, came: Iterable[Row], world: World) -> str | None:
+    condition = wake.passed(wanted, world.time)
     for _, kind, lane, priority, _ in came:
         if kind == Kind.TALK:
             return "talk"

@@ -19,6 +19,8 @@ from roost.stores.statements.posting import post_ticks, refuse_tick
 from roost.stores.statements.sleep import arm_all
 
 BATCH = 2_000
+AGAIN = 10.0
+"""Seconds after which a sleeper whose time has come, and at whom nobody has looked, is looked at again."""
 _SCHEDULE = (
     "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
 )
@@ -34,6 +36,8 @@ def fire(tx: Tx, now: float) -> Fired:
         tx, "DELETE FROM timers WHERE (address, key) IN (SELECT address, key FROM given)",
         {"address": "TEXT", "key": "TEXT"}, rows,
     )  # fmt: skip
+    # Whoever looks at a sleeper takes this away. Until then it is due again: the one that should look may never do so.
+    arm_all(tx, [(address, key, now + AGAIN) for address, key in rows if key == "wake"])
     looked = {address: key for address, key in rows if not key.startswith(_PREFIX)}
     mail.check(tx, [address for address, key in rows if key == "mail"], now)
     posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
