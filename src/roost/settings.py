@@ -27,8 +27,8 @@ PREFIX = "ROOST_"
 OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
 """Read elsewhere: not settings."""
 
-FOR_EVER = "keep_"
-"""Limits whose names begin so may be 0: then nothing is ever too old."""
+UNBOUNDED = ("keep_", "process_mib")
+"""Limits whose names begin so may be 0: then nothing is ever too old, or too much."""
 
 _EXPECTED = {
     "int": "must be a whole number",
@@ -86,9 +86,9 @@ class Settings(_Frozen):
     @classmethod
     def _positive(cls, limits: Limits) -> Limits:
         for field in fields(limits):
-            value, may_be_none = getattr(limits, field.name), field.name.startswith(FOR_EVER)
+            value, may_be_none = getattr(limits, field.name), field.name.startswith(UNBOUNDED)
             if value < 0 or (value == 0 and not may_be_none):
-                told = "must be 0 (for ever) or greater" if may_be_none else "must be greater than 0"
+                told = "must be 0 (no bound) or greater" if may_be_none else "must be greater than 0"
                 raise PydanticCustomError("limit", "{told}", {"key": field.name, "told": told})
         return limits
 

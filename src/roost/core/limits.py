@@ -28,6 +28,7 @@ class Limits:
     agents_per_user: int = 1_000_000
     awake_agents: int = 5_000
     warm_loops: int = 32
+    process_mib: float = 0.0
     memory_chars: int = 1024 * 1024
     memories_per_agent: int = 10_000
     chars_per_memory: int = 8_192

@@ -295,6 +295,8 @@ class SimulatedHost:
         self._ids = Ids(self._random.getrandbits)
         self.cpu: float | None = 0.0
         """The load of the simulated machine; set it as you like."""
+        self.mib: float | None = None
+        """The memory of the simulated process."""
         self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
         self.steps = 0
         self.trace = 0
@@ -314,6 +316,9 @@ class SimulatedHost:
 
     def load(self) -> float | None:
         return self.cpu
+
+    def memory(self) -> float | None:
+        return self.mib
 
     def lock(self) -> AbstractContextManager[object]:
         return nullcontext()

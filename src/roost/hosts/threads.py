@@ -206,6 +206,13 @@ class ThreadHost:
         busy, total = self._times[0] - before[0], self._times[1] - before[1]
         return busy / total if total > 0 else None
 
+    def memory(self) -> float | None:
+        try:
+            with open("/proc/self/statm", encoding="ascii") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        except (OSError, ValueError):
+            return None
+
     def lock(self) -> AbstractContextManager[object]:
         return threading.Lock()
 

@@ -33,6 +33,7 @@ class Events:
         checks.name(user_id, "the user id")
         if self._hall.closing:
             raise Unavailable("this Roost is closing: publish the event again after its restart")
+        self._shop.memory.check()
         effect = self._hall.office.event(
             user_id, f"user:{user_id}", name, data, priority=priority, optional=checks.flag(optional, "`optional`")
         )

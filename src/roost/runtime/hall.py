@@ -265,6 +265,13 @@ class Hall:
         if self.loops.are_short:
             self.loops.grow([activation for activation in self.all() if activation.rests])
 
+    def retire_resting(self) -> None:
+        """Those who have nothing to do come to rest at once."""
+        with self.shop.host.together():
+            for activation in self.all():
+                if activation.rests:
+                    activation.call(activation.retire)
+
     def park(self, activation: Activation) -> None:
         """It only waits for what it did to be written: others may have its loop meanwhile."""
         with self.loops.lock:

@@ -33,6 +33,7 @@ class Mails:
 
         With the same `key` again it is the same mail.
         """
+        self._shop.memory.check()
         box = self._box(user_id, sender)
         if sender is not None:
             await self._shop.store.read(self._ops.owned, user_id, box)

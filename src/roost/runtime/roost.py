@@ -12,6 +12,7 @@ from roost.runtime.hall import Hall
 from roost.runtime.inbox import Inbox
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
+from roost.runtime.memory import Memory
 from roost.runtime.monitor import Monitor
 from roost.runtime.retention import Retention
 from roost.runtime.schedules import Schedules, SleepScheduler
@@ -33,6 +34,7 @@ class Roost:
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer)
         self.monitor = self.shop.monitor = Monitor(self.shop)
         self.shop.breakers = Breakers(host, limits)
+        self.shop.memory = Memory(host, limits)
         self.hall = Hall(self.shop)
         self.shop.office = self.hall.office
         self.inbox = Inbox(self.shop, self.hall)
@@ -54,7 +56,7 @@ class Roost:
             len(self.inbox.workers),
             self.shop.limits.talk_workers,
             self.supervisor.restarts,
-            self.supervisor.down or self._resting(),
+            self.supervisor.down or self.shop.memory.problem or self._resting(),
         )
 
     def _resting(self) -> str | None:

@@ -88,6 +88,8 @@ class Supervisor:
                 self._watch()
                 self._watched.look()
                 self._keep_time()
+                if self._shop.memory.look():
+                    self._hall.retire_resting()
                 self._hall.grow()
                 self._hall.insist()
             except Exception:  # without it nothing is watched, moved or restarted any more

@@ -120,6 +120,7 @@ class Talks:
         policy = None if busy is None else checks.choice(busy, "the busy policy", BusyPolicy)
         if self.closing:
             raise Unavailable("this Roost is closing: send the message again after its restart")
+        self._shop.memory.check()
         posted: Posted = await self._shop.store.write(
             self._ops.messages.post, user_id, talk_id, content, key, policy, title_from(content),
             self._shop.host.new_id("env"), limits.collect_quiet, limits.waiting_per_talk,

@@ -36,6 +36,7 @@ class Tasks:
         checks.name(user_id, "the user id")
         if self._hall.closing:
             raise Unavailable("this Roost is closing: send the task again after its restart")
+        self._shop.memory.check()
         whom = addresses.of_agent(to, user_id).text
         effect = await self._hall.office.task(
             user_id, f"user:{user_id}", whom, prompt, priority=priority, key=key, expires_in=expires_in,
