@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from types import FunctionType
 
@@ -28,7 +29,7 @@ BREATH = 0.002
 """A brain that yields without ever waiting lets the loop turn after so many seconds."""
 
 
-class Thinking:
+class Thinking(ABC):
     """`stop` is called on its loop, `fence` on any thread. Once fenced, nothing it says reaches anyone."""
 
     turn: Turn
@@ -55,19 +56,19 @@ class Thinking:
 
     # --- what those who think see to themselves ----------------------------------------------------
 
+    @abstractmethod
     def _heard(self, text: str) -> None:
         """The brain has said this."""
-        raise NotImplementedError
 
-    def _silenced(self) -> None:
+    def _silenced(self) -> None:  # noqa: B027 — most have nothing to see to
         """It was fenced."""
 
-    def waits(self, waiting: bool) -> None:
+    def waits(self, waiting: bool) -> None:  # noqa: B027
         """It waits for an answer, or does not any more."""
 
+    @abstractmethod
     def _left(self) -> None:
         """It would not stop and was given up: whoever waits for it goes on."""
-        raise NotImplementedError
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -179,9 +180,9 @@ class Thinking:
         return self.fenced
 
     @property
+    @abstractmethod
     def over(self) -> bool:
         """Whether the brain has ended, or nobody waits for it any more."""
-        raise NotImplementedError
 
     def fence(self, why: Why, requested: float) -> None:
         """From here on nothing it says reaches anyone."""

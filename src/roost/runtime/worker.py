@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +24,7 @@ RESTART = 0.5
 """Seconds before a lane that failed, which none should, is tried again."""
 
 
-class TalkLanes:
+class TalkLanes(ABC):
     """The talks that run on one loop: a worker's, or that of an agent that is awake.
 
     `deliver` and `stop` may be called from any thread; everything else happens on the loop.
@@ -43,9 +44,9 @@ class TalkLanes:
         self.retired = False
         """Given up: what it still does counts for nothing."""
 
+    @abstractmethod
     def post(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; from any thread."""
-        raise NotImplementedError
 
     def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         self.post(partial(self._deliver, talk_id, user_id, envelope, arrived))
@@ -98,7 +99,7 @@ class TalkLanes:
             del self.lanes[lane.talk_id]
         self._all_done()
 
-    def _all_done(self) -> None:
+    def _all_done(self) -> None:  # noqa: B027 — a worker has nothing to see to
         """A lane has ended; perhaps it was the last."""
 
     def _restart(self, lane: Lane) -> None:

@@ -1,0 +1,189 @@
+"""Brains: what they are given, what they say, and where they are found."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Sequence,
+)
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from roost.core import wake
+from roost.core.memories import RECALLED, Memory
+from roost.core.messages import Message
+from roost.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of what a brain says."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named way to think. `brain` is a built-in's name or `module:function`."""
+
+    name: str
+    brain: str
+    description: str = ""
+    model: str | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+
+
+class Acts(Protocol):
+    """What a turn can do to the world."""
+
+    async def mail(self, to: str, subject: str, body: str, **options: Any) -> str: ...
+
+    async def send(self, to: str, text: str, **options: Any) -> None: ...
+
+    async def publish(self, name: str, data: Any, **options: Any) -> str: ...
+
+    def sleep(
+        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None, /
+    ) -> None: ...
+
+    async def ask(self, to: str, text: str, deadline: float, priority: str) -> str: ...
+
+    async def remember(self, text: str, key: str | None) -> str: ...
+
+    async def recall(self, query: str, limit: int) -> tuple[Memory, ...]: ...
+
+    async def forget(self, key: str) -> bool: ...
+
+    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+
+
+class Hand(Protocol):
+    """What a turn can do while it lasts; the runner's side of it."""
+
+    @property
+    def stopping(self) -> bool: ...
+
+    @property
+    def means(self) -> Acts: ...
+
+    def take_steering(self) -> tuple[Message, ...]: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a runner hands to a brain: what is new, what was before, and the means to act."""
+
+    kind: str
+    text: str
+    messages: tuple[Message, ...]
+    history: Sequence[Message]
+    profile: Profile
+    user_id: str
+    talk_session_id: str
+    run_id: str
+    state: dict[str, Any] = field(default_factory=dict)
+    """Kept with the agent, or with the talk; what JSON can hold. Written when the turn settles."""
+    _hand: Hand | None = None
+    agent_id: str | None = None
+    """Which agent this is, if it is one."""
+    sender: str = ""
+    """The address of whoever sent what is new."""
+    subject: str = ""
+    """Of mail."""
+    data: Any = None
+    """Of an event."""
+    attempt: int = 1
+    """How often this was tried, this time included."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run was asked to stop; a blocking brain looks at it between its steps."""
+        return self._hand is not None and self._hand.stopping
+
+    def steered(self) -> tuple[Message, ...]:
+        """What the person said meanwhile with busy="steer"; what is yielded next answers it in a new message."""
+        taken = self._hand.take_steering() if self._hand is not None else ()
+        self.messages += taken
+        return taken
+
+    async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
+        """Write to a person or an agent; the mail's id. It leaves when the turn ends, or in a moment if it does not."""
+        return await self._acts.mail(to, subject, body, priority=priority)
+
+    async def send(self, to: str, text: str, *, priority: str = "normal") -> None:
+        """Tell an agent something; what one agent sends to another is handled in the order of sending."""
+        await self._acts.send(to, text, priority=priority)
+
+    async def ask(self, to: str, text: str, *, deadline: float = 60.0, priority: str = "normal") -> str:
+        """Ask an agent and wait for what it says; NoAnswer after so many seconds, or if it fails.
+
+        An answer that comes later is delivered as a message that says so. Meanwhile the agent does other things.
+        """
+        return await self._acts.ask(to, text, deadline, priority)
+
+    async def publish(
+        self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
+    ) -> str:  # fmt: skip
+        """Tell whoever subscribed; the event's id. With `optional` it does not matter if nobody has."""
+        return await self._acts.publish(name, data, priority=priority, optional=optional)
+
+    async def sleep(
+        self, seconds: float | None = None, *, until: datetime | float | None = None,
+        wake_on: wake.Condition | None = None,
+    ) -> None:  # fmt: skip
+        """Sleep when this turn has ended: for so long, until then, or until what is waited for."""
+        self._acts.sleep(seconds, until, wake_on)
+
+    async def step(self, name: str, act: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Do something outside once: its result is on record, and a repeated turn is given that instead."""
+        return await self._acts.step(name, act, args, options)
+
+    async def remember(self, text: str, *, key: str | None = None) -> str:
+        """Have the agent remember this when the turn settles; its key, under which a newer text replaces it."""
+        return await self._acts.remember(text, key)
+
+    async def recall(self, query: str = "", *, limit: int = RECALLED) -> tuple[Memory, ...]:
+        """What the agent remembers, with this turn's own: what has the most of the query first, then the newest.
+
+        Any text is a query. An empty one gives the newest.
+        """
+        return await self._acts.recall(query, limit)
+
+    async def forget(self, key: str) -> bool:
+        """Have the agent forget what is under the key when the turn settles. False: nothing is."""
+        return await self._acts.forget(key)
+
+    @property
+    def _acts(self) -> Acts:
+        if self._hand is None:
+            raise Invalid("this turn has no means to act: it was made by hand")
+        return self._hand.means
+
+
+AsyncBrain = Callable[[Turn], AsyncIterator["str | Chunk"]]
+BlockingBrain = Callable[[Turn], Iterator["str | Chunk"]]
+Brain = AsyncBrain | BlockingBrain
+
+
+class Brains(Protocol):
+    """Where a talk's profile is found, and the brain that belongs to it."""
+
+    default: str
+
+    def names(self) -> Sequence[Profile]: ...
+
+    def profile(self, name: str) -> Profile:
+        """Raises Invalid with the known names."""
+        ...
+
+    def loaded(self, profile: Profile) -> Brain | None:
+        """Its brain, if it is at hand."""
+        ...
+
+    def load(self, profile: Profile) -> Brain:
+        """Fetch its brain; may take long. Raises BrainFailed when it cannot be had."""
+        ...
