@@ -8,11 +8,10 @@ try leaves behind is written in groups: one write is under way, and the others g
 from __future__ import annotations
 
 import asyncio
-import heapq
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from roost.core.faults import Fault
 from roost.core.runs import Outcome, Why
 from roost.errors import BrainFailed, Invalid, LimitReached, Unavailable
 from roost.ports import Loop, Pending, Profile
+from roost.runtime.desk import Desk, Lane
 from roost.runtime.shop import Shop
 from roost.runtime.work import Work
 from roost.runtime.worker import AgentTalks
@@ -40,45 +40,6 @@ TICK = 0.001
 """Seconds that no timer is exact to."""
 PAUSE = 0.1
 """Seconds without work after which it is recorded that an agent is idle."""
-
-
-class _Lane:
-    __slots__ = ("_minima", "busy", "due", "name", "waiting", "work")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.waiting: deque[Envelope] = deque()
-        self.busy = False
-        self.work: Work | None = None
-        self.due = 0.0
-        """When its first envelope is tried again, if it failed before."""
-        self._minima: deque[float] = deque()
-
-    def append(self, envelope: Envelope) -> None:
-        self.waiting.append(envelope)
-        minima = self._minima
-        while minima and minima[-1] > envelope.rank:
-            minima.pop()
-        minima.append(envelope.rank)
-
-    def popleft(self) -> Envelope:
-        envelope = self.waiting.popleft()
-        if self._minima and self._minima[0] == envelope.rank:
-            self._minima.popleft()
-        return envelope
-
-    def fill(self, envelopes: Iterable[Envelope]) -> None:
-        """These, and nothing else, wait in it."""
-        kept = list(envelopes)
-        self.waiting.clear()
-        self._minima.clear()
-        for envelope in kept:
-            self.append(envelope)
-
-    @property
-    def rank(self) -> float:
-        """A lane is as urgent as the most urgent in it."""
-        return self._minima[0]
 
 
 class Activation:
@@ -103,7 +64,7 @@ class Activation:
         self.letters: dict[str, Any] = {}
         self.state = State.IDLE
         self.depth = 0
-        self.lanes: dict[str, _Lane] = {}
+        self.desk = Desk()
         self.inbound: deque[Callable[[], None]] = deque()
         self.begun = False
         """Whether it has a loop."""
@@ -116,7 +77,6 @@ class Activation:
         self.ending = False
         """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
         self._known: set[str] = set()
-        self._ready: list[tuple[float, str, str]] = []
         self._servers = 0
         self._waiting = 0
         """How many of those wait for an answer: they leave their places to others."""
@@ -170,7 +130,7 @@ class Activation:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        return tuple(work for lane in list(self.lanes.values()) if (work := lane.work) is not None)
+        return self.desk.works
 
     @property
     def running(self) -> tuple[Envelope, ...]:
@@ -178,7 +138,7 @@ class Activation:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.talks.lanes) or any(lane.busy for lane in list(self.lanes.values()))
+        return bool(self.talks.lanes or self.desk.busy)
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
@@ -210,10 +170,7 @@ class Activation:
                 self._accept_again(envelope)
                 continue
             self._known.add(envelope.envelope_id)
-            lane = self.lanes.get(envelope.lane)
-            if lane is None:
-                lane = self.lanes[envelope.lane] = _Lane(envelope.lane)
-            self._queue(lane, envelope)
+            self.desk.put(envelope)
         self.depth = len(self._known)
 
     def look_again(self) -> None:
@@ -223,28 +180,13 @@ class Activation:
 
     def _accept_again(self, envelope: Envelope) -> None:
         """It is here, and a look has counted its first try; or it was retried while its end is being written."""
-        lane = self.lanes.get(envelope.lane)
-        for place, waiting in enumerate(lane.waiting if lane is not None else ()):
-            if lane is not None and waiting.envelope_id == envelope.envelope_id:
-                if envelope.claimed and not waiting.claimed and not (lane.busy and place == 0):
-                    lane.waiting[place] = envelope
-                return
-        self._returned = True
-
-    def _queue(self, lane: _Lane, envelope: Envelope) -> None:
-        waiting = lane.waiting
-        if waiting and waiting[-1].envelope_id > envelope.envelope_id:  # from the store, and older than what came since
-            begun = [waiting.popleft()] if lane.busy or lane.due else []  # what was begun stays the first
-            lane.fill(begun + sorted([*waiting, envelope], key=lambda e: e.envelope_id))
-        else:
-            lane.append(envelope)
-        # It is listed again if it has become more urgent; what is listed twice is skipped.
-        if not lane.busy and not lane.due and (len(waiting) == 1 or lane.rank == envelope.rank):
-            heapq.heappush(self._ready, (envelope.rank, envelope.envelope_id, lane.name))
+        lane = self.desk.lanes.get(envelope.lane)
+        if lane is None or not lane.replace(envelope):
+            self._returned = True
 
     def _go_on(self) -> None:
         """Start as many tasks as there are lanes to work on, up to the bound; rest if there is nothing at all."""
-        room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, len(self._ready))
+        room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, self.desk.offered)
         if not self.ending:
             for _ in range(room):
                 self._servers += 1
@@ -257,7 +199,7 @@ class Activation:
 
     def _only_unsettled(self) -> bool:
         """Whether all that is left is that what it did is written."""
-        left = self._servers or self.lanes or self.talks.lanes or self._orphans or self._more or self.ending
+        left = self._servers or self.desk.lanes or self.talks.lanes or self._orphans or self._more or self.ending
         return not left
 
     def is_over(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
@@ -275,9 +217,9 @@ class Activation:
             self._let_go()
         elif self._more:
             self.hall.look(self.address)
-        elif self.hall.is_crowded and not self.lanes:
+        elif self.hall.is_crowded and not self.desk.lanes:
             loop.call_soon(self.retire)
-        elif not self._has_ready():  # of what is tried again later, the timer in the store sees to it
+        elif not self.desk.has_ready():  # of what is tried again later, the timer in the store sees to it
             self._quiet_since = loop.time()
             if self._rest is None:
                 self._rest = loop.call_later(self._pause(), self._rested)
@@ -285,7 +227,7 @@ class Activation:
     def _rested(self) -> None:
         """After a pause it is known to be idle, and after its idle timeout it gives its loop back."""
         self._rest = None
-        if not self._is_quiet() or self._has_ready():
+        if not self._is_quiet() or self.desk.has_ready():
             return
         loop = asyncio.get_running_loop()
         quiet = loop.time() - self._quiet_since
@@ -311,19 +253,10 @@ class Activation:
             changes, self._changes = self._changes, []
             self.hall.settler.note(self, changes)
 
-    def untried(self) -> list[Envelope]:
-        """What was handed over, and counted as tried, and not begun."""
-        handed: list[Envelope] = []
-        for lane in list(self.lanes.values()):
-            begun = int(lane.work is not None or lane.due > 0)
-            handed += [envelope for envelope in list(lane.waiting)[begun:] if envelope.claimed]
-        return handed
-
     def _let_go(self) -> None:
         now = self.shop.host.clock.now()
-        untried = self.untried()
-        self.lanes.clear()
-        self._ready.clear()
+        untried = self.desk.untried()
+        self.desk.clear()
         if untried:
             for envelope in untried:
                 self._settle(WorkClosing("", envelope, self.epoch, Verdict.RELEASED, "", now, now))
@@ -335,11 +268,11 @@ class Activation:
     @property
     def rests(self) -> bool:
         """Whether it has a loop and nothing to do."""
-        return self.begun and not self._rung and not self.lanes and self._is_quiet()
+        return self.begun and not self._rung and not self.desk.lanes and self._is_quiet()
 
     def retire(self) -> None:
         """Give the loop back, unless something has come."""
-        if self._is_quiet() and not self._has_ready():
+        if self._is_quiet() and not self.desk.has_ready():
             self._record()
             self.hall.release(self)
 
@@ -348,7 +281,7 @@ class Activation:
     async def _serve(self) -> None:
         me, cut_off = asyncio.current_task(), None
         try:
-            while not self.ending and me not in self._orphans and (lane := self._next()) is not None:
+            while not self.ending and me not in self._orphans and (lane := self.desk.next()) is not None:
                 lane.busy = True
                 await self._handle(lane)
         except GeneratorExit:  # thrown away together with its loop
@@ -366,21 +299,7 @@ class Activation:
         else:
             self._go_on()
 
-    def _next(self) -> _Lane | None:
-        """The most urgent lane that can go on."""
-        if not self._has_ready():
-            return None
-        return self.lanes[heapq.heappop(self._ready)[2]]
-
-    def _has_ready(self) -> bool:
-        while self._ready:
-            lane = self.lanes.get(self._ready[0][2])
-            if lane is not None and not lane.busy and lane.waiting and not lane.due:
-                return True
-            heapq.heappop(self._ready)
-        return False
-
-    async def _handle(self, lane: _Lane) -> None:
+    async def _handle(self, lane: Lane) -> None:
         profile = self.profile()
         if not self.shop.breakers.allows(profile):
             await self._provider(profile)
@@ -474,7 +393,7 @@ class Activation:
 
     # --- settling --------------------------------------------------------------------------------
 
-    def _close(self, closing: WorkClosing, lane: _Lane) -> None:
+    def _close(self, closing: WorkClosing, lane: Lane) -> None:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
         if closing.verdict is Verdict.DEAD:
@@ -485,7 +404,7 @@ class Activation:
             asyncio.get_running_loop().call_later(pause, self._again, lane, closing)
         else:
             lane.popleft()
-            self._list(lane)
+            self.desk.offer(lane)
         if closing.verdict is not Verdict.CANCELLED:
             closing.changes.extend(self._changes)
             self._changes.clear()
@@ -535,31 +454,20 @@ class Activation:
         pause = 0.2 + 0.8 * self.shop.host.jitter()
         asyncio.get_running_loop().call_later(pause, self.hall.settler.resume, self)
 
-    def _again(self, lane: _Lane, closing: WorkClosing) -> None:
+    def _again(self, lane: Lane, closing: WorkClosing) -> None:
         lane.due = 0.0
         if lane.waiting and lane.waiting[0].envelope_id == closing.envelope.envelope_id:
             lane.waiting[0] = replace(closing.envelope, claimed=False)
-        self._list(lane)
+        self.desk.offer(lane)
         self._go_on()
 
-    def _forget(self, lane: _Lane, envelope: Envelope) -> None:
+    def _forget(self, lane: Lane, envelope: Envelope) -> None:
         """It is gone from the store."""
         lane.busy = False
         if lane.waiting and lane.waiting[0] is envelope:
             lane.popleft()
         self._known.discard(envelope.envelope_id)
-        self._list(lane)
-
-    def _list(self, lane: _Lane) -> None:
-        if lane.busy or lane.due:
-            return
-        if not lane.waiting:
-            self.lanes.pop(lane.name, None)
-        else:
-            heapq.heappush(self._ready, (lane.rank, lane.waiting[0].envelope_id, lane.name))
-
-    def _works(self) -> bool:
-        return any(lane.busy for lane in self.lanes.values()) or bool(self.talks.lanes)
+        self.desk.offer(lane)
 
     def _move(self, after: State, cause: str) -> None:
         """A pause that nobody could have noticed is not recorded."""
@@ -578,18 +486,18 @@ class Activation:
 
     def cancel(self, envelope_id: str) -> None:
         """A task was cancelled: it is gone from the store already."""
-        for lane in list(self.lanes.values()):
+        for lane in list(self.desk.lanes.values()):
             if lane.work is not None and lane.work.envelope.envelope_id == envelope_id:
                 lane.work.stop(Why.STOP, self.shop.host.clock.now())
             elif any(e.envelope_id == envelope_id for e in lane.waiting):
                 lane.fill(e for e in lane.waiting if e.envelope_id != envelope_id)
                 self._known.discard(envelope_id)
-                self._list(lane)
+                self.desk.offer(lane)
 
     def waits(self, waiting: bool) -> None:
         """A turn waits for an answer, or does not any more; if all do that run, the agent is waiting."""
         self._waiting += 1 if waiting else -1
-        busy = sum(lane.busy for lane in self.lanes.values())
+        busy = self.desk.busy
         if self.state is State.ACTIVE and self._waiting == busy and not self.talks.lanes:
             self._move(State.WAITING, "waits for an answer")
         elif self.state is State.WAITING and self._waiting < busy:
@@ -602,7 +510,7 @@ class Activation:
 
     def talked(self) -> None:
         """One of its talks has nothing left to be answered."""
-        if self.state is State.ACTIVE and not self._has_ready() and not self._works():
+        if self.state is State.ACTIVE and not self.desk.has_ready() and not self.has_work:
             self._move(State.IDLE, "nothing left to do")
         self._go_on()
 
@@ -622,7 +530,7 @@ class Activation:
         """Begin nothing new, and end what runs; it is tried again another time."""
         self.ending = True
         now = self.shop.host.clock.now()
-        for lane in list(self.lanes.values()):
+        for lane in list(self.desk.lanes.values()):
             if lane.work is not None:
                 lane.work.stop(Why.DRAIN, now)
         self.talks.end()
@@ -630,7 +538,7 @@ class Activation:
 
     def abandoned(self, work: Work) -> None:
         """A brain would not stop: its task is left to itself, and another one takes its place."""
-        lane = self.lanes.get(work.envelope.lane)
+        lane = self.desk.lanes.get(work.envelope.lane)
         if lane is not None and lane.work is work and work.task is not None:
             self._orphans.add(work.task)
             self._servers -= 1

@@ -325,9 +325,8 @@ class Hall:
         with self._lock:
             activation = self._awake.pop(address, None)
         if activation is not None:
-            for lane in list(activation.lanes.values()):
-                if lane.work is not None:
-                    lane.work.fence(Why.DRAIN, self.shop.host.clock.now())
+            for work in activation.works:
+                work.fence(Why.DRAIN, self.shop.host.clock.now())
             self.inbox.forget(activation.talks, Why.DRAIN)
             self.leaving.append((self.shop.host.clock.monotonic(), activation))
             activation.call(activation.end)
@@ -339,11 +338,10 @@ class Hall:
                 return
             self._forget(activation)
         now = self.shop.host.clock.now()
-        for lane in list(activation.lanes.values()):
-            if lane.work is not None:
-                lane.work.fence(Why.LOST, now)
-                self.shop.monitor.cut_off(lane.work.envelope, lane.work.run_id, Outcome.LOST, lane.work.started)
-        self._put_back(activation.untried())
+        for work in activation.works:
+            work.fence(Why.LOST, now)
+            self.shop.monitor.cut_off(work.envelope, work.run_id, Outcome.LOST, work.started)
+        self._put_back(activation.desk.untried())
         self.inbox.forget(activation.talks, Why.LOST)
         self.loops.end(activation.loop)
         self.look(activation.address)
