@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ def main(names: list[str]) -> int:
     print(figures[0].line(), flush=True)
     for name in names or BENCHES:
         progress(f"measuring {name} …")
+        gc.collect()  # what one has left behind is not the next one's
         with tempfile.TemporaryDirectory(
             prefix="roost-bench-", dir=".cache" if Path(".cache").is_dir() else None
         ) as folder:
