@@ -25,6 +25,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 settings.register_profile(
     "roost", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
+settings.register_profile("long", settings.get_profile("roost"), max_examples=2_000)
 settings.load_profile("roost")
 
 

@@ -1,0 +1,72 @@
+"""Tic-tac-toe: two players, nine cells, three in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roost.core import checks
+from roost.core.meetings.games import Outcome
+from roost.core.meetings.shapes import address
+from roost.errors import Invalid
+
+MARKS = ("X", "O")
+ROWS = ((1, 2, 3), (4, 5, 6), (7, 8, 9), (1, 4, 7), (2, 5, 8), (3, 6, 9), (1, 5, 9), (3, 5, 7))
+
+
+class TicTacToe:
+    """The setting is `{"players": [X, O]}`, two addresses; a move is `{"cell": 5}`, from 1, top left, to 9.
+
+    The state is `{"players": [X, O], "board": [nine of "X", "O" and ""], "next": "X"}`; `next` is None at the end.
+    """
+
+    def initial(self, setting: Any) -> Any:
+        match setting:
+            case {"players": [str(x), str(o)], **rest} if not rest and x != o:
+                players = [address(x, "the player X"), address(o, "the player O")]
+                return {"players": players, "board": [""] * 9, "next": "X"}
+        raise Invalid(f'tic-tac-toe needs {{"players": [X, O]}} with two addresses, not {checks.shown(setting)}')
+
+    def apply(self, state: Any, author: str, move: Any) -> Any:
+        cell = self._cell(move)
+        board, mark = state["board"], state["next"]
+        if mark is None:
+            raise Invalid("the game is over: no more moves")
+        if author not in state["players"]:
+            raise Invalid(f"{author} does not play: {' and '.join(state['players'])} do")
+        if author != (player := state["players"][MARKS.index(mark)]):
+            raise Invalid(f"it is the turn of {player}, who plays {mark}: wait for that move")
+        if board[cell - 1]:
+            free = ", ".join(str(number) for number in range(1, 10) if not board[number - 1])
+            raise Invalid(f"cell {cell} is taken by {board[cell - 1]}: take one of {free}")
+        board = [*board[: cell - 1], mark, *board[cell:]]
+        other = MARKS[1 - MARKS.index(mark)]
+        return {**state, "board": board, "next": None if _winner(board) or all(board) else other}
+
+    def outcome(self, state: Any) -> Outcome | None:
+        if state["next"] is not None:
+            return None
+        mark = _winner(state["board"])
+        if mark is None:
+            return Outcome("It is a draw.")
+        winner = state["players"][MARKS.index(mark)]
+        return Outcome(f"{winner} wins with {mark}.", winner)
+
+    def drawn(self, state: Any) -> str:
+        """Free cells show their number, for those who play by text."""
+        shown = [mark or str(number) for number, mark in enumerate(state["board"], 1)]
+        rows = [" {} | {} | {}".format(*shown[start : start + 3]) for start in (0, 3, 6)]
+        return "\n---+---+---\n".join(rows)
+
+    def _cell(self, move: Any) -> int:
+        match move:
+            case {"cell": cell, **rest} if not rest:
+                return checks.count(cell, "the cell", least=1, most=9)
+        raise Invalid(f'a move is {{"cell": 5}}, from 1, top left, to 9, not {checks.shown(move)}')
+
+
+def _winner(board: list[str]) -> str | None:
+    for row in ROWS:
+        marks = {board[cell - 1] for cell in row}
+        if len(marks) == 1 and "" not in marks:
+            return marks.pop()
+    return None
