@@ -62,6 +62,22 @@ def test_memory_is_the_agents_and_survives_a_restart(world: World) -> None:
     assert (world({"teller": teller}, second).result or "").endswith(", 4")
 
 
+@pytest.mark.parametrize("kept", [object(), float("nan"), "x" * 2_000_000], ids=["object", "nan", "long"])
+def test_a_state_that_cannot_be_kept_is_told_as_that_and_changes_nothing(world: World, kept: object) -> None:
+    async def keeps(turn: Turn) -> AsyncIterator[str]:
+        turn.state["kept"] = kept if turn.text == "bad" else turn.text
+        yield "kept"
+
+    async def story(service: AsyncAgentService) -> tuple[str, str, Any]:
+        await service.agents.create("ann", "d", profile="keeps", max_attempts=1)
+        await done(service, "good")
+        task = await done(service, "bad")
+        [letter] = await service.dead_letters.list("ann")
+        return task.status, letter.fault, (await service.agents.inspect("ann", "d")).memory
+
+    assert world({"keeps": keeps}, story) == ("failed", "state", {"kept": "good"})
+
+
 def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[tuple[str | None, str, str, str]]:
         await service.agents.create("ann", "d", profile="teller")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from roost import AsyncAgentService, Busy, Limits, NotFound, Turn
+from roost import AsyncAgentService, Busy, Limits, Message, NotFound, Turn
 from tests.runtime.conftest import QUICK, World, ended, said, short, slow
 
 
@@ -383,3 +383,21 @@ def test_a_turn_that_loses_its_worker_three_times_is_reported_failed(world: Worl
 
 def _die() -> None:
     raise SystemExit("the worker dies")
+
+
+@pytest.mark.parametrize("kept", [object(), float("nan"), "x" * 2_000_000], ids=["object", "nan", "long"])
+def test_a_state_that_cannot_be_kept_fails_its_turn_and_not_the_talk(world: World, kept: object) -> None:
+    async def keeps(turn: Turn) -> AsyncIterator[str]:
+        turn.state["kept"] = kept if turn.text == "bad" else turn.text
+        yield f"had {len(turn.state)}"
+
+    async def scenario(service: AsyncAgentService) -> list[tuple[str, str, str]]:
+        talk = await service.create_talk_session("ann", profile="keeps")
+        messages: list[Message] = []
+        for text in ("bad", "good"):
+            await service.add_message("ann", talk, text)
+            messages = await ended(service, talk)
+        assert "cannot be kept" in str(messages[1].error)
+        return short(messages)[2:]
+
+    assert world({"keeps": keeps}, scenario) == [("user", "good", "complete"), ("agent", "had 1", "complete")]

@@ -19,6 +19,7 @@ class Fault(StrEnum):
     RESTING = "resting"
     HOPS = "hops"
     UNKNOWN_STEP = "unknown_step"
+    STATE = "state"
     PROFILE = "profile"
     BRAIN = "brain"
     INTERNAL = "internal"
@@ -35,6 +36,7 @@ _SENTENCES = {
     Fault.RESTING: "The model fails again and again and is not asked for a moment; try again in a minute",
     Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
     Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
+    Fault.STATE: "What the agent wanted to keep in its state cannot be kept; have its brain mended, then try again",
     Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",
     Fault.BRAIN: "This profile's brain cannot be loaded; have it mended or choose another profile, then try again",
     Fault.INTERNAL: "The agent could not finish because of an internal error; try again",

@@ -23,10 +23,11 @@ from roost.core.envelopes import Change, Effect, Envelope, Kind, Recorded, Taken
 from roost.core.events import FAILED
 from roost.core.faults import Fault
 from roost.core.runs import Outcome, Why
-from roost.errors import BrainFailed, Invalid, LimitReached, Unavailable
+from roost.errors import BrainFailed, Invalid, Unavailable
 from roost.ports import Loop, Pending, Profile
 from roost.runtime.desk import Desk, Lane
 from roost.runtime.shop import Shop
+from roost.runtime.thinking import kept_state
 from roost.runtime.work import Work
 from roost.runtime.worker import AgentTalks
 
@@ -194,8 +195,15 @@ class Activation:
         if self._is_quiet():
             self._idle()
         elif self.hall.is_crowded and self._only_unsettled():
-            self._record()
+            self._leave_loop()
             self.hall.park(self)
+
+    def _leave_loop(self) -> None:
+        """Nothing of it may be left there: the next time it may be on another one."""
+        self._record()
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
 
     def _only_unsettled(self) -> bool:
         """Whether all that is left is that what it did is written."""
@@ -261,7 +269,7 @@ class Activation:
             for envelope in untried:
                 self._settle(WorkClosing("", envelope, self.epoch, Verdict.RELEASED, "", now, now))
             return
-        self._record()
+        self._leave_loop()
         self.at_rest.set(None)
         self.hall.release(self)
 
@@ -273,7 +281,7 @@ class Activation:
     def retire(self) -> None:
         """Give the loop back, unless something has come."""
         if self._is_quiet() and not self.desk.has_ready():
-            self._record()
+            self._leave_loop()
             self.hall.release(self)
 
     # --- working ---------------------------------------------------------------------------------
@@ -368,15 +376,14 @@ class Activation:
 
     def remembered(self, before: str | None, state: dict[str, Any]) -> tuple[str | None, BaseException | None]:
         """The memory with what a turn has changed in it, beside what others have changed since; None: nothing."""
+        most = self.shop.limits.memory_chars
         try:
-            after = json.dumps(state, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            return None, BrainFailed(f"turn.state must be what JSON can hold: {error}")
-        if after == (before or "{}"):
-            return None, None
-        merged = after if self.memory_text == before else _merged(before, after, self.memory_text)
-        if len(merged) > self.shop.limits.memory_chars:
-            return None, LimitReached("turn.state grew too long")
+            after = kept_state(state, most)
+            if after == (before or "{}"):
+                return None, None
+            merged = after if self.memory_text == before else kept_state(_merged(before, after, self.memory_text), most)
+        except BrainFailed as error:
+            return None, error
         self.memory_text = merged
         return merged, None
 
@@ -546,13 +553,13 @@ class Activation:
             self._go_on()
 
 
-def _merged(before: str | None, after: str, now: str | None) -> str:
+def _merged(before: str | None, after: str, now: str | None) -> dict[str, Any]:
     """What is there now, with what differs between before and after."""
     was, new, merged = json.loads(before or "{}"), json.loads(after), json.loads(now or "{}")
     for name in was.keys() - new.keys():
         merged.pop(name, None)
     merged |= {name: value for name, value in new.items() if name not in was or was[name] != value}
-    return json.dumps(merged)
+    return dict(merged)
 
 
 def _expired(envelope: Envelope, epoch: int, now: float) -> WorkClosing:

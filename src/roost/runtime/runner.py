@@ -16,7 +16,7 @@ from roost.runtime.answer import Answer
 from roost.runtime.live import LiveTalk
 from roost.runtime.means import Means
 from roost.runtime.shop import Shop
-from roost.runtime.thinking import Thinking
+from roost.runtime.thinking import Thinking, kept_state
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
@@ -169,6 +169,6 @@ class Run(Thinking):
         if self._home is not None:
             return self._home.remembered(self._before, self.turn.state)
         try:
-            return json.dumps(self.turn.state), None
-        except (TypeError, ValueError, RecursionError) as error:
+            return kept_state(self.turn.state, self._shop.limits.memory_chars), None
+        except BrainFailed as error:
             return None, error

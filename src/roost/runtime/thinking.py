@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -234,6 +235,17 @@ def is_blocking(brain: Brain) -> bool:
         return bool(brain.__code__.co_flags & inspect.CO_GENERATOR)
     call = getattr(brain, "__call__", brain)  # noqa: B004 — an object's own generator method
     return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
+
+
+def kept_state(state: object, most: int) -> str:
+    """`turn.state` as it is kept. Raises BrainFailed for what cannot be."""
+    try:
+        text = json.dumps(state, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BrainFailed(f"turn.state must be what JSON can hold: {error}", kind="state") from error
+    if len(text) > most:
+        raise BrainFailed(f"turn.state has {len(text):,} characters, and {most:,} may be kept", kind="state")
+    return text
 
 
 def report(error: BaseException, run_id: str, where: str, excerpt: str, root: str) -> tuple[str, str]:
