@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 
 import roost
 from roost.hosts.pending import drive
+from roost.ports import Loop
 from roost.runtime.supervisor import Supervisor
+from roost.runtime.waker import Waker
 from roost.stores.engine import Engine
 from roost.stores.sqlite import SqliteConnection
 from tests.brains_for_tests import Puppet
@@ -23,7 +26,7 @@ READS = 1_000
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """All that is asked of the store, by anyone; the supervisor's looks now and then are left out."""
+    """All that is asked of the store, by anyone but the supervisor and the waker, who look now and then."""
     seen: list[str] = []
 
     def listen(owner: type, name: str) -> None:
@@ -35,10 +38,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, heard)
 
-    async def no_sweep(self: Supervisor) -> None:
+    async def no_look(self: object) -> None:
         return
 
-    monkeypatch.setattr(Supervisor, "_sweep", no_sweep)
+    async def no_timers(self: Waker, loop: Loop) -> None:
+        self._bell = asyncio.Event()
+        await self._bell.wait()
+
+    monkeypatch.setattr(Supervisor, "_sweep", no_look)
+    monkeypatch.setattr(Supervisor, "_sweep_agents", no_look)
+    monkeypatch.setattr(Waker, "_main", no_timers)
     for owner, names in ((SqliteConnection, ("read", "one", "write")), (Engine, ("read", "write"))):
         for name in names:
             listen(owner, name)
