@@ -63,7 +63,7 @@ def test_a_stream_gives_the_answer_to_the_byte_and_ends_with_it(served: Served) 
     texts: dict[int, str] = {}
     with served.browser("ann") as ann:
         ids = read(ann, talk, texts)
-    assert len(ids) > 10
+    assert len(ids) > 3, "it comes in pieces, however late one listens"
     assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
 
 
