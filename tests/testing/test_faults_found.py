@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -26,10 +27,13 @@ SEEDS = 60
     ],
 )
 def test_a_team_bears_this(faults: Faults) -> None:
+    happened: Counter[str] = Counter()
     for seed in range(SEEDS):
         with Simulation(seed=seed, faults=faults) as simulation:
             simulation.play(story, BRAINS, QUICK)
             check(simulation)
+            happened += simulation.happened
+    assert set(happened) == {name for name, chance in faults.chances.items() if chance}
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["both times", "one with an event, or the other"])

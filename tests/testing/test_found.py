@@ -38,7 +38,10 @@ def test_an_agent_with_more_in_the_store_than_fits_goes_on_after_a_look_that_fai
         await insist(lambda: service.tasks.send("ann", "sender", "go", key="go"))
         await asyncio.sleep(5)
 
+    failed = 0
     for seed in range(60):
         with Simulation(seed=seed, faults=Faults(commit_failed=0.2)) as simulation:
             simulation.play(ask, {"sender": sender, "taker": taker})
             all_invariants(simulation)
+            failed += simulation.happened["commit_failed"]
+    assert failed > 60
