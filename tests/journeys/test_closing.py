@@ -241,3 +241,22 @@ def test_talks_and_agents_come_to_their_ends_beside_each_other(service: Open) ->
     assert begun.acquire(timeout=10)
     assert begun.acquire(timeout=10)
     assert 0.9 < seconds(home.close) < 1.8
+
+
+def test_what_is_sent_just_before_closing_is_not_counted_as_tried(service: Open) -> None:
+    """As when one command after the other opens the file, sends, and is gone."""
+
+    async def tells(turn: roost.Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(0.01)
+        yield f"told {turn.text}"
+
+    with service({"tells": tells}) as home:
+        home.agents.create("ann", "d", profile="tells", max_attempts=1, max_concurrent_tasks=20)
+    sent: list[str] = []
+    for number in range(8):
+        with service({"tells": tells}) as home:
+            sent.append(home.tasks.send("ann", "d", str(number)))
+    with service({"tells": tells}) as home:
+        ended = [home.tasks.wait("ann", task, timeout=20) for task in sent]
+        assert [(task.status, task.result) for task in ended] == [("done", f"told {n}") for n in range(8)]
+        assert home.dead_letters.list("ann") == []

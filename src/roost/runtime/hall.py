@@ -52,6 +52,8 @@ class Hall:
         self._next_looks: deque[str] = deque()
         self._untried: dict[str, list[str]] = {}
         self._taking = False
+        self._looked: Pending[None] = shop.host.pending()
+        """Set when nobody is being looked at any more; whoever waits for that makes a new one."""
         self.waker: Waker | None = None
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
@@ -185,6 +187,7 @@ class Hall:
             addresses = [following.popleft() for _ in range(min(len(following), TOGETHER))]
             if not addresses:
                 self._taking = False
+                self._looked.set(None)
                 return
         host = self.shop.host
         looks = tuple(
@@ -373,6 +376,11 @@ class Hall:
         """No new work; what runs gets a bounded time to end, and what did not end is tried again at the next start."""
         self.closing = True
         clock, limits = self.shop.host.clock, self.shop.limits
+        with self._lock:
+            self._looked = self.shop.host.pending()
+            taking = self._taking
+        if taking:  # what is being taken is put back: it was not tried
+            await self._looked.within(1.0)
         latest = clock.monotonic() + limits.drain
         self._tell_all(Activation.finish)
         for activation in self.all():
