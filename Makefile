@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test lint format bench lock browser clean
+.PHONY: help run test soak lint format bench lock browser clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,10 @@ ifeq ($(PYTEST_ARGS),)
 else
 	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
 endif
+
+soak: $(DEV_READY) ## Test at full size and with many seeds (an hour)
+	@$(PYTHON_IN_VENV) -m pytest -m soak
+	@$(PYTHON_IN_VENV) -m pytest --hypothesis-profile=long --timeout=0 tests/properties
 
 lint: $(DEV_READY) ## Check format, rules and types
 	@echo "Checking format, rules and types …"
