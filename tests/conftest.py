@@ -23,7 +23,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 """For programs that a test starts: they find the same Roost, wherever they run."""
 
 settings.register_profile(
-    "roost", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "roost", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("long", settings.get_profile("roost"), max_examples=2_000)
 settings.load_profile("roost")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
@@ -36,7 +36,6 @@ def test_the_first_answer_greets_and_says_what_roost_is_and_later_ones_do_not(
     assert "I am the guide" not in second.content
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(SAYINGS | TEXTS, min_size=1, max_size=6))
 def test_it_greets_once_whatever_is_said(service: roost.AgentService, ask: Ask, said: list[str]) -> None:
     talk = service.create_talk_session("ann", profile="guide")
@@ -47,7 +46,6 @@ def test_it_greets_once_whatever_is_said(service: roost.AgentService, ask: Ask, 
     assert ["I am the guide" in answer for answer in given_answers] == [True] + [False] * (len(said) - 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(before=st.lists(SAYINGS | TEXTS, max_size=3), name=NAMES, after=st.lists(SAYINGS | TEXTS, max_size=3))
 def test_it_asks_the_name_at_most_once_and_never_after_it_was_told(
     service: roost.AgentService, ask: Ask, before: list[str], name: str, after: list[str]
@@ -60,7 +58,6 @@ def test_it_asks_the_name_at_most_once_and_never_after_it_was_told(
     assert not any(asked[len(before) :])
 
 
-@settings(max_examples=100, deadline=None)
 @given(name=NAMES, between=st.lists(SAYINGS, max_size=4))
 def test_a_name_that_was_told_is_known_later(
     service: roost.AgentService, ask: Ask, name: str, between: list[str]
@@ -181,7 +178,6 @@ def test_the_long_answer_is_long_and_help_names_every_command(service: roost.Age
     assert all(f"**{command}**" in helped for command in ["count", "long", "markdown", "fail"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text("bcdfgj ", min_size=1, max_size=40))
 def test_what_it_does_not_understand_is_mentioned_with_something_to_try(
     service: roost.AgentService, ask: Ask, said: str

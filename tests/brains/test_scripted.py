@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import roost
@@ -15,7 +15,6 @@ Ask = Callable[[roost.AgentService, str, str], roost.Message]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 @example(" ")
 @example("  two  spaces  ")
@@ -27,7 +26,6 @@ def test_echo_gives_back_every_text_to_the_byte(service: roost.AgentService, ask
     assert ask(service, talk, said).content.encode() == said.encode()
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_the_pieces_of_an_echo_make_up_its_text(service: roost.AgentService, said: str) -> None:
     talk = service.create_talk_session("ann", profile="echo")
@@ -43,7 +41,6 @@ def test_echo_gives_back_a_million_characters(service: roost.AgentService, ask: 
     assert ask(service, talk, said).content == said
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 6))
 def test_scripted_replies_come_in_order_and_start_again(
     tmp_path_factory: pytest.TempPathFactory, ask: Ask, replies: list[str], turns: int

@@ -153,4 +153,4 @@ class OneTalk(RuleBasedStateMachine):
 
 
 TestOneTalk = OneTalk.TestCase
-TestOneTalk.settings = settings(max_examples=100, stateful_step_count=12, deadline=None)
+TestOneTalk.settings = settings(stateful_step_count=12)

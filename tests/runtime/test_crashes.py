@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roost import AsyncAgentService, Limits, Message, Turn
@@ -95,7 +95,6 @@ def test_a_crash_at_any_commit_loses_nothing_and_doubles_nothing(tmp_path: Path,
     assert count > 15, "the story has fewer commits than it should have"
 
 
-@settings(max_examples=100)
 @given(seed=st.integers(0, 10**6), commit=st.integers(1, 30), side=st.booleans())
 def test_a_crash_at_any_commit_in_any_order_of_things(
     tmp_path_factory: pytest.TempPathFactory, seed: int, commit: int, side: bool

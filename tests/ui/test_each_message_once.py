@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
@@ -13,7 +13,6 @@ from roost.core.messages import Sender
 from roost.ui.text import defused
 from tests.ui.conftest import USER, Tab
 
-MANY = settings(max_examples=100, deadline=None)
 TYPED = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=60)
 WORDS = st.one_of(
     TYPED.filter(str.strip),
@@ -63,7 +62,6 @@ def tabs(service: roost.AgentService) -> tuple[Tab, Tab]:
     return Tab(service).look(), Tab(service).look()
 
 
-@MANY
 @given(said=st.lists(WORDS, min_size=1, max_size=3))
 def test_each_message_is_shown_once_over_reruns(tabs: tuple[Tab, Tab], said: list[str]) -> None:
     tab = tabs[0].click("new_talk")
@@ -74,7 +72,6 @@ def test_each_message_is_shown_once_over_reruns(tabs: tuple[Tab, Tab], said: lis
     assert asked == [blank_lines(words) for words in said]
 
 
-@MANY
 @given(acts=ACTS)
 def test_the_history_stays_whole_whatever_is_clicked(tabs: tuple[Tab, Tab], acts: list[tuple[str, str]]) -> None:
     tab, other = tabs
@@ -118,7 +115,6 @@ def talks(service: roost.AgentService) -> dict[int, str]:
     return held
 
 
-@MANY
 @given(count=st.sampled_from([1, 49, 50, 51, 99, 100, 101, 130]), pages=st.integers(0, 3))
 def test_older_messages_come_on_demand_and_none_is_missing(
     tabs: tuple[Tab, Tab], talks: dict[int, str], count: int, pages: int
