@@ -12,6 +12,7 @@ from roost.core.limits import Limits
 from roost.core.mail import Mail
 from roost.core.memories import Memory
 from roost.core.messages import Change, Message, Page
+from roost.core.notes import Note
 from roost.core.schedules import Schedule
 from roost.core.talks import Receipt, Talk
 from roost.core.tasks import Task
@@ -61,6 +62,7 @@ __all__ = [
     "Message",
     "NoAnswer",
     "NotFound",
+    "Note",
     "Page",
     "Profile",
     "Receipt",

@@ -185,7 +185,7 @@ def test_a_checkpoint_that_could_not_be_written_leaves_no_hole_after_a_crash(
             fails.clear()
             raise roost.Unavailable("the disk is full")
         checkpoint(tx, *args)
-        saved.append(args[-1])
+        saved.append(args[4])
 
     monkeypatch.setattr("roost.stores.statements.runs.checkpoint", unreliable)
     roosted.add_message("ann", talk, "go")

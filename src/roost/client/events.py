@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roost.client.http import TRIES, Answer, Wire, encoded, error_in, sendable
-from roost.core.messages import Change, Status
+from roost.core import notes
+from roost.core.messages import Change, Message, Status
 from roost.errors import Unavailable
 from roost.protocol.talks import ChangeEvent, PageReply
 
@@ -46,7 +47,7 @@ async def changes(
     wire: Wire, user_id: str, path: str, after: str | None, follow: bool
 ) -> AsyncGenerator[Change]:  # fmt: skip
     """The changes of a talk; after a broken connection those that follow the last one that came."""
-    cursor, texts, failures = after, dict[int, str](), 0
+    cursor, texts, failures = after, dict[int, Message](), 0
     while True:
         try:
             async with aclosing(_connected(wire, user_id, path, cursor, follow, texts)) as stream:
@@ -63,7 +64,7 @@ async def changes(
 
 
 async def _connected(
-    wire: Wire, user_id: str, path: str, cursor: str | None, follow: bool, texts: dict[int, str]
+    wire: Wire, user_id: str, path: str, cursor: str | None, follow: bool, texts: dict[int, Message]
 ) -> AsyncGenerator[Change | None]:
     """What comes on one connection; None when all has come."""
     headers = {"Accept": "text/event-stream"}
@@ -83,15 +84,17 @@ async def _connected(
     raise ConnectionResetError("the stream ended without its end")
 
 
-async def _change(wire: Wire, user_id: str, path: str, event: ChangeEvent, texts: dict[int, str]) -> Change:
+async def _change(wire: Wire, user_id: str, path: str, event: ChangeEvent, texts: dict[int, Message]) -> Change:
     """The change with the whole text so far, which is not sent again and again."""
     seq = event.message.seq
-    before = texts.pop(seq, "")
-    if not event.reset and len(before) != event.offset:
+    before = texts.pop(seq, None)
+    read = (len(before.content), notes.length(before.notes)) if before else (0, 0)
+    if not event.reset and read != (event.offset, event.noted):
         # Begun in the middle of a text, with somebody's cursor: what was before it is asked for.
         answer = await wire.ask("GET", path + "/messages", user_id, query={"before": seq + 1, "limit": 1})
-        before = PageReply.model_validate(answer).messages[-1].content[: event.offset]
+        there = PageReply.model_validate(answer).messages[-1].message()
+        before = replace(there, content=there.content[: event.offset], notes=notes.until(there.notes, event.noted))
     change = event.change(before)
     if change.message.status is Status.STREAMING:
-        texts[seq] = change.message.content
+        texts[seq] = change.message
     return change

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from roost.core import checks
+from roost.core.notes import Notes
 from roost.errors import Invalid
 
 PAGE = 200
@@ -33,7 +34,8 @@ class Sender(StrEnum):
 class Message:
     """One entry of a talk's log. `seq` counts from 1 without gaps; `error` is one sentence for people.
 
-    The sender is `user` or `agent`; of what an agent is given otherwise, it is an address.
+    The sender is `user` or `agent`; of what an agent is given otherwise, it is an address. `notes` are what the
+    agent said beside its answer: what it thought, what it did.
     """
 
     seq: int
@@ -43,6 +45,7 @@ class Message:
     created: datetime
     error: str | None = None
     run_id: str | None = None
+    notes: Notes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of a stream: `text` is what `message` has grown by since the last step.
+    """One step of a stream: `text` is what `message` has grown by since the last step, and `notes` what its notes have.
 
-    With `reset` the text starts anew: forget what was read of this message before.
+    With `reset` both start anew: forget what was read of this message before.
     """
 
     message: Message
     text: str
     cursor: str
     reset: bool = False
+    notes: Notes = ()
 
 
 class CursorText(str):
@@ -79,7 +83,7 @@ class CursorText(str):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What a reader has seen: all changes up to `revision`, and `offset` characters of the message `seq`.
+    """What was seen: all changes up to `revision`, `offset` characters of the message `seq`, `noted` of its notes.
 
     While a long list of changes is read in several pages, `position` is the last message read
     and `target` the revision that is reached at its end.
@@ -90,10 +94,12 @@ class Cursor:
     offset: int = 0
     position: int = 0
     target: int = 0
+    noted: int = 0
 
     def encode(self, talk_id: str) -> str:
         text = f"{talk_id[-4:]}.{self.revision}.{self.seq}.{self.offset}"
-        encoded = CursorText(f"{text}.{self.position}.{self.target}" if self.target else text)
+        text = f"{text}.{self.position}.{self.target}" if self.target else text
+        encoded = CursorText(f"{text}.{self.noted}" if self.noted else text)
         encoded.cursor, encoded.talk_id = self, talk_id
         return encoded
 
@@ -105,11 +111,13 @@ class Cursor:
         if not isinstance(text, str):
             raise refusal
         mark, *numbers = text.split(".")
-        if mark != talk_id[-4:] or len(numbers) not in (3, 5):
+        if mark != talk_id[-4:] or len(numbers) not in (3, 4, 5, 6):
             raise refusal
         if not all(n.isascii() and n.isdigit() and len(n) < 16 for n in numbers):
             raise refusal
-        return cls(*map(int, numbers))
+        read = [int(number) for number in numbers]
+        noted = read.pop() if len(read) in (4, 6) else 0
+        return replace(cls(*read), noted=noted)
 
 
 def at(seconds: float) -> datetime:

@@ -81,6 +81,8 @@ class Closing:
     agent: str | None = None
     """Whose memory the state is, if it is not the talk's own."""
     sleep: str | None = None
+    notes: str = ""
+    """What it said beside its answer, as it is stored."""
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------

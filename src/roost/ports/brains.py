@@ -15,14 +15,16 @@ from typing import Any, Protocol
 from roost.core import wake
 from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
+from roost.core.notes import Channel
 from roost.errors import Invalid
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of what a brain says."""
+    """A piece of what a brain says: of its answer (`final`), or beside it (`thinking`, `commentary` …)."""
 
     text: str
+    channel: str = Channel.FINAL
 
 
 @dataclass(frozen=True, slots=True)

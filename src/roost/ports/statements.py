@@ -98,21 +98,25 @@ class MessageStatements(Protocol):
 class RunStatements(Protocol):
     """What runs write. Each proves by the talk's epoch that it still may."""
 
-    def open_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, /) -> Opened | None:
-        """Give the run's answer its number, with its first words; one that has its number keeps it.
+    def open_answer(
+        self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = ..., /
+    ) -> Opened | None:
+        """Give the run's answer its number, with its first words and notes; one that has its number keeps it.
 
         None: the run was superseded before it said any.
         """
         ...
 
-    def checkpoint(self, tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, /) -> None:
+    def checkpoint(
+        self, tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, notes: str = ..., /
+    ) -> None:
         """Keep what was said since the last checkpoint, as part 1, 2, 3 …
 
         Nothing happens if the run was superseded, or if the part before could not be kept.
         """
         ...
 
-    def split_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, /) -> Settled:
+    def split_answer(self, tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = ..., /) -> Settled:
         """End the message being written, while its run goes on in a new one."""
         ...
 
@@ -120,7 +124,7 @@ class RunStatements(Protocol):
         """End a run: its message, its envelopes, its record and the talk's state, all at once.
 
         A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
-        not opened one, its envelopes stay for the run that comes after it.
+        not opened one, or had said nothing but notes, its envelopes stay for the run that comes after it.
         """
         ...
 

@@ -9,8 +9,10 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from roost.core import notes
 from roost.core.health import Health
 from roost.core.messages import Change, Message, Page, Sender, Status
+from roost.core.notes import Note
 from roost.core.talks import BusyPolicy, Receipt, Talk
 from roost.ports import Profile
 
@@ -87,6 +89,16 @@ class TalkList(_Wire):
     talks: list[TalkReply]
 
 
+class NoteReply(_Wire):
+    """What an agent said beside its answer; what it thought or did."""
+
+    channel: str
+    text: str
+
+    def note(self) -> Note:
+        return Note(self.channel, self.text)
+
+
 class MessageReply(_Wire):
     seq: int
     sender: Sender
@@ -95,13 +107,14 @@ class MessageReply(_Wire):
     created: datetime
     error: str | None = None
     run_id: str | None = None
+    notes: tuple[NoteReply, ...] = ()
 
     @classmethod
     def of(cls, message: Message) -> Self:
         return cls.model_validate(message, from_attributes=True)
 
     def message(self) -> Message:
-        return Message(**dict(self))
+        return Message(**{**dict(self), "notes": tuple(reply.note() for reply in self.notes)})
 
 
 class PageReply(_Wire):
@@ -132,9 +145,9 @@ class MessageHead(_Wire):
 
 
 class ChangeEvent(_Wire):
-    """One event of a stream: after `offset` characters the message goes on with `text`.
+    """One event of a stream: after `offset` characters the message goes on with `text`, its notes after `noted` ones.
 
-    With `reset` it is `text` and nothing else. The whole content is not sent again and again: a long
+    With `reset` it is that and nothing else. The whole content is not sent again and again: a long
     answer would cost its length squared.
     """
 
@@ -143,18 +156,28 @@ class ChangeEvent(_Wire):
     offset: int
     cursor: str
     reset: bool = False
+    notes: tuple[NoteReply, ...] = ()
+    noted: int = 0
 
     @classmethod
     def of(cls, change: Change) -> Self:
         head = MessageHead.model_validate(change.message, from_attributes=True)
         offset = len(change.message.content) - len(change.text)
-        return cls(message=head, text=change.text, offset=offset, cursor=change.cursor, reset=change.reset)
+        noted = notes.length(change.message.notes) - notes.length(change.notes)
+        said = tuple(NoteReply(channel=note.channel, text=note.text) for note in change.notes)
+        return cls(
+            message=head, text=change.text, offset=offset, cursor=change.cursor, reset=change.reset, notes=said,
+            noted=noted,
+        )  # fmt: skip
 
-    def change(self, before: str) -> Change:
+    def change(self, before: Message | None) -> Change:
         """The change, for someone who has read `before` of this message."""
-        content = self.text if self.reset else before + self.text
-        message = Message(content=content, **dict(self.message))
-        return Change(message, self.text, self.cursor, self.reset)
+        new = tuple(reply.note() for reply in self.notes)
+        content, said = self.text, new
+        if before is not None and not self.reset:
+            content, said = before.content + self.text, notes.joined([*before.notes, *new])
+        message = Message(content=content, notes=said, **dict(self.message))
+        return Change(message, self.text, self.cursor, self.reset, new)
 
 
 class ReceiptReply(_Wire):

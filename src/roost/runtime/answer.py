@@ -13,7 +13,8 @@ import logging
 from collections import deque
 from functools import partial
 
-from roost.core import checks
+from roost.core import checks, notes
+from roost.core.notes import Channel, Note
 from roost.core.runs import Opened
 from roost.errors import LimitReached, Unavailable
 from roost.ports import Loop
@@ -26,20 +27,26 @@ log = logging.getLogger("roost.answer")
 class _Message(LiveText):
     """A text that becomes a message of its own, with what of it is not in the store yet."""
 
-    __slots__ = ("is_open", "parts", "unsaved")
+    __slots__ = ("is_open", "parts", "unnoted", "unsaved")
 
     def __init__(self) -> None:
         super().__init__()
         self.unsaved: list[str] = []
+        self.unnoted: list[Note] = []
         self.is_open = False
         self.parts = 0
 
-    def take(self) -> str:
-        """What is not in the store yet, while another thread may add to it."""
-        count = len(self.unsaved)
-        content = "".join(self.unsaved[:count])
+    def take(self) -> tuple[str, tuple[Note, ...]]:
+        """What is not in the store yet, while another thread may add to it: words and notes."""
+        count, noted = len(self.unsaved), len(self.unnoted)
+        content, said = "".join(self.unsaved[:count]), notes.joined(self.unnoted[:noted])
         del self.unsaved[:count]
-        return content
+        del self.unnoted[:noted]
+        return content, said
+
+    def put_back(self, content: str, said: tuple[Note, ...]) -> None:
+        self.unsaved.insert(0, content)
+        self.unnoted[:0] = said
 
 
 class Answer:
@@ -60,27 +67,32 @@ class Answer:
         self.finished = False
         """Nothing more is said, or nothing more of it counts: the settling writes what there is."""
 
-    def say(self, chunk: str) -> None:
+    def say(self, chunk: str, channel: str = Channel.FINAL) -> None:
         if not chunk or self.finished:
             return
         text, said = self._texts[-1], checks.clean(chunk)
-        if text.length + len(said) > self._shop.limits.answer_chars:
+        if text.length + text.noted + len(said) > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")
-        text.append(said)
-        text.unsaved.append(said)
+        if channel == Channel.FINAL:
+            text.append(said)
+            text.unsaved.append(said)
+        else:
+            note = Note(channel, said)
+            text.note(note)
+            text.unnoted.append(note)
         if not self._begun:
             self._begun = True
             self.first_chunk = self._shop.host.clock.now()
             # Not at once: of a brain that ends right away the answer is written in one go when it settles.
             self._loop.call(self._start)
-        elif text.length > self._rung_at + self._shop.limits.checkpoint_chars:
-            self._rung_at = text.length
+        elif text.length + text.noted > self._rung_at + self._shop.limits.checkpoint_chars:
+            self._rung_at = text.length + text.noted
             self._loop.call(self._ring)
         self._live.grown()
 
     def split(self) -> None:
         """Make what was said a message of its own; what is said from now on is opened after that."""
-        if self._texts[-1].length:
+        if self._texts[-1].length or self._texts[-1].noted:
             self._rung_at = 0
             self._texts.append(_Message())
             self._loop.call(self._ring)
@@ -88,6 +100,9 @@ class Answer:
     def said(self) -> str:
         """The text of the message that is open: what came after it was steered is in another one, or in none."""
         return self._texts[0].text()
+
+    def noted(self) -> str:
+        return notes.pack(self._texts[0].notes())
 
     async def finish(self) -> None:
         """Once the brain is over: what was split is written before the run settles."""
@@ -134,21 +149,21 @@ class Answer:
         if len(self._texts) > 1:
             return await self._end(text)
         if not text.is_open:
-            return await self._open(text) if text.length else True
-        if text.unsaved:
+            return await self._open(text) if text.length or text.noted else True
+        if text.unsaved or text.unnoted:
             await self._checkpoint(text)
         return True
 
     async def _open(self, text: _Message) -> bool:
         """Give the message its number, together with its first words: no crash leaves an empty one."""
-        content = text.take()
+        content, noted = text.take()
         try:
             opened = await self._shop.store.write(
                 self._shop.statements.runs.open_answer, self._live.talk_id, self._run_id, self._epoch, content,
-                key=self._live.talk_id, then=partial(self._opened, text),
+                notes.pack(noted), key=self._live.talk_id, then=partial(self._opened, text),
             )  # fmt: skip
         except Unavailable:
-            text.unsaved.insert(0, content)
+            text.put_back(content, noted)
             raise
         return opened is not None
 
@@ -158,21 +173,21 @@ class Answer:
             self._live.opened(opened, text)
 
     async def _checkpoint(self, text: _Message) -> None:
-        content = text.take()
+        content, noted = text.take()
         try:
             await self._shop.store.write(
                 self._shop.statements.runs.checkpoint, self._live.talk_id, self._run_id, self._epoch, text.parts + 1,
-                content, key=self._live.talk_id,
+                content, notes.pack(noted), key=self._live.talk_id,
             )  # fmt: skip
         except Unavailable:
-            text.unsaved.insert(0, content)
+            text.put_back(content, noted)
             raise
         text.parts += 1
 
     async def _end(self, text: _Message) -> bool:
         settled = await self._shop.store.write(
             self._shop.statements.runs.split_answer, self._live.talk_id, self._run_id, self._epoch, text.text(),
-            key=self._live.talk_id, then=self._live.settled,
+            notes.pack(text.notes()), key=self._live.talk_id, then=self._live.settled,
         )  # fmt: skip
         if not settled.superseded:
             self._texts.popleft()

@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import replace
 
+from roost.core import notes
 from roost.core.messages import Cursor, Message, Page, Status
+from roost.core.notes import Note, Notes
 from roost.core.runs import Claimed, Halted, Loaded, Opened, Posted, Settled
 from roost.core.talks import Talk
 from roost.ports import Host, Pending
@@ -18,19 +20,26 @@ from roost.ports import Host, Pending
 class LiveText:
     """The text of a message while it is being written: appended to by one thread, read by any."""
 
-    __slots__ = ("_joined", "_parts", "length", "message")
+    __slots__ = ("_joined", "_notes", "_parts", "_pieces", "length", "message", "noted")
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._joined = (0, "")
         """So many parts, and their text; replaced as one, so that readers need no lock."""
         self.length = 0
+        self._pieces: list[Note] = []
+        self._notes: tuple[int, Notes] = (0, ())
+        self.noted = 0
         self.message: Message | None = None
 
     def append(self, chunk: str) -> None:
         # In this order: whoever reads the length finds at least that much text.
         self._parts.append(chunk)
         self.length += len(chunk)
+
+    def note(self, piece: Note) -> None:
+        self._pieces.append(piece)
+        self.noted += len(piece.text)
 
     def text(self) -> str:
         known, text = self._joined
@@ -40,10 +49,18 @@ class LiveText:
             self._joined = (count, text)
         return text
 
+    def notes(self) -> Notes:
+        known, said = self._notes
+        count = len(self._pieces)
+        if count != known:
+            said = notes.joined([*said, *self._pieces[known:count]])
+            self._notes = (count, said)
+        return said
+
     def so_far(self) -> Message:
         m = self.message
         assert m is not None
-        return Message(m.seq, m.sender, self.text(), m.status, m.created, m.error, m.run_id)
+        return Message(m.seq, m.sender, self.text(), m.status, m.created, m.error, m.run_id, self.notes())
 
 
 class LiveTalk:
@@ -197,7 +214,7 @@ class LiveTalk:
             answer = self.answer
             if answer is not None and answer.message is not None and cursor.position < answer.message.seq:
                 seq = answer.message.seq
-                if (cursor.seq, cursor.offset) != (seq, answer.length):
+                if (cursor.seq, cursor.offset, cursor.noted) != (seq, answer.length, answer.noted):
                     numbers.add(seq)
             chosen = sorted(numbers)
             if len(chosen) > limit:
@@ -213,7 +230,8 @@ class LiveTalk:
         answer = self.answer
         if answer is None or answer.message is None:
             return self.revision != cursor.revision
-        return (self.revision, answer.message.seq, answer.length) != (cursor.revision, cursor.seq, cursor.offset)
+        read = (cursor.revision, cursor.seq, cursor.offset, cursor.noted)
+        return (self.revision, answer.message.seq, answer.length, answer.noted) != read
 
     @property
     def running(self) -> bool:
@@ -233,7 +251,7 @@ class LiveTalk:
     def _part(self, numbers: list[int], cursor: Cursor) -> Page:
         messages = self._fresh([self._get(seq) for seq in numbers])
         target = max(self._reached(cursor), 1)
-        onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target)
+        onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target, cursor.noted)
         return Page(messages, onward.encode(self.talk_id), self.running, more_after=True)
 
     def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
@@ -271,8 +289,8 @@ class LiveTalk:
         seq = answer.message.seq
         for message in reversed(shown):
             if message.seq == seq:
-                return Cursor(self.revision, seq, len(message.content))
-        return Cursor(self.revision, before.seq, before.offset) if before else Cursor(self.revision)
+                return Cursor(self.revision, seq, len(message.content), noted=notes.length(message.notes))
+        return replace(before, revision=self.revision, position=0, target=0) if before else Cursor(self.revision)
 
     def _get(self, seq: int) -> Message:
         return self._messages[seq - self._first]
@@ -282,8 +300,7 @@ class LiveTalk:
         if seq < self._first:
             self._floor = max(self._floor, revision)
         else:
-            self._set(replace(self._get(seq), status=Status.WITHDRAWN, content=""), revision)
-            self._withdrawn += 1
+            self._set(replace(self._get(seq), status=Status.WITHDRAWN, content="", notes=()), revision)
 
     def _set(self, message: Message, revision: int) -> None:
         index = message.seq - self._first
@@ -294,6 +311,7 @@ class LiveTalk:
             self.gone = True
             return
         self._messages[index : index + 1] = [message]
+        self._withdrawn += message.status is Status.WITHDRAWN
         self._changes.append((revision, message.seq))
 
     def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from roost.core import notes
 from roost.core.messages import Change, Cursor, Message, Page, Status
+from roost.core.notes import Notes
 
 KEPT = 256
 
@@ -16,8 +18,8 @@ class Pieces:
     def __init__(self, talk_id: str, after: str | None) -> None:
         self._talk_id = talk_id
         self._at = Cursor.decode(after, talk_id) if after is not None else Cursor(0)
-        self._part = (self._at.seq, self._at.offset)
-        """The message that was read in part, and how much of it."""
+        self._part = (self._at.seq, self._at.offset, self._at.noted)
+        """The message that was read in part, and how much of it and of its notes."""
         self._seen: dict[int, Message] = {}
 
     def of(self, page: Page) -> Iterator[Change]:
@@ -26,21 +28,26 @@ class Pieces:
         self._at = reached
         new = [message for message in page.messages if self._seen.get(message.seq) != message]
         for number, message in enumerate(new, start=1):
-            text, reset = self._grown(message)
+            text, noted, reset = self._grown(message)
             self._remember(message)
             whole = number == len(new) and not reached.target
             cursor = reached if whole else self._between(start, reached, message.seq)
-            if (cursor.seq, cursor.offset) != self._part:
-                seq, offset = self._part
-                cursor = replace(cursor, seq=seq, offset=offset)
-            yield Change(message, text, cursor.encode(self._talk_id), reset)
+            seq, offset, read = self._part
+            cursor = replace(cursor, seq=seq, offset=offset, noted=read)
+            yield Change(message, text, cursor.encode(self._talk_id), reset, noted)
 
-    def _grown(self, message: Message) -> tuple[str, bool]:
-        known, (seq, offset) = self._seen.get(message.seq), self._part
-        if known is not None and not message.content.startswith(known.content):
-            return message.content, True
-        read = len(known.content) if known is not None else offset if message.seq == seq else 0
-        return (message.content[read:], False) if read <= len(message.content) else (message.content, True)
+    def _grown(self, message: Message) -> tuple[str, Notes, bool]:
+        known, (seq, read, noted) = self._seen.get(message.seq), self._part
+        if known is not None:
+            read, noted = len(known.content), notes.length(known.notes)
+        elif message.seq != seq:
+            read = noted = 0
+        fits = read <= len(message.content) and noted <= notes.length(message.notes)
+        if known is not None and fits:
+            fits = message.content.startswith(known.content) and notes.until(message.notes, noted) == known.notes
+        return (message.content[read:], notes.after(message.notes, noted), False) if fits else (
+            message.content, message.notes, True
+        )  # fmt: skip
 
     def _between(self, start: Cursor, reached: Cursor, seq: int) -> Cursor:
         """Where a reader stands after one message of a page, before the others."""
@@ -49,9 +56,9 @@ class Pieces:
     def _remember(self, message: Message) -> None:
         self._seen[message.seq] = message
         if message.status is Status.STREAMING:
-            self._part = (message.seq, len(message.content))
+            self._part = (message.seq, len(message.content), notes.length(message.notes))
         elif self._part[0] == message.seq:
-            self._part = (0, 0)
+            self._part = (0, 0, 0)
         if len(self._seen) > 2 * KEPT:
             for seq in sorted(self._seen)[:KEPT]:
                 del self._seen[seq]

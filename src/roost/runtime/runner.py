@@ -85,8 +85,8 @@ class Run(Thinking):
     def over(self) -> bool:
         return self._ended.done()
 
-    def _heard(self, text: str) -> None:
-        self._answer.say(text)
+    def _heard(self, text: str, channel: str) -> None:
+        self._answer.say(text, channel)
 
     def _silenced(self) -> None:
         self._answer.finished = True
@@ -122,6 +122,7 @@ class Run(Thinking):
         common: dict[str, Any] = {
             "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._answer.said(),
             "envelopes": self.envelopes, "started": self._started, "first_chunk": self._answer.first_chunk,
+            "notes": self._answer.noted(),
         }  # fmt: skip
         if self.fenced:
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
@@ -160,7 +161,7 @@ class Run(Thinking):
             run_id=self.run_id, talk_id=self._live.talk_id, epoch=self.epoch, text=self._answer.said(),
             envelopes=self.envelopes, started=self._started, first_chunk=self._answer.first_chunk, outcome=Outcome.LOST,
             status=Status.FAILED if error else Status.INTERRUPTED, handled=error is not None, error=error,
-            fault=fault or faults.Fault.LOST_WORKER, supersede=True,
+            fault=fault or faults.Fault.LOST_WORKER, supersede=True, notes=self._answer.noted(),
         )  # fmt: skip
 
     def _state(self) -> tuple[str | None, BaseException | None]:

@@ -17,6 +17,7 @@ from types import FunctionType
 from roost.core import faults
 from roost.core.correlation import ROOT
 from roost.core.ids import reference
+from roost.core.notes import Channel
 from roost.core.runs import Outcome, Stop, Why
 from roost.errors import BrainFailed
 from roost.ports import Brain, Chunk, Loop, Tracer, Turn
@@ -26,6 +27,7 @@ log = logging.getLogger("roost.run")
 
 PRESSES = 3
 """How often a brain is cancelled before it is given up."""
+_CHANNELS = frozenset(map(str, Channel))
 BREATH = 0.002
 """A brain that yields without ever waiting lets the loop turn after so many seconds."""
 
@@ -58,7 +60,7 @@ class Thinking(ABC):
     # --- what those who think see to themselves ----------------------------------------------------
 
     @abstractmethod
-    def _heard(self, text: str) -> None:
+    def _heard(self, text: str, channel: str) -> None:
         """The brain has said this."""
 
     def _silenced(self) -> None:  # noqa: B027 — most have nothing to see to
@@ -172,7 +174,7 @@ class Thinking(ABC):
 
     def _say(self, chunk: str | Chunk) -> None:
         if not self.fenced:
-            self._heard(chunk if type(chunk) is str else _text_of(chunk))
+            self._heard(*((chunk, Channel.FINAL) if type(chunk) is str else _said(chunk)))
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -261,9 +263,12 @@ def report(error: BaseException, run_id: str, where: str, excerpt: str, root: st
     return fault, faults.sentence(fault, run_id)
 
 
-def _text_of(chunk: object) -> str:
+def _said(chunk: object) -> tuple[str, str]:
+    """Its text and the channel it belongs to."""
     if isinstance(chunk, Chunk) and isinstance(chunk.text, str):
-        return chunk.text
+        if chunk.channel not in _CHANNELS:
+            raise BrainFailed(f"there is no channel {chunk.channel!r:.80}: use one of {', '.join(_CHANNELS)}")
+        return chunk.text, chunk.channel
     if isinstance(chunk, str):
-        return str(chunk)
+        return str(chunk), Channel.FINAL
     raise BrainFailed(f"a brain must yield texts or chunks, not {type(chunk).__name__}")

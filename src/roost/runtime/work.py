@@ -12,6 +12,7 @@ from roost.core.envelopes import Envelope, Kind, Recorded, Verdict, WorkClosing
 from roost.core.faults import Fault
 from roost.core.mail import Mail
 from roost.core.messages import Message, Status, at
+from roost.core.notes import Channel
 from roost.core.runs import Why
 from roost.errors import LimitReached, NotFound
 from roost.ports import Profile, Turn
@@ -106,7 +107,9 @@ class Work(Thinking):
     def started(self) -> float:
         return self._started
 
-    def _heard(self, text: str) -> None:
+    def _heard(self, text: str, channel: str) -> None:
+        if channel != Channel.FINAL:
+            return
         self._length += len(text)
         if self._length > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -13,12 +14,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.messages import Message, Sender, Status
+from roost.core.notes import Channel, Note, Notes, calls
 from roost.core.talks import Talk
 from roost.ports import Profile
 from roost.ui.text import defused, plain, sentence, told, verbatim
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+SHOWN = 1_000
+"""Characters of a tool's result that are shown."""
 SUGGESTIONS = {
     "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
 }
@@ -64,11 +68,35 @@ def content(message: Message) -> None:
     """What was said, and how it stands: people's words exactly as they typed them, agents' as Markdown."""
     if message.sender is Sender.USER:
         st.text(verbatim(message.content))
-    elif message.content:
+    elif message.notes:
+        _beside(message.notes)
+    if message.sender is Sender.AGENT and message.content:
         st.markdown(defused(message.content), anchors=False)
     if message.status is Status.FAILED:
         st.error(told(message.error or "The answer could not be finished."))
     st.html(f'<div class="roost-foot"><span>{_footing(message)}</span>{_copying(message)}</div>')
+
+
+def _beside(notes: Notes) -> None:
+    """What was thought and done on the way to the answer, folded."""
+    if any(note.channel == Channel.SUMMARY for note in notes):
+        st.caption("What was said before was summed up here, so that it fits into what the model can read.")
+    with st.expander("Thoughts and steps"):
+        for note in notes:
+            if note.channel == Channel.TOOLS:
+                st.text(verbatim(_steps(note)))
+            else:
+                st.markdown(defused(note.text), anchors=False)
+
+
+def _steps(note: Note) -> str:
+    """Calls of tools, a line each, and what came of them."""
+    told = []
+    for call in calls(note.text):
+        given = json.dumps(call.arguments, ensure_ascii=False)
+        result = "…" if call.result is None else call.result
+        told.append(f"{call.tool} {given}\n{'→' if call.ok else '✗'} {result[:SHOWN]}")
+    return "\n".join(told)
 
 
 def _copying(message: Message) -> str:

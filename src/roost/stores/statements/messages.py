@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from roost.core import notes
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Envelope, Posted, Why
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 
-MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision"
+MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
 
 # The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
@@ -70,26 +73,28 @@ def changed(tx: Tx, user_id: str, talk_id: str, revision: int, position: int, li
 
 
 def message_of(row: Row) -> Message:
-    seq, sender, content, status, created, error, run_id, _ = row
+    seq, sender, content, status, created, error, run_id, _, noted = row
     if status == "withdrawn":
-        content = ""
-    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id)
+        content = noted = ""
+    said = notes.unpack(noted) if noted else ()
+    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, said)
 
 
-def saved_text(tx: Tx, talk_id: str, seq: int) -> str:
-    """What the checkpoints kept of a message that is being written, after its first words."""
+def saved(tx: Tx, talk_id: str, seq: int) -> tuple[str, str]:
+    """What the checkpoints kept of a message that is being written, after its first words: text and notes."""
     rows = tx.read(
-        "SELECT content FROM parts WHERE talk_id = :talk AND seq = :seq ORDER BY part",
+        "SELECT content, notes FROM parts WHERE talk_id = :talk AND seq = :seq ORDER BY part",
         {"talk": talk_id, "seq": seq},
     )
-    return "".join(row[0] for row in rows)
+    return "".join(row[0] for row in rows), "".join(row[1] for row in rows)
 
 
 def _whole(tx: Tx, talk_id: str, message: Message) -> Message:
     if message.status is not Status.STREAMING:
         return message
-    text = message.content + saved_text(tx, talk_id, message.seq)
-    return Message(message.seq, message.sender, text, message.status, message.created, message.error, message.run_id)
+    text, noted = saved(tx, talk_id, message.seq)
+    said = notes.joined([*message.notes, *notes.unpack(noted)])
+    return replace(message, content=message.content + text, notes=said)
 
 
 def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Posted | None:
@@ -99,7 +104,7 @@ def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Poste
     if row[2] != content:
         raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
     envelope = Envelope("", talk_id, row[0], 0, 0.0, "")
-    return Posted(message_of(row[:8]), row[7], row[8], envelope, repeated=True)
+    return Posted(message_of(row[:9]), row[7], row[9], envelope, repeated=True)
 
 
 def _refusal(tx: Tx, user_id: str, talk_id: str, most: int) -> Exception:
@@ -121,7 +126,7 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
     if answer_seq:
         ids = {"talk": talk_id, "seq": answer_seq, "revision": revision}
         tx.write(
-            "UPDATE messages SET status = 'withdrawn', content = '', revision = :revision"
+            "UPDATE messages SET status = 'withdrawn', content = '', notes = '', revision = :revision"
             " WHERE talk_id = :talk AND seq = :seq",
             ids,
         )

@@ -8,19 +8,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from roost.core import notes
 from roost.core.envelopes import Change
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.ports import Row, Tx
-from roost.stores.statements.messages import MESSAGE, message_of, saved_text
+from roost.stores.statements.messages import MESSAGE, message_of, saved
 from roost.stores.statements.posting import post_all
 from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.talks import found
 
 
-def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> Opened | None:
-    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content}
+def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Opened | None:
+    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content, "notes": noted}
     rows = tx.write(
         "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
         " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, roost_now()",
@@ -28,12 +29,13 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> 
     )
     if rows:
         seq, revision, now = rows[0]
-        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id)
-        _insert(tx, talk_id, message, revision, now)
+        said = notes.unpack(noted)
+        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id, notes=said)
+        _insert(tx, talk_id, message, revision, now, noted)
         return Opened(message, revision)
     # Opened before, by an attempt that seemed to fail: then it has its number already.
     there = tx.write(
-        "UPDATE messages AS m SET content = :content WHERE m.talk_id = :talk AND m.run_id = :run"
+        "UPDATE messages AS m SET content = :content, notes = :notes WHERE m.talk_id = :talk AND m.run_id = :run"
         " AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch)"
         f" RETURNING {MESSAGE.replace('m.', '')}",
         ids,
@@ -41,25 +43,25 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> 
     return Opened(message_of(there[0]), there[0][7]) if there else None
 
 
-def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str) -> None:
+def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, noted: str = "") -> None:
     """Keep what was said since the last checkpoint; if that one failed, nothing: a text has no holes."""
     tx.write(
-        "INSERT INTO parts (talk_id, seq, part, content)"
-        " SELECT t.talk_id, t.answer_seq, :part, :content FROM talks t"
+        "INSERT INTO parts (talk_id, seq, part, content, notes)"
+        " SELECT t.talk_id, t.answer_seq, :part, :content, :notes FROM talks t"
         " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
         " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
         " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))"
-        " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content",
-        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "run": run_id},
+        " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content, notes = excluded.notes",
+        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "notes": noted, "run": run_id},
     )
 
 
-def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str) -> Settled:
+def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Settled:
     """End the message being written, while its run goes on in a new one."""
     row = _lock(tx, talk_id)
     if row is None or row[0] != epoch:
         return Settled(0, epoch, 0, None, superseded=True, gone=row is None)
-    return _write_answer(tx, talk_id, run_id, row, content, Status.COMPLETE, None)
+    return _write_answer(tx, talk_id, run_id, row, content, noted, Status.COMPLETE, None)
 
 
 def settle(tx: Tx, c: Closing) -> Settled:
@@ -68,7 +70,12 @@ def settle(tx: Tx, c: Closing) -> Settled:
     A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
     not opened one, its envelopes stay for the run that comes after it.
     """
-    if c.handled and not c.supersede and (c.text or c.error) and (settled := _settle_at_once(tx, c)) is not None:
+    if (
+        c.handled
+        and not c.supersede
+        and (c.text or c.error or c.notes)
+        and (settled := _settle_at_once(tx, c)) is not None
+    ):
         return settled
     row = _lock(tx, c.talk_id)
     if row is None:
@@ -86,6 +93,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
         c.run_id,
         row,
         c.text,
+        c.notes,
         c.status,
         c.error,
         done=done,
@@ -120,8 +128,8 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
         return None
     seq, revision, waiting, now = rows[0]
     _remove(tx, c.envelopes)
-    message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id)
-    _insert(tx, c.talk_id, message, revision, now)
+    message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, notes.unpack(c.notes))
+    _insert(tx, c.talk_id, message, revision, now, c.notes)
     _record(tx, c, c.outcome, message, now)
     posted = _act(tx, c, now)
     return Settled(revision, c.epoch, waiting, message, posted=posted)
@@ -156,23 +164,19 @@ def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
     if not mine:
         _record(tx, c, Outcome.STOPPED, None, now)
         return Settled(0, c.epoch, 0, None, superseded=True, left=_still_there(tx, c.envelopes))
+    left = () if c.text else _still_there(tx, c.envelopes)
+    # Nobody has read a word of an answer: it is withdrawn, and what it was to answer waits for the next run.
+    status = Status.WITHDRAWN if left else Status.INTERRUPTED
+    done = 0 if left else _remove(tx, c.envelopes)
     settled = _write_answer(
-        tx,
-        c.talk_id,
-        c.run_id,
-        row,
-        c.text,
-        Status.INTERRUPTED,
-        None,
-        done=_remove(tx, c.envelopes),
-        superseded=True,
-    )
+        tx, c.talk_id, c.run_id, row, c.text, "" if left else c.notes, status, None, done=done, superseded=True
+    )  # fmt: skip
     _record(tx, c, Outcome.STOPPED, settled.message, now)
-    return settled
+    return replace(settled, left=left)
 
 
 def _write_answer(
-    tx: Tx, talk_id: str, run_id: str, row: Row, content: str, status: Status, error: str | None, *,
+    tx: Tx, talk_id: str, run_id: str, row: Row, content: str, noted: str, status: Status, error: str | None, *,
     done: int = 0, state: str | None = None, supersede: bool = False, superseded: bool = False,
 ) -> Settled:  # fmt: skip
     """Close the open message, or add one if none was opened and there is something to say.
@@ -180,7 +184,7 @@ def _write_answer(
     Of an interrupted run that is nothing: what nobody could read was never said.
     """
     _, last_seq, answer_seq, now = row
-    adds = not answer_seq and bool(content or error) and status is not Status.INTERRUPTED
+    adds = not answer_seq and bool(content or error or noted) and status is not Status.INTERRUPTED
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + :adds, epoch = epoch + :supersede,"
         " waiting = waiting - :done, answer_seq = 0, state = COALESCE(:state, state)"
@@ -197,10 +201,10 @@ def _write_answer(
     revision, epoch, waiting = rows[0]
     message: Message | None = None
     if answer_seq:
-        message = _end(tx, talk_id, run_id, answer_seq, content, status, error, revision)
+        message = _end(tx, talk_id, run_id, answer_seq, content, noted, status, error, revision)
     elif adds:
-        message = Message(last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id)
-        _insert(tx, talk_id, message, revision, now)
+        message = Message(last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, notes.unpack(noted))
+        _insert(tx, talk_id, message, revision, now, noted)
     return Settled(revision, epoch, waiting, message, superseded)
 
 
@@ -258,12 +262,14 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
     return Claimed(revision, epoch, envelopes, message)
 
 
-def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float) -> None:
+def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float, noted: str) -> None:
     m = message
-    tx.later("messages", _SAID, (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision))
+    tx.later(
+        "messages", _SAID, (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted)
+    )  # fmt: skip
 
 
-_SAID = ("talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision")
+_SAID = ("talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision", "notes")
 
 
 def _end(
@@ -272,17 +278,19 @@ def _end(
     run_id: str,
     seq: int,
     content: str,
+    noted: str,
     status: Status,
     error: str | None,
     revision: int,
 ) -> Message | None:
     """Close a message, if it is this run's and still being written."""
     rows = tx.write(
-        "UPDATE messages AS m SET content = :content, status = :status, error = :error, revision = :revision"
+        "UPDATE messages AS m SET content = :content, notes = :notes, status = :status, error = :error,"
+        " revision = :revision"
         " WHERE m.talk_id = :talk AND m.seq = :seq AND m.run_id = :run AND m.status = 'streaming'"
         f" RETURNING {MESSAGE.replace('m.', '')}",
-        {"talk": talk_id, "seq": seq, "run": run_id, "content": content, "status": status, "error": error,
-         "revision": revision},
+        {"talk": talk_id, "seq": seq, "run": run_id, "content": content, "notes": noted, "status": status,
+         "error": error, "revision": revision},
     )  # fmt: skip
     tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", {"talk": talk_id, "seq": seq})
     return message_of(rows[0]) if rows else None
@@ -291,19 +299,22 @@ def _end(
 def _close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Message | None:
     """Close, from its checkpoints, a message whose run is lost."""
     row = tx.one(
-        "SELECT run_id, created, content FROM messages WHERE talk_id = :talk AND seq = :seq",
+        "SELECT run_id, created, content, notes FROM messages WHERE talk_id = :talk AND seq = :seq",
         {"talk": talk_id, "seq": seq},
     )
     if row is None or row[0] is None:
         return None
-    run_id, created, begun = row
+    run_id, created, begun, noted = row
     tx.write(
         "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
         " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
         {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
     )
-    text = begun + saved_text(tx, talk_id, seq)
-    return _end(tx, talk_id, run_id, seq, text, Status.INTERRUPTED, None, revision)
+    more, more_noted = saved(tx, talk_id, seq)
+    text = begun + more
+    if not text:  # it has only thought, and is run again
+        return _end(tx, talk_id, run_id, seq, "", "", Status.WITHDRAWN, None, revision)
+    return _end(tx, talk_id, run_id, seq, text, noted + more_noted, Status.INTERRUPTED, None, revision)
 
 
 def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
