@@ -8,10 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import agents, pages, startup, talks
+from bench import agents, messages, pages, startup, talks
 from bench.figures import BENCHES, Figure, progress
 
-MODULES = (talks, agents, startup, pages)
+MODULES = (talks, agents, messages, startup, pages)
 
 
 def calibration() -> Figure:

@@ -181,3 +181,53 @@ def test_a_crash_at_any_commit_asks_once_and_gets_the_answer(tmp_path: Path, sid
 
         assert simulation.run(look()) == "it said answer 1", f"crashed {side} commit {commit}"
         simulation.crash()
+
+
+def test_a_hundred_at_once_get_each_its_own_answer_in_whatever_order(world: World) -> None:
+    async def shuffles(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(int(turn.text) * 37 % 100 / 2_000)
+        yield f"answer {turn.text}"
+
+    async def asks_100(turn: Turn) -> AsyncIterator[str]:
+        asked = (turn.ask("agent:e", str(number), deadline=20) for number in range(100))
+        yield ", ".join(await asyncio.gather(*asked))
+
+    async def story(service: AsyncAgentService) -> str | None:
+        await pair(service, "asks_100", "shuffles", max_concurrent_tasks=100)
+        return (await done(service, "go")).result
+
+    answers = world({"asks_100": asks_100, "shuffles": shuffles}, story)
+    assert answers == ", ".join(f"answer {number}" for number in range(100))
+
+
+def test_a_turn_that_waits_for_many_answers_leaves_one_place(world: World) -> None:
+    release: list[bool] = []
+    beside: list[int] = [0, 0]
+
+    async def holds(turn: Turn) -> AsyncIterator[str]:
+        while not release:  # noqa: ASYNC110 — what is waited for happens on another loop
+            await asyncio.sleep(0.005)
+        yield turn.text
+
+    async def either(turn: Turn) -> AsyncIterator[str]:
+        if turn.text == "ask":
+            yield "".join(await asyncio.gather(*(turn.ask("agent:e", name) for name in "abc")))
+            return
+        beside[0] += 1
+        beside[1] = max(beside)
+        await asyncio.sleep(0.02)
+        beside[0] -= 1
+        yield "meanwhile"
+
+    async def story(service: AsyncAgentService) -> str | None:
+        await pair(service, "either", "holds")
+        asking = await service.tasks.send("ann", "d", "ask")
+        await until(service, lambda agent: agent.state == "waiting")
+        others = [await service.tasks.send("ann", "d", "something else") for _ in range(3)]
+        for task in others:
+            await service.tasks.wait("ann", task, timeout=20)
+        release.append(True)
+        return (await service.tasks.wait("ann", asking, timeout=20)).result
+
+    assert world({"either": either, "holds": holds}, story) == "abc"
+    assert beside[1] == 1

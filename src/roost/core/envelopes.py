@@ -109,6 +109,26 @@ class Publish:
 Effect = SendTask | SendMail | Publish | Remember
 
 
+@record(frozen=True, slots=True)
+class Request:
+    """What a turn of an agent asks another one, and the number under which it is on record."""
+
+    envelope_id: str
+    address: str
+    epoch: int
+    number: int
+    envelope: Envelope
+    """What the other one gets."""
+
+
+@record(frozen=True, slots=True)
+class Answered:
+    """A request that has its answer now: `text`, or why there is none, `error`."""
+
+    request: str
+    answer: Mapping[str, str]
+
+
 class LetterKind(StrEnum):
     """What a dead letter was: something in an inbox, an event that nobody takes, or what a turn could not send."""
 
@@ -207,8 +227,7 @@ class WorkSettled:
     dead: DeadLetter | None = None
     over: str | None = None
     """The task that is over."""
-    answered: str | None = None
-    """The request that has its answer now."""
+    answered: Answered | None = None
 
 
 @record(frozen=True, slots=True)

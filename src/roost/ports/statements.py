@@ -19,8 +19,8 @@ from roost.core.envelopes import (
     Effect,
     Envelope,
     Recorded,
+    Request,
     SendMail,
-    SendTask,
     Taken,
     WorkClosing,
     WorkSettled,
@@ -223,9 +223,12 @@ class InboxStatements(Protocol):
         ...
 
     def ask(
-        self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effect: SendTask, now: float, /
-    ) -> tuple[Envelope, ...] | None:
-        """Send a request, and put on record that its answer is waited for. None: it may not."""
+        self, tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = ..., /
+    ) -> tuple[bool | None, ...]:  # fmt: skip
+        """Post requests, and put on record that their answers are waited for; `full` as for `settle`.
+
+        Of each whether it was posted: False if whom it asks does not exist (any more), None if its turn may not ask.
+        """
         ...
 
     def answer_to(self, tx: Tx, envelope_id: str, number: int, give_up: bool, /) -> str | None:

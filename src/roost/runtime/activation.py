@@ -40,7 +40,7 @@ EXPIRED = "expired"
 TICK = 0.001
 """Seconds that no timer is exact to."""
 PAUSE = 0.1
-"""Seconds without work after which it is recorded that an agent is idle."""
+"""Seconds without work after which it is recorded that an agent is idle, or waits for an answer."""
 
 
 class Activation:
@@ -479,11 +479,12 @@ class Activation:
     def _move(self, after: State, cause: str) -> None:
         """A pause that nobody could have noticed is not recorded."""
         before, self.state = self.state, after
-        if after is State.ACTIVE and self._changes and self._changes[-1].after is State.IDLE:
+        host, last = self.shop.host, self._changes[-1] if self._changes else None
+        now = host.clock.now()
+        if after is State.ACTIVE and last is not None and _is_brief(last, now):
             self._changes.pop()
             return
-        host = self.shop.host
-        self._changes.append(Change(host.new_id("change"), host.clock.now(), before, after, cause, "roost"))
+        self._changes.append(Change(host.new_id("change"), now, before, after, cause, "roost"))
 
     async def _patience(self, error: Unavailable) -> None:
         log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
@@ -551,6 +552,10 @@ class Activation:
             self._servers -= 1
             self._close(work.closing(), lane)
             self._go_on()
+
+
+def _is_brief(last: Change, now: float) -> bool:
+    return last.after is State.IDLE or (last.after is State.WAITING and now < last.at + PAUSE)
 
 
 def _merged(before: str | None, after: str, now: str | None) -> dict[str, Any]:

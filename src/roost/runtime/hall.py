@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roost.core.envelopes import Effect, Envelope, SendTask, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import Answered, Effect, Envelope, SendTask, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.facts import Name
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
@@ -17,6 +17,7 @@ from roost.ports import Look, Loop, Pending, World
 from roost.runtime.activation import Activation
 from roost.runtime.loops import Loops
 from roost.runtime.office import Office
+from roost.runtime.requests import Requests
 from roost.runtime.settler import Settler
 from roost.runtime.shop import Shop
 
@@ -41,6 +42,7 @@ class Hall:
         self.shop = shop
         self.office = Office(shop, self)
         self.settler = Settler(shop, self)
+        self.requests = Requests(shop, self)
         self.load: float | None = None
         """The share of the processors in use, as last looked at."""
         self.closing = False
@@ -58,8 +60,6 @@ class Hall:
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
         self.agents: Agents
-        self.asked: dict[str, Pending[Any]] = {}
-        """Turns here that wait for an answer, by the id of what they asked."""
         self.waiters: dict[str, list[Pending[Any]]] = {}
         """Who waits for a task to be over."""
         self.leaving: list[tuple[float, Activation]] = []
@@ -104,14 +104,18 @@ class Hall:
         for one in all_settled:
             if one.over is not None:
                 self.tell(one.over)
-            if one.answered is not None and (bell := self.asked.get(one.answered)) is not None:
-                bell.set(None)
+            if one.answered is not None:
+                self.answer(one.answered)
 
     def missed(self, sent: Iterable[Effect]) -> None:
         """Whether these were posted is not known: to whom they go looks for them before all that follows."""
         for address in {effect.envelope.address for effect in sent if type(effect) is SendTask}:
             if (activation := self._awake.get(address)) is not None:
                 activation.call(activation.look_again)
+
+    def answer(self, answered: Answered) -> None:
+        """A request has its answer."""
+        self.requests.answered(answered)
 
     def tell(self, task_id: str) -> None:
         """Whoever waits for this task looks again."""

@@ -11,12 +11,12 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
-from roost.core.envelopes import Effect, Recorded
+from roost.core.envelopes import Effect, Recorded, Request
 from roost.core.mail import Mail, answering
 from roost.core.memories import Memory
 from roost.errors import BrainFailed, Invalid, NoAnswer, Unavailable
@@ -64,6 +64,8 @@ class Means:
         """How many sends there were, those on record included."""
         self._number = max((one.number for one in recorded), default=0)
         self._unsent: list[Effect] = []
+        self._requests: list[Request] = []
+        """Asked, and not handed over yet."""
         self._posting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._used: dict[str, int] = {}
@@ -189,48 +191,49 @@ class Means:
         seconds = checks.seconds(deadline, "the deadline")
         self._asks += 1
         there = self._asked.get(self._asks)
-        number = there.number if there is not None else await self._post_request(to, text, priority)
         if there is not None and there.done:
-            return _answered(to, there.result)
-        return _answered(to, await self._wait(number, seconds))
-
-    async def _post_request(self, to: str, text: str, priority: str) -> int:
-        """What was sent before it leaves before it."""
-        await self.finish()
-        if self._unsent:
-            await self._post()
-        self._number += 1
-        number = self._number
-        effect = await self._office.task(
-            self._user_id, self._sender, to, text, recorded=False, hops=self._hops, priority=priority, root=self._root,
-            ask=self._ask_id(number),
-        )  # fmt: skip
-        posted = await self._shop.store.write(
-            self._shop.statements.inbox.ask, self._envelope_id, self._address, self._epoch, number, effect,
-            self._shop.host.clock.now(), then=self._office.hall.posted,
-        )  # fmt: skip
-        if posted is None:
-            raise asyncio.CancelledError  # superseded
-        return number
-
-    async def _wait(self, number: int, seconds: float) -> str | None:
-        hall, name = self._office.hall, self._ask_id(number)
-        hall.asked[name] = bell = self._shop.host.pending()  # listen first, then look, then wait
+            return _answered(to, json.loads(there.result or "{}"))
+        if there is None:
+            await self._leave_first()
+        number, requests = there.number if there is not None else self._next(), self._office.hall.requests
+        name = json.dumps([self._address, self._envelope_id, number])
+        bell = requests.listen(name)  # listen first, then look, then wait
         self._thinking.waits(True)
         try:
-            if (answer := await self._look(number, give_up=False)) is None:
-                await bell.within(seconds)
-                answer = await self._look(number, give_up=True)
-            return answer
+            if there is None:
+                await self._post_request(to, text, priority, number, name)
+            answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
+            return _answered(to, await answer)
         finally:
             self._thinking.waits(False)
-            hall.asked.pop(name, None)
+            requests.unlisten(name)
 
-    async def _look(self, number: int, *, give_up: bool) -> str | None:
-        return await self._shop.store.write(self._shop.statements.inbox.answer_to, self._envelope_id, number, give_up)
+    async def _post_request(self, to: str, text: str, priority: str, number: int, name: str) -> None:
+        """What is asked in the same turn of the loop goes with it."""
+        effect = await self._office.task(
+            self._user_id, self._sender, to, text, recorded=False, hops=self._hops, priority=priority, root=self._root,
+            ask=name,
+        )  # fmt: skip
+        if not self._requests:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._requests.append(Request(str(self._envelope_id), self._address, self._epoch, number, effect.envelope))
 
-    def _ask_id(self, number: int) -> str:
-        return json.dumps([self._address, self._envelope_id, number])
+    def _hand_over(self) -> None:
+        requests, self._requests = self._requests, []
+        self._office.hall.requests.post(requests)
+
+    async def _leave_first(self) -> None:
+        """What was sent before a request leaves before it."""
+        while self._unsent or self._posting is not None:
+            if self._posting is None:
+                self._post_now()
+            if self._posting is None:
+                return
+            await asyncio.wait({self._posting})
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
 
     # --- remembering -----------------------------------------------------------------------------
 
@@ -305,10 +308,9 @@ class Means:
         return await found[0] if inspect.isawaitable(found[0]) else found[0]
 
 
-def _answered(whom: str, answer: str | None) -> str:
-    found = json.loads(answer or "{}")
-    if "text" in found:
-        return str(found["text"])
-    if "error" in found:
-        raise NoAnswer(f"{whom} could not answer: {found['error']}")
+def _answered(whom: str, answer: Mapping[str, str]) -> str:
+    if "text" in answer:
+        return answer["text"]
+    if "error" in answer:
+        raise NoAnswer(f"{whom} could not answer: {answer['error']}")
     raise NoAnswer(f"{whom} has not answered in time")

@@ -39,6 +39,7 @@ class Work(Thinking):
         self._said: list[str] = []
         self._length = 0
         self._over = False
+        self._waits = 0
         self.task: asyncio.Task[Any] | None = None
         self._before = home.memory_text
         self._letter: Mail | None = None
@@ -126,7 +127,11 @@ class Work(Thinking):
             log.info("whoever wrote a mail is gone, and gets no answer", extra={"agent": self._home.address})
 
     def waits(self, waiting: bool) -> None:
-        self._home.waits(waiting)
+        """However many answers it waits for, it is one that waits."""
+        before = self._waits
+        self._waits += 1 if waiting else -1
+        if not before or not self._waits:
+            self._home.waits(waiting)
 
     def _left(self) -> None:
         self._over = True

@@ -102,7 +102,7 @@ class Chaos:
         hall = roost.hall
         self._replace(hall, "deliver", "handover")
         self._replace(roost.inbox, "deliver", "handover")
-        for name in ("look", "ring", "tell"):
+        for name in ("look", "ring", "tell", "answer"):
             self._replace(hall, name, "bell")
         host.tick, host.moved = self._tick, self._moved
 

@@ -49,11 +49,13 @@ def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequen
     return found
 
 
-def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write from a table `given` that has these columns, each with its type, and these rows."""
+def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> list[Row]:
+    """Write from a table `given` that has these columns, each with its type, and these rows; what `RETURNING` gives."""
     described = tuple(columns.items())
+    found: list[Row] = []
     for part in padded(rows):
-        tx.write(_given(sql, described, len(part)), list(chain.from_iterable(part)))
+        found += tx.write(_given(sql, described, len(part)), list(chain.from_iterable(part)))
+    return found
 
 
 def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -12,6 +12,7 @@ from roost.core.envelopes import Effect, Envelope, Recorded, SendMail, SendTask
 from roost.ports import Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.posting import post, post_all
+from roost.stores.statements.requests import answer_to, ask
 from roost.stores.statements.settling import settle
 from roost.stores.statements.taking import take
 
@@ -92,28 +93,6 @@ def _note(
          "now": now},
     )  # fmt: skip
     return bool(rows)
-
-
-def ask(
-    tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effect: SendTask, now: float
-) -> tuple[Envelope, ...] | None:
-    if not _is_ours(tx, address, epoch, envelope_id):
-        return None
-    _note(tx, envelope_id, number, "ask", effect.envelope.address, None, False, now)
-    return post(tx, effect)
-
-
-def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | None:
-    if give_up:
-        tx.write(
-            "UPDATE steps SET done = 1, result = :none WHERE envelope_id = :id AND step = :step AND done = 0",
-            {"id": envelope_id, "step": number, "none": json.dumps({"timeout": True})},
-        )
-    row = tx.one(
-        "SELECT result FROM steps WHERE envelope_id = :id AND step = :step AND done = 1",
-        {"id": envelope_id, "step": number},
-    )
-    return row[0] if row else None
 
 
 def _name(effect: Effect) -> str:

@@ -42,7 +42,7 @@ def post_each(
 ) -> list[tuple[Envelope, ...]]:
     """Post what several turns send, each at its time; what each has put into inboxes."""
     plain = [effect.envelope for effects, _ in outgoing for effect in effects if _is_message(effect)]
-    lost = _insert_all(tx, plain, full)
+    lost = insert_all(tx, plain, full)
     return [_post_rest(tx, effects, now, lost) if effects else () for effects, now in outgoing]
 
 
@@ -213,7 +213,7 @@ def _is_message(effect: Effect) -> TypeGuard[SendTask]:
     return type(effect) is SendTask and not effect.envelope.recorded
 
 
-def _insert_all(tx: Tx, envelopes: list[Envelope], full: frozenset[str]) -> set[str]:
+def insert_all(tx: Tx, envelopes: list[Envelope], full: frozenset[str]) -> set[str]:
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
     known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from roost.core.envelopes import Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
-from roost.core.priority import rank
+from roost.core.envelopes import Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
 from roost.stores.statements import bulk, burial
 from roost.stores.statements.burial import bury
-from roost.stores.statements.envelopes import put
 from roost.stores.statements.posting import post_each
+from roost.stores.statements.requests import answer
 from roost.stores.statements.sleep import arm, fall_asleep, record_all
 
 
@@ -36,7 +34,10 @@ def settle(
     _keep(tx, taken, {address: errors for address, _, errors in rows}, noted)
     _end_tasks(tx, [c for c in taken if c.envelope.recorded])
     posted = post_each(tx, [(c.sent, c.ended) for c in taken], full)
-    settled = {id(c): _settled(tx, c, sent) for c, sent in zip(taken, posted, strict=True)}
+    answers = answer(tx, [c for c in taken if c.envelope.ask is not None and c.verdict is not Verdict.RETRY])
+    settled = {
+        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(taken, posted, strict=True)
+    }
     for c in closings if len(taken) < len(closings) else ():
         if c.verdict is Verdict.RELEASED:
             settled[id(c)] = WorkSettled(_release(tx, c))
@@ -51,6 +52,7 @@ def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Cha
 
 
 _TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
+_NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
 _FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
 _RETURNING = " RETURNING envelope_id"
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
@@ -78,13 +80,12 @@ def _release(tx: Tx, c: WorkClosing) -> bool:
     return bool(tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE envelope_id = :id RETURNING attempts", ids))
 
 
-def _settled(tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...]) -> WorkSettled:
-    if _is_plain(c) and c.sleep is None and c.envelope.ask is None:
-        return WorkSettled(True, posted) if posted else _TAKEN
-    answered = None
-    if c.envelope.ask is not None and c.verdict is not Verdict.RETRY:
-        answered, late = _answer(tx, c)
-        posted += late
+def _settled(
+    tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...], answered: Answered | None, late: tuple[Envelope, ...]
+) -> WorkSettled:  # fmt: skip
+    posted += late
+    if _is_plain(c) and c.sleep is None:
+        return WorkSettled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
     if c.sleep is not None:
         asked = Change(f"{c.run_id}:sleep", c.ended, "active", "sleeping", "asked for by its turn", c.envelope.address)
         fall_asleep(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, c.sleep, asked)
@@ -95,26 +96,6 @@ def _settled(tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...]) -> WorkSettle
         bury(tx, dead)
     over = c.envelope.envelope_id if c.envelope.recorded and c.verdict is not Verdict.RETRY else None
     return WorkSettled(True, posted, dead, over, answered)
-
-
-def _answer(tx: Tx, c: WorkClosing) -> tuple[str | None, tuple[Envelope, ...]]:
-    """Give a request its answer; one that is not waited for any more is delivered as a message that says so."""
-    e = c.envelope
-    asker, envelope_id, number = json.loads(e.ask or "[]")
-    answer = {"text": c.text} if c.verdict is Verdict.DONE else {"error": c.reason or "it was cancelled"}
-    rows = tx.write(
-        "UPDATE steps SET result = :answer, done = 1 WHERE envelope_id = :id AND step = :step AND done = 0"
-        " RETURNING step",
-        {"id": envelope_id, "step": number, "answer": json.dumps(answer)},
-    )
-    if rows:
-        return e.ask, ()
-    body = json.dumps({"late": True, "asked": e.body, **answer})
-    late = Envelope(
-        f"{e.envelope_id}:late", asker, Kind.TASK, f"from:agent:{e.address}", e.priority, f"agent:{e.address}", body,
-        c.ended, rank(c.ended, e.priority), attempts=0, hops=e.hops + 1, claimed=False, root=e.origin,
-    )  # fmt: skip
-    return None, (late,) if put(tx, late) else ()
 
 
 def _keep(

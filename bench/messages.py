@@ -1,0 +1,60 @@
+"""Messages between agents: requests and their answers, one after the other and many at once, and broadcasts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import roost
+from bench.figures import Figure, bench, percentile
+
+AUTOGEN_REQUESTS = 6_500
+AUTOGEN_BROADCAST = 21_300
+"""Requests, and deliveries of broadcasts, a second of AutoGen core, in memory, where the goals were made."""
+
+
+async def echo(turn: roost.Turn) -> AsyncIterator[str]:
+    yield turn.text
+
+
+@bench("requests")
+def requests(folder: Path) -> Iterator[Figure]:
+    """One agent asks another: each request after the answer to the one before, and a hundred at a time."""
+    times: list[float] = []
+    alone, rounds, at_once = 1_000, 50, 100
+
+    async def asker(turn: roost.Turn) -> AsyncIterator[str]:
+        times.clear()
+        if turn.text == "alone":
+            for number in range(alone):
+                start = time.perf_counter()
+                await turn.ask("agent:echo", f"request {number}")
+                times.append((time.perf_counter() - start) * 1e3)
+        else:
+            for _ in range(rounds):
+                start = time.perf_counter()
+                asked = (turn.ask("agent:echo", f"request {number}") for number in range(at_once))
+                assert await asyncio.gather(*asked) == [f"request {number}" for number in range(at_once)]
+                times.append(time.perf_counter() - start)
+        yield ""
+
+    brains: dict[str, Any] = {"asker": asker, "echo": echo}
+    with roost.open(f"sqlite:///{folder}/requests.db", brains=brains) as service:
+        service.agents.create("ann", "asker", profile="asker")
+        service.agents.create("ann", "echo", profile="echo")
+        p50 = 0.0
+        for _ in range(2):  # the first time to get warm
+            _ask(service, "alone")
+            p50 = percentile(times, 50)
+            _ask(service, "together")
+        yield Figure("request_p50", p50, "ms", alone, 0.8)
+        count, goal = rounds * at_once, 2.0 * AUTOGEN_REQUESTS
+        yield Figure("requests_100_in_flight", count / sum(times), "rt/s", count, goal, more_is_better=True)
+
+
+def _ask(service: roost.AgentService, how: str) -> None:
+    task = service.tasks.wait("ann", service.tasks.send("ann", "asker", how), timeout=120)
+    assert task.status == "done", task.error

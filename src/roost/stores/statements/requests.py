@@ -1,0 +1,90 @@
+"""Requests: asked by turns, answered by what is said about them; many at once, in few statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing
+from roost.core.priority import rank
+from roost.ports import Tx
+from roost.stores.statements import bulk
+from roost.stores.statements.envelopes import put
+from roost.stores.statements.posting import insert_all
+
+_STEP = ("envelope_id", "step", "name", "created")
+_ASKED = {"kind": "'ask'", "done": "0"}
+_ONCE = " ON CONFLICT (envelope_id, step) DO NOTHING"
+
+
+def ask(tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = frozenset()) -> tuple[bool | None, ...]:
+    """Post requests, and put on record that their answers are waited for.
+
+    Of each whether it was posted: False if whom it asks does not exist (any more), None if its turn may not ask.
+    """
+    askers = sorted({request.envelope_id for request in requests})
+    rows = bulk.among(
+        tx, "SELECT i.envelope_id, a.address, a.epoch FROM inbox i JOIN agents a ON a.address = i.address"
+        " WHERE i.envelope_id IN", askers,
+    )  # fmt: skip
+    may = {(envelope_id, address, epoch) for envelope_id, address, epoch in rows}
+    ours = [r for r in requests if (r.envelope_id, r.address, r.epoch) in may]
+    lost = insert_all(tx, [r.envelope for r in ours], full)
+    posted = [r for r in ours if r.envelope.address not in lost]
+    noted = [(r.envelope_id, r.number, r.envelope.address, r.envelope.created) for r in posted]
+    bulk.insert(tx, "steps", _STEP, noted, _ONCE, _ASKED)
+    there = {id(r): r.envelope.address not in lost for r in ours}
+    return tuple(there.get(id(r)) for r in requests)
+
+
+def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | None:
+    """The answer to a request, as JSON; with `give_up` none is waited for from now on."""
+    ids = {"id": envelope_id, "step": number}
+    if give_up:
+        tx.write(
+            "UPDATE steps SET done = 1, result = :none WHERE envelope_id = :id AND step = :step AND done = 0",
+            {**ids, "none": json.dumps({"timeout": True})},
+        )
+    row = tx.one("SELECT result FROM steps WHERE envelope_id = :id AND step = :step AND done = 1", ids)
+    return row[0] if row else None
+
+
+def answer(
+    tx: Tx, closings: Sequence[WorkClosing]
+) -> dict[int, tuple[Answered | None, tuple[Envelope, ...]]]:  # fmt: skip
+    """Give requests their answers, by the id of each closing; with what that has put into inboxes.
+
+    One that is not waited for any more is delivered as a message that says so.
+    """
+    said = [(c, Answered(str(c.envelope.ask), _answer_of(c))) for c in closings]
+    waiting = give(tx, [answered for _, answered in said])
+    return {
+        id(c): (answered, ()) if answered.request in waiting else (None, _late(tx, c, answered)) for c, answered in said
+    }
+
+
+def give(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
+    """The ids of those requests that were still waited for."""
+    names = {tuple(json.loads(one.request)[1:]): one for one in answers}
+    rows = bulk.using(
+        tx, "UPDATE steps SET result = given.answer, done = 1 FROM given"
+        " WHERE envelope_id = given.asker AND step = given.number AND done = 0 RETURNING envelope_id, step",
+        {"asker": "TEXT", "number": "BIGINT", "answer": "TEXT"},
+        [(asker, number, json.dumps(one.answer)) for (asker, number), one in names.items()],
+    )  # fmt: skip
+    return frozenset(names[envelope_id, step].request for envelope_id, step in rows)
+
+
+def _answer_of(c: WorkClosing) -> dict[str, str]:
+    return {"text": c.text} if c.verdict is Verdict.DONE else {"error": c.reason or "it was cancelled"}
+
+
+def _late(tx: Tx, c: WorkClosing, answered: Answered) -> tuple[Envelope, ...]:
+    e = c.envelope
+    body = json.dumps({"late": True, "asked": e.body, **answered.answer})
+    late = Envelope(
+        f"{e.envelope_id}:late", json.loads(answered.request)[0], Kind.TASK, f"from:agent:{e.address}", e.priority,
+        f"agent:{e.address}", body, c.ended, rank(c.ended, e.priority), attempts=0, hops=e.hops + 1, claimed=False,
+        root=e.origin,
+    )  # fmt: skip
+    return (late,) if put(tx, late) else ()
