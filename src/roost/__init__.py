@@ -16,6 +16,7 @@ from roost.core.notes import Note
 from roost.core.schedules import Schedule
 from roost.core.talks import Receipt, Talk
 from roost.core.tasks import Task
+from roost.core.usage import Usage
 from roost.core.wake import all_of, any_of, at, event, load_below, mail
 from roost.errors import (
     BrainFailed,
@@ -72,6 +73,7 @@ __all__ = [
     "Task",
     "Turn",
     "Unavailable",
+    "Usage",
     "all_of",
     "any_of",
     "aopen",

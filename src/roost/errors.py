@@ -42,11 +42,15 @@ class Unavailable(RoostError):
 
 
 class BrainFailed(RoostError):
-    """A brain says itself what went wrong; `kind` sorts it (see `core.faults`)."""
+    """A brain says itself what went wrong; `kind` sorts it (see `core.faults`).
 
-    def __init__(self, message: str, *, kind: str = "internal") -> None:
+    The message is for the log. `advice`, what to do next, is for people: it takes the place of the usual one.
+    """
+
+    def __init__(self, message: str, *, kind: str = "internal", advice: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.advice = advice
 
 
 class NoAnswer(RoostError, TimeoutError):

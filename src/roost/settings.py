@@ -47,6 +47,12 @@ _EXPECTED = {
 }
 """What people are told, by how pydantic's name for a mistake begins; its own words are for programmers."""
 
+_PATTERNS = {
+    "base_url": "must be a URL that begins with http:// or https://",
+    "key": "must be the name of a variable, such as OPENAI_API_KEY: the key itself belongs into secrets.toml",
+}
+"""The same for texts of a certain form, by the name of the setting."""
+
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 
 
@@ -62,6 +68,16 @@ class ProfileSettings(_Frozen):
     model: Name | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     instructions: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
+    base_url: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
+    key: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{2,80}$")] | None = None
+    thinking: Literal["off", "low", "medium", "high"] | None = None
+    window: Annotated[int, Field(ge=1_000)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
+    tokens_per_run: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_day: Annotated[int, Field(ge=1)] | None = None
+    seconds_per_run: Annotated[float, Field(gt=0)] | None = None
+    patience: Annotated[float, Field(gt=0)] = 120.0
 
 
 class Settings(_Frozen):
@@ -215,12 +231,16 @@ def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping
     path = tuple(str(part) for part in detail["loc"])
     if detail["type"] == "limit":
         path = (*path, detail["ctx"]["key"])
-    silent = path[:1] == ("secret",) or detail["type"] in ("missing", "limit", "string_too_short")
+    silent = (
+        path[:1] == ("secret",) or path[-1:] == ("key",) or detail["type"] in ("missing", "limit", "string_too_short")
+    )
     given = "" if silent else f", not {detail['input']!r:.80}"
     return f"{_place(path, text, file, names)}{'.'.join(path)} {_expected(detail)}{given}"
 
 
 def _expected(detail: ErrorDetails) -> str:
+    if detail["type"] == "string_pattern_mismatch" and (told := _PATTERNS.get(str(detail["loc"][-1]))):
+        return told
     for kind, told in _EXPECTED.items():
         if detail["type"].startswith(kind):
             return told.format(**detail.get("ctx", {}))

@@ -11,6 +11,7 @@ from typing import Any
 from roost.core.memories import Remember
 from roost.core.priority import Priority
 from roost.core.records import record
+from roost.core.usage import NOTHING, Usage
 
 
 class Kind(StrEnum):
@@ -204,6 +205,8 @@ class WorkClosing:
     sleep: str | None = None
     """What to wake on, if the turn asked for sleep."""
     changes: list[Change] = field(default_factory=list)
+    usage: Usage = NOTHING
+    profile: str = ""
 
 
 @record(frozen=True, slots=True)

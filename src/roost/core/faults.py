@@ -12,7 +12,15 @@ class Fault(StrEnum):
     PROVIDER = "provider"
     RATE_LIMIT = "rate_limit"
     BAD_KEY = "bad_key"
+    NO_KEY = "no_key"
+    MODEL = "model"
+    EXTRA = "extra"
     TOO_LONG = "too_long"
+    REFUSED = "refused"
+    RUN_TOKENS = "run_tokens"
+    DAY_TOKENS = "day_tokens"
+    TIME = "time"
+    STEPS = "steps"
     TOOL = "tool"
     BLOCKED = "blocked"
     LOST_WORKER = "lost_worker"
@@ -29,7 +37,15 @@ _SENTENCES = {
     Fault.PROVIDER: "The model could not be reached or took too long; try again in a moment",
     Fault.RATE_LIMIT: "The model is asked too often just now; wait a minute and try again",
     Fault.BAD_KEY: "The model's provider refused the key; check it in the settings and try again",
+    Fault.NO_KEY: "No key is set for the model's provider; set it as Configure says, and start Roost again",
+    Fault.MODEL: "The model of this profile cannot be had; name another one in the settings and try again",
+    Fault.EXTRA: "This profile needs something that is not installed; install it, and start Roost again",
     Fault.TOO_LONG: "The answer or the conversation grew too long; ask for something shorter or start a new talk",
+    Fault.REFUSED: "The model refuses to answer this; say it in another way",
+    Fault.RUN_TOKENS: "The answer has used up its tokens; ask for less, or raise tokens_per_run in the settings",
+    Fault.DAY_TOKENS: "This profile has used up its tokens of today; go on tomorrow, or raise tokens_per_day",
+    Fault.TIME: "The answer took longer than it may; ask for less, or raise seconds_per_run in the settings",
+    Fault.STEPS: "The agent has taken as many steps as it may; tell it to go on, or raise `steps` in the settings",
     Fault.TOOL: "A tool the agent needed has failed; try again, or ask in another way",
     Fault.BLOCKED: "The agent blocked its thread and was given up; try again, or ask in another way",
     Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
@@ -54,6 +70,9 @@ def sort(error: BaseException) -> Fault:
     return Fault.INTERNAL
 
 
-def sentence(fault: Fault, run_id: str) -> str:
+def sentence(fault: Fault, run_id: str, advice: str | None = None) -> str:
     """What the person reads: what happened, what to do, and the reference that finds it in the log."""
-    return f"{_SENTENCES[fault]} (reference {reference(run_id)})."
+    told = _SENTENCES[fault]
+    if advice:
+        told = f"{told.partition('; ')[0]}; {advice}"
+    return f"{told} (reference {reference(run_id)})."

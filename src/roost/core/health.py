@@ -85,6 +85,12 @@ class RunRecord:
     ended: datetime
     fault: str | None
     root: str
+    model: str = ""
+    """The one it asked last, if any."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    """In US dollars, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)

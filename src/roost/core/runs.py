@@ -9,6 +9,7 @@ from roost.core.envelopes import Effect
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
+from roost.core.usage import NOTHING, Usage
 
 
 class Why(StrEnum):
@@ -83,6 +84,8 @@ class Closing:
     sleep: str | None = None
     notes: str = ""
     """What it said beside its answer, as it is stored."""
+    usage: Usage = NOTHING
+    profile: str = ""
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------

@@ -6,17 +6,23 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Iterator,
+    Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from roost.core import wake
 from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
 from roost.core.notes import Channel
+from roost.core.usage import Usage
 from roost.errors import Invalid
+
+TALK_OPTIONS = ("model", "temperature", "instructions")
+"""What a talk may set for itself, whatever its profile says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,37 @@ class Profile:
     model: str | None = None
     temperature: float | None = None
     instructions: str | None = None
+    base_url: str | None = None
+    """Where the model is asked, if it is not at its provider's own place."""
+    key: str | None = None
+    """The name of the variable that holds the key."""
+    thinking: str | None = None
+    """How hard the model thinks before it answers: off, low, medium or high."""
+    window: int | None = None
+    """How many tokens the model reads at most."""
+    max_tokens: int | None = None
+    """How many it says at most in one step."""
+    steps: int = 50
+    """How often it is asked in one run at most."""
+    tokens_per_run: int | None = None
+    tokens_per_day: int | None = None
+    seconds_per_run: float | None = None
+    patience: float = 120.0
+    """Seconds of silence after which the provider counts as down."""
+
+    @property
+    def provider(self) -> str:
+        """Who is asked: the first part of the model's name, and where; or else the profile itself."""
+        if not self.model or ":" not in self.model:
+            return self.name
+        name = self.model.partition(":")[0]
+        return f"{name} at {urlsplit(self.base_url).hostname}" if self.base_url else name
+
+    def told(self, options: Mapping[str, Any]) -> Profile:
+        """With a talk's own model, temperature and instructions; another provider is not asked at its URL."""
+        other = replace(self, **{name: options[name] for name in TALK_OPTIONS if name in options})
+        same = (other.model or "").partition(":")[0] == (self.model or "").partition(":")[0]
+        return other if same else replace(other, base_url=None, key=None, window=None)
 
 
 class Acts(Protocol):
@@ -73,6 +110,12 @@ class Hand(Protocol):
     def means(self) -> Acts: ...
 
     def take_steering(self) -> tuple[Message, ...]: ...
+
+    def spend(self, usage: Usage) -> None: ...
+
+    def allowance(self) -> int | None: ...
+
+    async def pause(self, tries: int, at_least: float) -> None: ...
 
 
 @dataclass(slots=True)
@@ -111,6 +154,20 @@ class Turn:
         taken = self._hand.take_steering() if self._hand is not None else ()
         self.messages += taken
         return taken
+
+    def spend(self, usage: Usage) -> None:
+        """Say what a call of a model has cost: it is kept with the run, and counts towards the profile's limits."""
+        if self._hand is not None:
+            self._hand.spend(usage)
+
+    def allowance(self) -> int | None:
+        """How many tokens this run may still use; None: any number. Raises BrainFailed when there are none left."""
+        return self._hand.allowance() if self._hand is not None else None
+
+    async def pause(self, tries: int, *, at_least: float = 0.0) -> None:
+        """Wait before something is tried again: longer each time, and never just as long as others do."""
+        if self._hand is not None:
+            await self._hand.pause(tries, at_least)
 
     async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
         """Write to a person or an agent; the mail's id. It leaves when the turn ends, or in a moment if it does not."""

@@ -136,6 +136,10 @@ class RunStatements(Protocol):
         """Talks with something to handle or to close, by id: (talk, user, the agent it is with or nothing)."""
         ...
 
+    def used(self, tx: Tx, day: str, profile: str, /) -> int:
+        """How many tokens the profile has used on that day, by the runs that are settled."""
+        ...
+
     def claim(self, tx: Tx, talk_id: str, /) -> Claimed | None:
         """Take a lane over: count the attempt, close what was being written, give the envelopes. None: no such talk."""
         ...

@@ -21,7 +21,7 @@ class Breakers:
         self._known: dict[str, Breaker] = {}
 
     def allows(self, profile: Profile) -> bool:
-        breaker = self._known.get(provider(profile))
+        breaker = self._known.get(profile.provider)
         if breaker is None or not breaker.is_open:
             return True
         with self._lock:
@@ -29,13 +29,13 @@ class Breakers:
 
     def wait(self, profile: Profile) -> float:
         """For how many seconds nobody needs to ask again whether they may."""
-        breaker = self._known.get(provider(profile))
+        breaker = self._known.get(profile.provider)
         due = breaker.retry_at if breaker is not None else None
         return 0.05 if due is None else max(0.05, due - self._host.clock.monotonic())
 
     def told(self, profile: Profile, fault: str | None) -> None:
         """A turn of this profile has ended, well or with this fault."""
-        name = provider(profile)
+        name = profile.provider
         breaker = self._known.get(name)
         if breaker is None:
             if fault is None:
@@ -49,7 +49,3 @@ class Breakers:
     def open(self) -> list[str]:
         """The providers that are not asked just now."""
         return sorted(name for name, breaker in list(self._known.items()) if breaker.is_open)
-
-
-def provider(profile: Profile) -> str:
-    return profile.model.partition(":")[0] if profile.model and ":" in profile.model else profile.name

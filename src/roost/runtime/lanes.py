@@ -183,11 +183,7 @@ class Lane:
             except Invalid:
                 profile = Profile(live.talk.profile, "")
         options = live.talk.options
-        return Profile(
-            profile.name, profile.brain, profile.description,
-            options.get("model", profile.model), options.get("temperature", profile.temperature),
-            options.get("instructions", profile.instructions),
-        )  # fmt: skip
+        return profile.told(options) if options else profile
 
     async def _settle(self, closing: Closing, live: LiveTalk) -> Settled:
         """Write it, however long the store takes to be able to: until then the answer is kept in memory."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from roost.core.metrics import Histogram, Labels, Metric, MetricKind
+from roost.core.usage import Usage
 
 if TYPE_CHECKING:
     from roost.runtime.shop import Shop
@@ -22,6 +23,8 @@ class Metrics:
         self.posted: dict[Labels, float] = defaultdict(float)
         self.settled: dict[Labels, float] = defaultdict(float)
         self.faults: dict[Labels, float] = defaultdict(float)
+        self.tokens: dict[Labels, float] = defaultdict(float)
+        self.cost: dict[Labels, float] = defaultdict(float)
         self.late = Histogram()
         self.dead = 0
         self.restarts = 0
@@ -31,6 +34,13 @@ class Metrics:
         if known is None:
             known = self.runs[kind, outcome] = Histogram()
         known.add(seconds)
+
+    def spent(self, profile: str, usage: Usage) -> None:
+        if usage.tokens:
+            self.tokens[profile, "input"] += usage.input_tokens
+            self.tokens[profile, "output"] += usage.output_tokens
+            if usage.cost is not None:
+                self.cost[(profile,)] += usage.cost
 
     def gathered(self, shop: Shop) -> dict[str, Metric]:
         found = [*self._counted(), *_looked_up(shop)]
@@ -51,6 +61,14 @@ class Metrics:
             Metric(
                 "roost_envelopes_settled_total", COUNTER, "What became of what agents were given.",
                 dict(self.settled), ("verdict",),
+            ),
+            Metric(
+                "roost_tokens_total", COUNTER, "Tokens that models read and wrote.",
+                dict(self.tokens), ("profile", "direction"),
+            ),
+            Metric(
+                "roost_cost_dollars_total", COUNTER, "What that cost, where the price is known.",
+                dict(self.cost), ("profile",),
             ),
             Metric("roost_errors_total", COUNTER, "Tries that failed, by their fault.", dict(self.faults), ("fault",)),
             _one("roost_dead_letters_total", COUNTER, "What could not be handled for good.", self.dead),

@@ -94,6 +94,7 @@ class Monitor:
                 metrics.settled[(verdict,)] += 1
                 if c.run_id:
                     metrics.ran(e.kind, OUTCOMES[verdict], c.ended - c.started)
+                    metrics.spent(c.profile, c.usage)
                 if verdict is not Verdict.DONE or e.recorded or e.kind is not Kind.TASK:
                     _ended(told, c, one, metrics)
                 if c.sent or c.sleep is not None:
@@ -118,9 +119,11 @@ class Monitor:
         outcome = Outcome.STOPPED if settled.superseded else c.outcome
         root = c.envelopes[0].envelope_id if c.envelopes else ""
         data = {"run_id": c.run_id, "kind": Kind.TALK, "outcome": outcome, "seconds": now - c.started}
+        data |= c.usage.facts()
         told: list[_Told] = []
         with self._lock:
             self.metrics_kept.ran(Kind.TALK, outcome, now - c.started)
+            self.metrics_kept.spent(c.profile, c.usage)
             if c.fault and outcome is not Outcome.STOPPED:
                 self.metrics_kept.faults[(c.fault,)] += 1
                 data["fault"] = c.fault
@@ -298,6 +301,7 @@ def _ended(told: list[_Told], c: WorkClosing, one: WorkSettled, metrics: Metrics
             "run_id": c.run_id, "kind": e.kind, "envelope_id": e.envelope_id, "outcome": OUTCOMES[verdict],
             "attempt": e.attempts, "seconds": c.ended - c.started,
         }  # fmt: skip
+        data |= c.usage.facts()
         if fault is not None:
             data["fault"] = fault
         told.append((Name.RUN_ENDED, when, None, e.address, data, root))

@@ -10,6 +10,7 @@ from roost.runtime.breakers import Breakers
 from roost.runtime.events import Events
 from roost.runtime.hall import Hall
 from roost.runtime.inbox import Inbox
+from roost.runtime.ledger import Ledger
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
 from roost.runtime.memory import Memory
@@ -34,6 +35,7 @@ class Roost:
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer)
         self.monitor = self.shop.monitor = Monitor(self.shop)
         self.shop.breakers = Breakers(host, limits)
+        self.shop.ledger = Ledger(self.shop)
         self.shop.memory = Memory(host, limits)
         self.hall = Hall(self.shop)
         self.shop.office = self.hall.office

@@ -122,7 +122,7 @@ class Run(Thinking):
         common: dict[str, Any] = {
             "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._answer.said(),
             "envelopes": self.envelopes, "started": self._started, "first_chunk": self._answer.first_chunk,
-            "notes": self._answer.noted(),
+            "notes": self._answer.noted(), "usage": self.usage, "profile": self.turn.profile.name,
         }  # fmt: skip
         if self.fenced:
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
@@ -162,6 +162,7 @@ class Run(Thinking):
             envelopes=self.envelopes, started=self._started, first_chunk=self._answer.first_chunk, outcome=Outcome.LOST,
             status=Status.FAILED if error else Status.INTERRUPTED, handled=error is not None, error=error,
             fault=fault or faults.Fault.LOST_WORKER, supersede=True, notes=self._answer.noted(),
+            usage=self.usage, profile=self.turn.profile.name,
         )  # fmt: skip
 
     def _state(self) -> tuple[str | None, BaseException | None]:

@@ -13,6 +13,7 @@ from roost.runtime.live import LiveTalk
 
 if TYPE_CHECKING:
     from roost.runtime.breakers import Breakers
+    from roost.runtime.ledger import Ledger
     from roost.runtime.memory import Memory
     from roost.runtime.monitor import Monitor
     from roost.runtime.office import Office
@@ -30,6 +31,7 @@ class Shop:
     talks: LiveTalks
     tracer: Tracer | None = None
     breakers: Breakers = field(init=False)
+    ledger: Ledger = field(init=False)
     office: Office = field(init=False)
     monitor: Monitor = field(init=False)
     memory: Memory = field(init=False)

@@ -19,6 +19,7 @@ from roost.core.correlation import ROOT
 from roost.core.ids import reference
 from roost.core.notes import Channel
 from roost.core.runs import Outcome, Stop, Why
+from roost.core.usage import NOTHING, Usage
 from roost.errors import BrainFailed
 from roost.ports import Brain, Chunk, Loop, Tracer, Turn
 from roost.runtime.shop import Shop
@@ -54,6 +55,7 @@ class Thinking(ABC):
         self._abandoned: tuple[str, ...] = ()
         self._blocking = False
         self._presses = 0
+        self.usage = NOTHING
         self._task: asyncio.Task[None] | None = None
         """The task that the brain is iterated in, while it is."""
 
@@ -96,14 +98,33 @@ class Thinking(ABC):
 
     async def _think(self) -> None:
         try:
-            brain = self._shop.brains.loaded(self.turn.profile) or await self._load()
-            if is_blocking(brain):
-                await self._in_thread(brain)
+            profile = self.turn.profile
+            brain = self._shop.brains.loaded(profile) or await self._load()
+            if profile.tokens_per_day is not None:
+                await self._shop.ledger.open(profile)
+            if profile.seconds_per_run is None:
+                await self._say_all(brain)
             else:
-                await self._on_loop(brain)
+                await self._in_time(brain, profile.seconds_per_run)
         except (SystemExit, KeyboardInterrupt) as error:
             # Raised further it would end the worker's loop, and with it everybody's runs.
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
+
+    async def _in_time(self, brain: Brain, seconds: float) -> None:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await self._say_all(brain)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise BrainFailed(f"it took longer than {seconds:g} seconds", kind=faults.Fault.TIME) from error
+
+    async def _say_all(self, brain: Brain) -> None:
+        if is_blocking(brain):
+            await self._in_thread(brain)
+        else:
+            await self._on_loop(brain)
 
     async def _on_loop(self, brain: Brain) -> None:
         stream = brain(self.turn)
@@ -175,6 +196,18 @@ class Thinking(ABC):
     def _say(self, chunk: str | Chunk) -> None:
         if not self.fenced:
             self._heard(*((chunk, Channel.FINAL) if type(chunk) is str else _said(chunk)))
+
+    # --- what it costs ---------------------------------------------------------------------------
+
+    def spend(self, usage: Usage) -> None:
+        self.usage += usage
+        self._shop.ledger.add(self.turn.profile, usage)
+
+    def allowance(self) -> int | None:
+        return self._shop.ledger.allowance(self.turn.profile, self.usage)
+
+    async def pause(self, tries: int, at_least: float) -> None:
+        await asyncio.sleep(at_least + 0.5 * 2.0**tries * (0.5 + self._shop.host.jitter()))
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -260,7 +293,7 @@ def report(error: BaseException, run_id: str, where: str, excerpt: str, root: st
             "error_type": type(error).__name__, "fault": str(fault), "root": root,
         },
     )  # fmt: skip
-    return fault, faults.sentence(fault, run_id)
+    return fault, faults.sentence(fault, run_id, error.advice if isinstance(error, BrainFailed) else None)
 
 
 def _said(chunk: object) -> tuple[str, str]:

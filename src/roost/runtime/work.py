@@ -167,7 +167,8 @@ class Work(Thinking):
     def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
         said, now = "".join(self._said), self._shop.host.clock.now()
         return WorkClosing(
-            self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault, **more
+            self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault,
+            usage=self.usage, profile=self.turn.profile.name, **more,
         )  # fmt: skip
 
     def _memory(self) -> tuple[str | None, BaseException | None]:

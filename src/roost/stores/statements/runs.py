@@ -13,6 +13,7 @@ from roost.core.envelopes import Change
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
+from roost.core.usage import Usage
 from roost.ports import Row, Tx
 from roost.stores.statements.messages import MESSAGE, message_of, saved
 from roost.stores.statements.posting import post_all
@@ -329,15 +330,34 @@ def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...
     return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))
 
 
+def used(tx: Tx, day: str, profile: str) -> int:
+    row = tx.one(
+        "SELECT tokens FROM spending WHERE day = :day AND profile = :profile", {"day": day, "profile": profile}
+    )
+    return int(row[0]) if row else 0
+
+
+def spend(tx: Tx, run_id: str, profile: str, usage: Usage, now: float) -> None:
+    """Add what a run has used to what its profile has used on this day; once."""
+    if usage.tokens and tx.one("SELECT 1 FROM runs WHERE run_id = :run", {"run": run_id}) is None:
+        tx.write(
+            "INSERT INTO spending (day, profile, tokens) VALUES (:day, :profile, :tokens)"
+            " ON CONFLICT (day, profile) DO UPDATE SET tokens = spending.tokens + excluded.tokens",
+            {"day": at(now).date().isoformat(), "profile": profile, "tokens": usage.tokens},
+        )
+
+
 def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: float) -> None:
-    stop = c.stop
+    stop, usage = c.stop, c.usage
+    spend(tx, c.run_id, c.profile, usage, now)
     tx.later(
         "runs", _RUN,
         (
             c.run_id, c.talk_id, outcome, message and message.seq, max((e.attempts for e in c.envelopes), default=1),
             c.started, c.first_chunk, now, c.fault, stop and stop.requested, stop and stop.acknowledged,
             stop and stop.quiesced, json.dumps(stop.abandoned) if stop and stop.abandoned else None,
-            c.envelopes[0].envelope_id if c.envelopes else "",
+            c.envelopes[0].envelope_id if c.envelopes else "", usage.model, usage.input_tokens, usage.output_tokens,
+            usage.cost,
         ),
         " ON CONFLICT (run_id) DO NOTHING",
     )  # fmt: skip
@@ -345,5 +365,5 @@ def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: 
 
 _RUN = (
     "run_id", "talk_id", "outcome", "seq", "attempts", "started", "first_chunk", "ended", "fault", "stop_requested",
-    "stop_acknowledged", "stop_quiesced", "abandoned", "root",
+    "stop_acknowledged", "stop_quiesced", "abandoned", "root", "model", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip

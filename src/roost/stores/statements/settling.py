@@ -12,6 +12,7 @@ from roost.stores.statements import bulk, burial
 from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
+from roost.stores.statements.runs import spend
 from roost.stores.statements.sleep import arm, fall_asleep, record_all
 
 
@@ -28,6 +29,9 @@ def settle(
     gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
     removed = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone, _RETURNING)}
     taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
+    for c in taken:
+        if c.usage.tokens:
+            spend(tx, c.run_id, c.profile, c.usage, c.ended)
     bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in taken if c.run_id and not _is_plain(c)], _ONCE)
     noted = _noted(tx, notes)
     record_all(tx, [*((c.envelope.address, change) for c in taken for change in c.changes), *noted])
@@ -58,7 +62,7 @@ _RETURNING = " RETURNING envelope_id"
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
     "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
-    "root",
+    "root", "model", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip
 
 
@@ -165,7 +169,7 @@ def _run_of(c: WorkClosing) -> tuple[Any, ...]:
     e = c.envelope
     return (
         c.run_id, "", _OUTCOMES[c.verdict], e.attempts, c.started, c.ended, c.fault, e.address, e.kind, e.envelope_id,
-        c.text[:10_000] or None, e.origin,
+        c.text[:10_000] or None, e.origin, c.usage.model, c.usage.input_tokens, c.usage.output_tokens, c.usage.cost,
     )  # fmt: skip
 
 

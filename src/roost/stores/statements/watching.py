@@ -12,7 +12,10 @@ from roost.stores.statements import agents, memories
 
 LANES = 100
 """How many lanes and timers are shown."""
-_RUN = "run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root"
+_RUN = (
+    "run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root, model, input_tokens, output_tokens,"
+    " cost"
+)
 
 
 def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
@@ -68,5 +71,5 @@ def set_memory(tx: Tx, user_id: str, agent_id: str, memory: str) -> None:
 
 
 def _run_of(row: Row) -> RunRecord:
-    run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root = row
-    return RunRecord(run_id, kind, envelope_id, outcome, attempts, at(started), at(ended), fault, root)
+    run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root, *used = row
+    return RunRecord(run_id, kind, envelope_id, outcome, attempts, at(started), at(ended), fault, root, *used)
