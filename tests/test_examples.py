@@ -51,6 +51,13 @@ def test_the_watchman_writes_home_and_wakes_for_an_alarm(tmp_path: Path) -> None
     ]
 
 
+def test_an_agent_of_the_adk_knows_after_a_restart_what_was_said(tmp_path: Path) -> None:
+    assert run("adk_agent/ask.py", tmp_path) == [
+        "It costs 12.",
+        "I sell nails and rope. You have said 3 things.",
+    ]
+
+
 def test_every_example_is_run_here() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.name}"' in tested for path in EXAMPLES.glob("*.py"))

@@ -78,6 +78,8 @@ class ProfileSettings(_Frozen):
     tokens_per_day: Annotated[int, Field(ge=1)] | None = None
     seconds_per_run: Annotated[float, Field(gt=0)] | None = None
     patience: Annotated[float, Field(gt=0)] = 120.0
+    agent: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    recent_messages: Annotated[int, Field(ge=2, le=100_000)] | None = None
 
 
 class Settings(_Frozen):
@@ -116,7 +118,13 @@ class Settings(_Frozen):
         return secret
 
     def profile_list(self) -> list[Profile]:
-        return [Profile(name, **profile.model_dump()) for name, profile in self.profiles.items()]
+        found = []
+        for name, profile in self.profiles.items():
+            values = profile.model_dump()
+            if profile.agent and ":" not in profile.agent:  # a folder
+                values["agent"] = str(self.folder / profile.agent)
+            found.append(Profile(name, **values))
+        return found
 
     @property
     def folder(self) -> Path:

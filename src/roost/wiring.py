@@ -19,6 +19,7 @@ from roost.stores.engine import Database, Engine
 from roost.stores.sqlite import Sqlite
 from roost.stores.statements import (
     agents,
+    diary,
     events,
     inbox,
     letters,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 STATEMENTS = Statements(
     talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
-    events=events, letters=letters, memories=memories, watching=watching, retention=retention,
+    events=events, letters=letters, memories=memories, diary=diary, watching=watching, retention=retention,
 )  # fmt: skip
 
 

@@ -8,13 +8,14 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from roost.brains.guide import guide
 from roost.brains.scripted import echo
 from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Profile
 
+ADK = "adk"
 BUILT_IN: dict[str, Brain] = {"guide": guide, "echo": echo}
 _ABOUT = {
     "guide": "Explains Roost and shows what it can do; needs no model.",
@@ -53,14 +54,14 @@ class Shelf:
         return found
 
     def loaded(self, profile: Profile) -> Brain | None:
-        return self._brains.get(profile.brain)
+        return self._brains.get(_key(profile))
 
     def load(self, profile: Profile) -> Brain:
         if not profile.brain:
             raise BrainFailed(f"the profile {profile.name!r} does not exist any more", kind="profile")
-        brain = _imported(profile.brain, self._files)
+        brain = _adk(profile, self._files) if profile.brain == ADK else _imported(profile.brain, self._files)
         if self._files is None:  # else it is looked at again each time
-            self._brains[profile.brain] = brain
+            self._brains[_key(profile)] = brain
         return brain
 
 
@@ -73,11 +74,36 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
     return given
 
 
+def _key(profile: Profile) -> str:
+    """Under what its brain is kept: one brain an agent."""
+    return f"{ADK} {profile.agent}" if profile.brain == ADK else profile.brain
+
+
+def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:
+    if not profile.agent:
+        raise BrainFailed(
+            f"the profile {profile.name!r} names no agent: set agent to module:root_agent, or to a folder", kind="brain"
+        )
+    try:
+        from roost.brains.adk import Adk, in_folder  # an extra, and slow
+    except ImportError as error:
+        raise BrainFailed("agents of the ADK need the extra: pip install 'roost[adk]'", kind="brain") from error
+    return Adk(_named(profile.agent, files) if ":" in profile.agent else in_folder(profile.agent), profile.agent)
+
+
 def _imported(name: str, files: dict[str, int] | None) -> Brain:
     """The function that `module:function` names; with `files`, as its file is now."""
+    brain = _named(name, files)
+    if not callable(brain):
+        raise BrainFailed(f"the brain {name!r} is not a function", kind="brain")
+    return brain  # type: ignore[no-any-return]
+
+
+def _named(name: str, files: dict[str, int] | None) -> Any:
     module, _, function = name.partition(":")
     if not function:
-        raise BrainFailed(f"there is no brain {name!r}: use {', '.join(BUILT_IN)} or module:function", kind="brain")
+        known = ", ".join([*BUILT_IN, ADK])
+        raise BrainFailed(f"there is no brain {name!r}: use {known} or module:function", kind="brain")
     try:
         loaded = importlib.import_module(module)
         if files is not None:
@@ -88,9 +114,7 @@ def _imported(name: str, files: dict[str, int] | None) -> Brain:
     if brain is None:
         where = loaded.__file__ or "it"
         raise BrainFailed(f"the brain {name!r} cannot be loaded: {where} has no {function!r}", kind="brain")
-    if not callable(brain):
-        raise BrainFailed(f"the brain {name!r} is not a function", kind="brain")
-    return brain  # type: ignore[no-any-return]
+    return brain
 
 
 def is_absent(error: BaseException | None, module: str) -> TypeGuard[ModuleNotFoundError]:

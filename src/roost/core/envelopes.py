@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core.diary import Written
 from roost.core.memories import Remember
 from roost.core.priority import Priority
 from roost.core.records import record
@@ -204,6 +205,8 @@ class WorkClosing:
     sent: tuple[Effect, ...] = ()
     sleep: str | None = None
     """What to wake on, if the turn asked for sleep."""
+    diary: Written | None = None
+    """What its brain notes for itself."""
     changes: list[Change] = field(default_factory=list)
     usage: Usage = NOTHING
     profile: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from roost.core.diary import Written
 from roost.core.envelopes import Effect
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Status
@@ -86,6 +87,8 @@ class Closing:
     """What it said beside its answer, as it is stored."""
     usage: Usage = NOTHING
     profile: str = ""
+    diary: Written | None = None
+    """What its brain notes for itself, however it has ended."""
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------

@@ -12,6 +12,7 @@ from roost.ports.brains import (
     Brain,
     Brains,
     Chunk,
+    Diary,
     Hand,
     Profile,
     Turn,
@@ -26,6 +27,7 @@ from roost.ports.host import (
 )
 from roost.ports.statements import (
     AgentStatements,
+    DiaryStatements,
     EventStatements,
     InboxStatements,
     LetterStatements,
@@ -61,6 +63,8 @@ __all__ = [
     "Brains",
     "Chunk",
     "Clock",
+    "Diary",
+    "DiaryStatements",
     "EventStatements",
     "Hand",
     "Host",

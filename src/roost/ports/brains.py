@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from roost.core import wake
+from roost.core.diary import Entry, Scope
 from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
 from roost.core.notes import Channel
@@ -60,6 +61,10 @@ class Profile:
     seconds_per_run: float | None = None
     patience: float = 120.0
     """Seconds of silence after which the provider counts as down."""
+    agent: str | None = None
+    """Of an ADK brain: `module:root_agent`, or a folder as `adk` knows it."""
+    recent_messages: int | None = None
+    """Of an ADK brain: about how many of the newest messages the agent is shown."""
 
     @property
     def provider(self) -> str:
@@ -74,6 +79,29 @@ class Profile:
         other = replace(self, **{name: options[name] for name in TALK_OPTIONS if name in options})
         same = (other.model or "").partition(":")[0] == (self.model or "").partition(":")[0]
         return other if same else replace(other, base_url=None, key=None, window=None)
+
+
+class Diary(Protocol):
+    """What a brain notes for itself of one talk, or of one lane of an agent. Used on the turn's loop.
+
+    What is added and set here is written when the turn ends, in one transaction with its answer: whole or not at all.
+    A turn that is to be repeated writes nothing, nor does one whose answer is withdrawn.
+    """
+
+    name: str
+    """Of the talk or lane: unique, and the same for all its turns."""
+
+    async def read(self, app: str, limit: int) -> tuple[list[Entry], dict[Scope, dict[str, str]]]:
+        """The newest entries, in the order of their turns, and all values of the app's, as JSON."""
+        ...
+
+    def add(self, item: str, seqs: Sequence[int] = ()) -> None:
+        """Another item, as JSON, of the entry of this turn; with it, messages that were taken in."""
+        ...
+
+    def set(self, scope: Scope, name: str, value: str) -> None:
+        """A value, as JSON, in place of the one that is there."""
+        ...
 
 
 class Acts(Protocol):
@@ -108,6 +136,9 @@ class Hand(Protocol):
 
     @property
     def means(self) -> Acts: ...
+
+    @property
+    def diary(self) -> Diary: ...
 
     def take_steering(self) -> tuple[Message, ...]: ...
 
@@ -169,6 +200,11 @@ class Turn:
         if self._hand is not None:
             await self._hand.pause(tries, at_least)
 
+    @property
+    def diary(self) -> Diary:
+        """Where a brain that keeps a context of its own does so."""
+        return self._hands.diary
+
     async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
         """Write to a person or an agent; the mail's id. It leaves when the turn ends, or in a moment if it does not."""
         return await self._acts.mail(to, subject, body, priority=priority)
@@ -218,9 +254,13 @@ class Turn:
 
     @property
     def _acts(self) -> Acts:
+        return self._hands.means
+
+    @property
+    def _hands(self) -> Hand:
         if self._hand is None:
             raise Invalid("this turn has no means to act: it was made by hand")
-        return self._hand.means
+        return self._hand
 
 
 AsyncBrain = Callable[[Turn], AsyncIterator["str | Chunk"]]

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from roost.core import wake
 from roost.core.agents import Agent, AgentChange, AgentConfig
+from roost.core.diary import Entry, Place, Scope
 from roost.core.envelopes import (
     Change,
     DeadLetter,
@@ -460,6 +461,14 @@ class Seen:
     runs: tuple[RunRecord, ...]
 
 
+class DiaryStatements(Protocol):
+    """What brains note for themselves. It is written with the end of a turn, and forgotten with its talk or agent."""
+
+    def read(self, tx: Tx, place: Place, app: str, limit: int, /) -> tuple[list[Entry], dict[Scope, dict[str, str]]]:
+        """The newest entries, in the order of their turns, and all values."""
+        ...
+
+
 class WatchStatements(Protocol):
     """Agents as they are looked at. One that is not this user's is `NotFound`, as is one that does not exist."""
 
@@ -509,5 +518,6 @@ class Statements:
     events: EventStatements
     letters: LetterStatements
     memories: MemoryStatements
+    diary: DiaryStatements
     watching: WatchStatements
     retention: RetentionStatements

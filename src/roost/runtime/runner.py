@@ -8,11 +8,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from roost.core import faults, wake
+from roost.core.diary import Place, Written
 from roost.core.messages import Message, Status
 from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
 from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
 from roost.runtime.answer import Answer
+from roost.runtime.diary import Diary
 from roost.runtime.live import LiveTalk
 from roost.runtime.means import Means
 from roost.runtime.shop import Shop
@@ -38,6 +40,7 @@ class Run(Thinking):
         self._steering: deque[tuple[Envelope, Message]] = deque()
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
+        self._diary: Diary | None = None
         self._before = live.state if home is None else home.memory_text
         self.means = self._make_means()
         state = json.loads(self._before) if self._before else {}
@@ -56,6 +59,13 @@ class Run(Thinking):
             self._shop, self._shop.office, self, user_id=home.owner, sender=home.full_address,
             default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
         )  # fmt: skip
+
+    @property
+    def diary(self) -> Diary:
+        if self._diary is None:
+            live = self._live
+            self._diary = Diary(self._shop, Place(live.talk_id, "", live.owner), self.run_id)
+        return self._diary
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -123,6 +133,7 @@ class Run(Thinking):
             "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._answer.said(),
             "envelopes": self.envelopes, "started": self._started, "first_chunk": self._answer.first_chunk,
             "notes": self._answer.noted(), "usage": self.usage, "profile": self.turn.profile.name,
+            "diary": self._written(),
         }  # fmt: skip
         if self.fenced:
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
@@ -150,6 +161,11 @@ class Run(Thinking):
             outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, sent=self.means.unsent(),
             agent=self._home.address if self._home else None, sleep=wake.to_json(asleep) if asleep else None, **common,
         )  # fmt: skip
+
+    def _written(self) -> Written | None:
+        """Nothing, if this is run again, or if nothing of it is to be left."""
+        again = self.why in (Why.DRAIN, Why.ROLLBACK, Why.LOST, Why.DELETE)
+        return None if again or self._diary is None else self._diary.written()
 
     def lost(self, fault: faults.Fault | None) -> Closing:
         """The same for a run whose worker is no more: it is run again, or fails if it is to blame."""

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
+from roost.core.diary import Place
 from roost.core.envelopes import Envelope, Kind, Recorded, Verdict, WorkClosing
 from roost.core.faults import Fault
 from roost.core.mail import Mail
@@ -16,6 +17,7 @@ from roost.core.notes import Channel
 from roost.core.runs import Why
 from roost.errors import LimitReached, NotFound
 from roost.ports import Profile, Turn
+from roost.runtime.diary import Diary
 from roost.runtime.means import Means
 from roost.runtime.thinking import Thinking
 
@@ -45,6 +47,7 @@ class Work(Thinking):
         self._letter: Mail | None = None
         self._recorded = recorded
         self._means: Means | None = None
+        self._diary: Diary | None = None
         self.turn = self._make_turn(profile)
 
     @property
@@ -58,6 +61,13 @@ class Work(Thinking):
                 default_wake=wake.mail(home.config.wake_on_priority), root=envelope.origin,
             )  # fmt: skip
         return self._means
+
+    @property
+    def diary(self) -> Diary:
+        if self._diary is None:
+            place = Place(self._home.address, self.envelope.lane, self._home.owner)
+            self._diary = Diary(self._shop, place, self.run_id)
+        return self._diary
 
     def _make_turn(self, profile: Profile) -> Turn:
         e, home = self.envelope, self._home
@@ -150,11 +160,13 @@ class Work(Thinking):
         if error is not None:
             return self._failure(error)
         self._shop.breakers.told(self.turn.profile, None)
-        means = self._means
+        means, written = self._means, None
+        if self._diary is not None:
+            written = self._diary.written(entry=self.envelope.lane != self.envelope.envelope_id)
         if means is None:
-            return self._closing(Verdict.DONE, memory=memory)
+            return self._closing(Verdict.DONE, memory=memory, diary=written)
         asleep = wake.to_json(means.asleep) if means.asleep else None
-        return self._closing(Verdict.DONE, memory=memory, sent=means.unsent(), sleep=asleep)
+        return self._closing(Verdict.DONE, memory=memory, sent=means.unsent(), sleep=asleep, diary=written)
 
     def _failure(self, error: BaseException) -> WorkClosing:
         e = self.envelope

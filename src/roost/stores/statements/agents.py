@@ -11,7 +11,7 @@ from roost.core.envelopes import Change
 from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
 from roost.ports import Row, Tx
-from roost.stores.statements import bulk
+from roost.stores.statements import bulk, diary
 from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, record_all, wake_up
 
 _AGENT = (
@@ -159,6 +159,8 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
         tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talker})
         for table in ("parts", "messages", "runs"):
             tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+        diary.forget(tx, talk_id)
+    diary.forget(tx, key)
     tx.write("DELETE FROM talks WHERE agent = :address AND agent <> ''", ids)
     tx.write(
         "DELETE FROM steps WHERE envelope_id IN"

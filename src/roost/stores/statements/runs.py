@@ -15,6 +15,7 @@ from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.core.usage import Usage
 from roost.ports import Row, Tx
+from roost.stores.statements import diary
 from roost.stores.statements.messages import MESSAGE, message_of, saved
 from roost.stores.statements.posting import post_all
 from roost.stores.statements.sleep import fall_asleep
@@ -81,6 +82,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
     row = _lock(tx, c.talk_id)
     if row is None:
         return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
+    _note(tx, c)
     # With none of its envelopes left it was settled before, or what it answers was dropped.
     if row[0] != c.epoch or not _still_there(tx, c.envelopes):
         return _settle_superseded(tx, c, row)
@@ -128,6 +130,7 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     if not rows:
         return None
     seq, revision, waiting, now = rows[0]
+    _note(tx, c)
     _remove(tx, c.envelopes)
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, notes.unpack(c.notes))
     _insert(tx, c.talk_id, message, revision, now, c.notes)
@@ -147,6 +150,11 @@ def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
         asked = Change(f"{c.run_id}:sleep", now, "active", "sleeping", "asked for by its turn", c.agent)
         fall_asleep(tx, c.agent.rpartition("/")[0], c.agent, c.sleep, asked)
     return post_all(tx, c.sent, now) if c.sent else ()
+
+
+def _note(tx: Tx, c: Closing) -> None:
+    if c.diary is not None:
+        diary.write(tx, (c.diary,))
 
 
 def _lock(tx: Tx, talk_id: str) -> Row | None:

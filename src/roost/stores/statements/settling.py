@@ -8,7 +8,7 @@ from typing import Any
 from roost.core.envelopes import Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
-from roost.stores.statements import bulk, burial
+from roost.stores.statements import bulk, burial, diary
 from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
@@ -37,6 +37,7 @@ def settle(
     record_all(tx, [*((c.envelope.address, change) for c in taken for change in c.changes), *noted])
     _keep(tx, taken, {address: errors for address, _, errors in rows}, noted)
     _end_tasks(tx, [c for c in taken if c.envelope.recorded])
+    diary.write(tx, (c.diary for c in taken if c.diary is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in taken], full)
     answers = answer(tx, [c for c in taken if c.envelope.ask is not None and c.verdict is not Verdict.RETRY])
     settled = {

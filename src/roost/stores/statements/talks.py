@@ -11,6 +11,7 @@ from roost.core.runs import Loaded
 from roost.core.talks import BusyPolicy, Talk
 from roost.errors import LimitReached, NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements import diary
 from roost.stores.statements.messages import newest
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
@@ -80,6 +81,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
     for table in ("parts", "messages", "runs"):
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    diary.forget(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
     tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
     tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)

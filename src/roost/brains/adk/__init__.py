@@ -1,0 +1,8 @@
+"""The brain `adk`: an agent written with Google's Agent Development Kit, run by the ADK's own Runner."""
+
+from __future__ import annotations
+
+from roost.brains.adk.brain import Adk
+from roost.brains.adk.loading import in_folder
+
+__all__ = ["Adk", "in_folder"]

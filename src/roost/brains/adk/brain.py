@@ -1,0 +1,75 @@
+"""One turn of an ADK agent: the Runner is given what is new, and what comes of it is said as it comes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from google.adk.agents._streaming_mode import StreamingMode
+from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
+from google.adk.artifacts import InMemoryArtifactService
+from google.adk.runners import Runner
+from google.genai import types
+
+from roost.brains.adk import faults
+from roost.brains.adk.loading import app_of
+from roost.brains.adk.plugin import Part
+from roost.brains.adk.sessions import Sessions, content_of
+from roost.brains.adk.voice import Voice
+from roost.ports import Chunk, Turn
+
+RECENT = 80
+"""About how many of the newest messages an agent is shown, if its profile says nothing else."""
+_CONFIG = RunConfig(streaming_mode=StreamingMode.SSE, tool_thread_pool_config=ToolThreadPoolConfig())
+"""Words as they come; blocking tools on threads, where they hold up nobody."""
+
+logging.getLogger("google_adk.google.adk.telemetry._metrics").setLevel(logging.ERROR)
+"""It warns at each call of a model that does not tell how many tokens it took."""
+
+
+class Adk:
+    """A brain made of an agent, or of an app, of the ADK."""
+
+    def __init__(self, agent: Any, name: str = "") -> None:
+        self._app = app_of(agent, name)
+        self._name = self._app.root_agent.name if self._app.root_agent else self._app.name
+        self._artifacts = InMemoryArtifactService()
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
+        app = self._app
+        sessions, voice = Sessions(turn, turn.profile.recent_messages or RECENT, self._name), Voice()
+        part = Part(turn, sessions, voice)
+        runner = Runner(
+            app=app.model_copy(update={"plugins": [part, *app.plugins]}), session_service=sessions,
+            artifact_service=self._artifacts,
+        )  # fmt: skip
+        new = await sessions.open(app.name)
+        sessions.took(new)
+        running = runner.run_async(
+            user_id=turn.user_id, session_id=sessions.session_id, run_config=_CONFIG,
+            new_message=content_of(new) if turn.kind == "talk" else _told(turn),
+        )  # fmt: skip
+        try:
+            async with aclosing(running) as events:
+                async for event in events:
+                    for chunk in voice.of(event):
+                        yield chunk
+                    faults.check(event)
+        except Exception as error:
+            raise faults.sorted_out(error, by_tool=error in part.failed) from error
+
+
+def _told(turn: Turn) -> types.Content:
+    """What an agent is told of something that is no talk: what it is, from whom, and what it says."""
+    if turn.kind == "task":
+        return types.Content(role="user", parts=[types.Part(text=turn.text)])
+    if turn.kind == "mail":
+        text = f"Mail from {turn.sender}\nSubject: {turn.subject}\n\n{turn.text}"
+    elif turn.kind == "event":
+        text = f"Event {turn.text} from {turn.sender}\n\n{json.dumps(turn.data, ensure_ascii=False)}"
+    else:
+        text = "\n".join(f"{message.sender}: {message.content}" for message in turn.messages)
+    return types.Content(role="user", parts=[types.Part(text=text)])

@@ -1,0 +1,104 @@
+"""The ADK's session of one turn: what came before, and what the turn adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.adk.events import Event
+from google.adk.sessions import BaseSessionService, Session, State
+from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
+from google.genai import types
+from pydantic_core import from_json, to_json
+
+from roost.brains.adk.history import past
+from roost.core.diary import Scope
+from roost.core.messages import Message
+from roost.errors import Invalid
+from roost.ports import Turn
+
+_PREFIXES = {Scope.APP: State.APP_PREFIX, Scope.USER: State.USER_PREFIX}
+
+
+class Sessions(BaseSessionService):
+    """Made for one turn and thrown away after it. It knows one session: the turn's talk, or lane.
+
+    What is appended is kept in memory, and written together with the end of the turn (see `Turn.diary`). So the
+    ADK has what people see: the same messages and answers, each once, whatever happens in between.
+    """
+
+    def __init__(self, turn: Turn, recent: int, author: str) -> None:
+        self._turn = turn
+        self._recent = recent
+        self._author = author
+        self._seqs: list[int] = []
+        self.session_id = turn.diary.name
+        self.session: Session | None = None
+
+    async def open(self, app_name: str) -> Sequence[Message]:
+        """Read what came before; which of the turn's messages are new to the ADK."""
+        turn = self._turn
+        entries, values = await turn.diary.read(app_name, self._recent)
+        before = past(turn.history, turn.messages if turn.kind == "talk" else (), entries, self._recent, self._author)
+        state = {
+            f"{_PREFIXES.get(scope, '')}{name}": from_json(value)
+            for scope, named in values.items()
+            for name, value in named.items()
+        }
+        updated = before.events[-1].timestamp if before.events else 0.0
+        self.session = Session(
+            id=self.session_id, app_name=app_name, user_id=turn.user_id, state=state, last_update_time=updated
+        )
+        self.session.events = before.events
+        return [message for message in turn.messages if message.seq not in before.taken]
+
+    def took(self, messages: Sequence[Message]) -> None:
+        """The event of the person's that is appended next is these messages."""
+        if self._turn.kind == "talk":
+            self._seqs += [message.seq for message in messages]
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if event.partial or session is not self.session:
+            return event
+        event = await super().append_event(session, event)
+        session.last_update_time = event.timestamp
+        taken = []
+        if event.author == "user":
+            taken, self._seqs = self._seqs, []
+        diary = self._turn.diary
+        diary.add(event.model_dump_json(exclude_none=True, by_alias=True), taken)
+        for name, value in event.actions.state_delta.items():
+            diary.set(*_scoped(name), to_json(value, fallback=str).decode())
+        return event
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        return self.session if session_id == self.session_id else None
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Session:
+        raise Invalid("a session of the ADK belongs to a talk or to an agent's lane, and is made with it")
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        found = self.session.model_copy(update={"events": []}) if self.session else None
+        return ListSessionsResponse(sessions=[found] if found else [])
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        raise Invalid("a session of the ADK is deleted with its talk or agent: delete that")
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        state = self.session.state if self.session else {}
+        return {k.removeprefix(State.USER_PREFIX): v for k, v in state.items() if k.startswith(State.USER_PREFIX)}
+
+
+def content_of(messages: Sequence[Message]) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=message.content) for message in messages])
+
+
+def _scoped(name: str) -> tuple[Scope, str]:
+    for scope, prefix in _PREFIXES.items():
+        if name.startswith(prefix):
+            return scope, name.removeprefix(prefix)
+    return Scope.OWN, name

@@ -1,0 +1,77 @@
+"""B2 on every store: what brains note for themselves is written with the end of a turn, and gone with its owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roost.core.agents import AgentConfig, State
+from roost.core.diary import Entry, Place, Scope, Written
+from roost.core.envelopes import Change, Envelope, Kind, SendTask, Verdict, WorkClosing
+from roost.core.messages import Status
+from roost.core.priority import Priority
+from roost.core.runs import Closing, Outcome, Posted
+from roost.ports import Look, World
+from roost.stores.statements import agents, diary, inbox, messages, posting, runs, talks
+from tests.contracts.conftest import Driven
+
+TALK = Place("talk_1", "", "ann")
+
+
+def read(store: Driven, place: Place = TALK, app: str = "app", limit: int = 10) -> tuple[list[Entry], Any]:
+    entries, values = store.read(diary.read, place, app, limit)
+    return entries, {str(scope): named for scope, named in values.items() if named}
+
+
+def write(store: Driven, run: str, place: Place = TALK, **values: dict[str, str]) -> None:
+    scoped = {Scope(scope): named for scope, named in values.items()}
+    store.write(diary.write, (Written(place, "app", Entry(run, f'["{run}"]', (1,)), scoped),))
+
+
+def test_the_newest_entries_come_in_order(store: Driven) -> None:
+    for run in ("run_2", "run_1", "run_3"):
+        write(store, run)
+    assert read(store, limit=2) == ([Entry("run_2", '["run_2"]', (1,)), Entry("run_3", '["run_3"]', (1,))], {})
+
+
+def test_the_same_turn_is_written_once(store: Driven) -> None:
+    write(store, "run_1")
+    write(store, "run_1")
+    assert len(read(store)[0]) == 1
+
+
+def test_values_belong_to_the_talk_to_the_user_or_to_all(store: Driven) -> None:
+    write(store, "run_1", own={"a": "1", "b": "2"}, user={"a": '"u"'}, app={"a": "[]"})
+    write(store, "run_2", own={"a": "3"})
+    assert read(store)[1] == {"own": {"a": "3", "b": "2"}, "user": {"a": '"u"'}, "app": {"a": "[]"}}
+    assert read(store, Place("talk_2", "", "ann"))[1] == {"user": {"a": '"u"'}, "app": {"a": "[]"}}
+    assert read(store, Place("talk_3", "", "bob"))[1] == {"app": {"a": "[]"}}
+    assert read(store, app="other")[1] == {"own": {"a": "3", "b": "2"}}
+
+
+def test_it_is_written_with_the_answer_and_gone_with_the_talk(store: Driven) -> None:
+    store.write(talks.create, "talk_1", "ann", "helper", "interrupt", "", "{}", 10)
+    posted: Posted = store.write(messages.post, "ann", "talk_1", "hi", None, None, "hi", "env_1", 0.0, 10)
+    written = Written(TALK, "app", Entry("run_1", "[]", (1,)), {Scope.OWN: {"a": "1"}, Scope.USER: {"b": "2"}})
+    closing = Closing(
+        "run_1", "talk_1", 0, Outcome.DONE, Status.COMPLETE, "hello", (posted.envelope,), True, 1.0, diary=written
+    )  # fmt: skip
+    store.write(runs.settle, closing)
+    assert read(store) == ([Entry("run_1", "[]", (1,))], {"own": {"a": "1"}, "user": {"b": "2"}})
+    store.write(talks.delete, "ann", "talk_1")
+    assert read(store) == ([], {"user": {"b": "2"}})
+
+
+def test_of_an_agent_it_is_written_with_the_try_and_gone_with_the_agent(store: Driven) -> None:
+    change = Change("change_1", 1.0, None, State.IDLE, "created", "ann")
+    store.write(agents.create, "ann", ("d",), AgentConfig(), change, 10)
+    envelope = Envelope("task_1", "ann/d", Kind.TASK, "from:x", Priority.NORMAL, "user:ann", "do", 1.0, 1.0)
+    store.write(posting.post_all, (SendTask(envelope),), 1.0)
+    taken = store.write(inbox.take, (Look("ann/d", True, "change_2"),), World(2.0))[0]
+    place = Place("ann/d", "from:x", "ann")
+    written = Written(place, "app", Entry("run_1", "[]"), {Scope.OWN: {"a": "1"}})
+    closing = WorkClosing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, diary=written)
+    store.write(inbox.settle, (closing,))
+    assert read(store, place) == ([Entry("run_1", "[]")], {"own": {"a": "1"}})
+    assert read(store, Place("ann/d", "from:y", "ann")) == ([], {})
+    store.write(agents.delete, "ann", "d")
+    assert read(store, place) == ([], {})
