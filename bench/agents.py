@@ -39,7 +39,7 @@ class Counter:
         yield ""
 
 
-def _settled(service: roost.AgentService, *agents: str) -> None:
+def settled(service: roost.AgentService, *agents: str) -> None:
     """Wait until nothing is in their inboxes: what was handled is committed."""
     while any(service.agents.get("ann", agent).queue_depth for agent in agents):
         time.sleep(0.001)
@@ -65,7 +65,7 @@ def one_way(folder: Path) -> Iterator[Figure]:
             for _ in range(count // burst):
                 service.tasks.send("ann", "source", str(burst))
             counter.reached.wait(120)
-            _settled(service, "sink")
+            settled(service, "sink")
             seconds = time.perf_counter() - start
             if not warm:
                 goal = 2.5 * AUTOGEN_ONE_WAY
@@ -102,7 +102,7 @@ def one_way_100(folder: Path) -> Iterator[Figure]:
             start = time.perf_counter()
             asyncio.run(start_all())
             counter.reached.wait(120)
-            _settled(service, *(str(number) for number in range(agents)))
+            settled(service, *(str(number) for number in range(agents)))
             seconds = time.perf_counter() - start
         count = agents * each
         goal = 1.5 * AUTOGEN_ONE_WAY

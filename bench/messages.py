@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import roost
+from bench.agents import Counter, settled
 from bench.figures import Figure, bench, percentile
 
 AUTOGEN_REQUESTS = 6_500
@@ -58,3 +59,29 @@ def requests(folder: Path) -> Iterator[Figure]:
 def _ask(service: roost.AgentService, how: str) -> None:
     task = service.tasks.wait("ann", service.tasks.send("ann", "asker", how), timeout=120)
     assert task.status == "done", task.error
+
+
+@bench("broadcast")
+def broadcast(folder: Path) -> Iterator[Figure]:
+    """One agent tells a hundred others, again and again; until all of it is handled and committed."""
+    counter, agents, rounds = Counter(), 100, 100
+
+    async def caller(turn: roost.Turn) -> AsyncIterator[str]:
+        for number in range(rounds):
+            assert await turn.broadcast(f"message {number}") == agents
+        yield ""
+
+    brains: dict[str, Any] = {"caller": caller, "sink": counter.sink}
+    with roost.open(f"sqlite:///{folder}/broadcast.db", brains=brains) as service:
+        ids = [f"s{number}" for number in range(agents)]
+        service.agents.create("ann", "caller", profile="caller")
+        service.agents.create_many("ann", ids, profile="sink")
+        seconds, count = 0.0, agents * rounds
+        for _ in range(3):  # the first times to get warm
+            counter.expect(count)
+            start = time.perf_counter()
+            service.tasks.send("ann", "caller", "go")
+            assert counter.reached.wait(120)
+            settled(service, *ids)
+            seconds = time.perf_counter() - start
+        yield Figure("broadcast_100_agents", count / seconds, "msg/s", count, AUTOGEN_BROADCAST, more_is_better=True)

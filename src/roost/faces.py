@@ -68,6 +68,7 @@ class PlainAgents(Plain[Agents]):
     resume = plain(Agents.resume)
     sleep = plain(Agents.sleep)
     wake = plain(Agents.wake)
+    broadcast = plain(Agents.broadcast)
     delete = plain(Agents.delete)
     history = plain(Agents.history)
     inspect = plain(Agents.inspect)

@@ -79,6 +79,20 @@ def test_an_agent_is_made_shown_changed_and_deleted(tmp_path: Path, service: pac
     assert service.agents.list("ann") == []
 
 
+def test_agents_are_told_by_group_and_by_what_fits(tmp_path: Path, service: package.AgentService) -> None:
+    said(tmp_path, "agents", "create", "d", "--stopped", "--group", "night", "--group", "day")
+    service.agents.create("ann", "e", start=False)
+    assert "groups                night, day\n" in said(tmp_path, "agents", "show", "d")
+    assert said(tmp_path, "agents", "broadcast", "hello", "--group", "night") == "Told 1 agent.\n"
+    assert as_json(tmp_path, "agents", "broadcast", "hello", "--state", "stopped", "--ids", "*") == {"agents": 2}
+    said(tmp_path, "agents", "set", "d", "--group", "")
+    assert said(tmp_path, "agents", "broadcast", "hello", "--group", "night") == "Told 0 agents.\n"
+    refused = roost(tmp_path, "agents", "broadcast", "hello", "--state", "gone")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the state 'gone' is not known: use one of idle, active" in refused.stderr
+    assert [service.agents.get("ann", name).queue_depth for name in "de"] == [2, 1]
+
+
 def test_every_setting_of_an_agent_is_an_option() -> None:
     assert set(SETTINGS) == {field.name for field in fields(AgentConfig)}
 

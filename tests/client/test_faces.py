@@ -41,6 +41,7 @@ def agents_story(s: Face) -> list[Any]:
     settings: dict[str, Any] = {
         "profile": "parrot", "max_concurrent_tasks": 2, "wake_on_priority": "high", "task_expiry": None,
         "subscriptions": ["alerts.*", {"event": "data", "fields": {"aB_c": [1, None]}}], "description": "grüß 🐦",
+        "groups": ["day", "Nächte"],
     }  # fmt: skip
     told: list[Any] = [s.agents.create("ann", "d", start=False, **settings), s.agents.create("ann", "e")]
     told += [s.agents.create_many("ann", ["f", "g"], profile="parrot"), s.agents.list("ann", limit=3)]
@@ -54,6 +55,7 @@ def agents_story(s: Face) -> list[Any]:
     told += [s.agents.stop("ann", "e"), s.agents.history("ann", "d", limit=3), s.agents.delete("ann", "f")]
     told += [s.agents.set_memory("ann", "e", {"aB_c": [1, {"x": None}]}), s.agents.inspect("ann", "e")]
     told += [s.agents.find("ann", "grüß"), s.agents.find("ann", "nothing")]
+    told += [s.agents.broadcast("ann", "hello"), s.agents.broadcast("ann", "hello", group="Nächte", ids="d*")]
     return told
 
 

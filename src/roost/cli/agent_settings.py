@@ -36,6 +36,10 @@ SETTINGS: dict[str, Any] = {
         list[str] | None,
         typer.Option("--subscribe", metavar="EVENT", help="Events it hears, such as alerts.*; may be given again."),
     ],
+    "groups": Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="NAME", help="A group by which broadcasts reach it; may be given again."),
+    ],
     "inbox_limit": Annotated[
         int | None, typer.Option("--inbox-limit", metavar="N", help="How much its inbox holds (10000).")
     ],
@@ -73,5 +77,5 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 def _value(given: Any) -> Any:
     if isinstance(given, list):
-        return [one for one in given if one]  # `--subscribe ""` is for none
+        return [one for one in given if one]  # `--subscribe ""` and `--group ""` are for none
     return None if given == math.inf else given

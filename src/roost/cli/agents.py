@@ -97,6 +97,8 @@ def _setting(config: agents.AgentConfig, name: str) -> str:
         return "never" if value is None else lasting(value)
     if name == "subscriptions":
         return ", ".join(one.pattern + (f" {one.fields_json()}" if one.fields else "") for one in value)
+    if name == "groups":
+        return ", ".join(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value) or {"profile": "(default)"}.get(name, "")
@@ -234,6 +236,31 @@ def wake_up(
     with opened(store, config) as (service, user):
         awake = service.agents.wake(user, agent, reason)
     show(awake, lambda: [told(awake)], as_json=json)
+
+
+@app.command()
+def broadcast(
+    text: Annotated[str, typer.Argument(help="What to tell them.")],
+    to_group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Only those in this group.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Only those that think so.")] = None,
+    ids: Annotated[str | None, typer.Option("--ids", metavar="PATTERN", help="Only those such as worker-*.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Tell all of your agents something, or those that you choose.
+
+    \b
+    For example:
+      roost agents broadcast "the doors close at nine" --group night --ids "guard-*"
+    """
+    with opened(store, config) as (service, user):
+        count = service.agents.broadcast(
+            user, text, group=to_group, profile=profile, ids=ids, state=state, priority=priority
+        )  # fmt: skip
+    show({"agents": count}, lambda: [f"Told {count:,} agent{'s' * (count != 1)}."], as_json=json)
 
 
 @app.command()

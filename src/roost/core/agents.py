@@ -66,6 +66,8 @@ class AgentConfig:
     retry_delay: float = 1.0
     task_expiry: float | None = None
     subscriptions: tuple[Subscription, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Names under which broadcasts reach it."""
     idle_timeout: float = 60.0
     shared: bool = False
     description: str = ""
@@ -79,6 +81,7 @@ class AgentConfig:
         values = json.loads(text)
         values["wake_on_priority"] = Priority(values["wake_on_priority"])
         values["subscriptions"] = tuple(Subscription(**one) for one in values["subscriptions"])
+        values["groups"] = tuple(values.get("groups", ()))
         return cls(**values)
 
 
@@ -92,6 +95,7 @@ _CHECKS: dict[str, Any] = {
     "retry_delay": lambda v: _duration(v, "retry_delay", least=0.0),
     "task_expiry": lambda v: None if v is None else _duration(v, "task_expiry", least=0.001),
     "subscriptions": lambda v: _subscriptions(v),
+    "groups": lambda v: _groups(v),
     "idle_timeout": lambda v: _duration(v, "idle_timeout", least=0.0),
     "shared": lambda v: checks.flag(v, "shared"),
     "description": lambda v: v if v == "" else checks.text(v, "the description", most=10_000),
@@ -122,6 +126,14 @@ def _subscriptions(value: object) -> tuple[Subscription, ...]:
     if len(value) > 100:
         raise Invalid("an agent can have at most 100 subscriptions")
     return tuple({one.pattern: one for one in map(_subscription, value)}.values())
+
+
+def _groups(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
+        raise Invalid(f"groups must be a list of names, not {checks.shown(value)}")
+    if len(value) > 100:
+        raise Invalid("an agent can be in at most 100 groups")
+    return tuple(dict.fromkeys(checks.name(one, "the name of a group") for one in value))
 
 
 def _subscription(value: object) -> Subscription:

@@ -108,7 +108,25 @@ class Publish:
     root: str = ""
 
 
-Effect = SendTask | SendMail | Publish | Remember
+@record(frozen=True, slots=True)
+class Broadcast:
+    """The same message to many agents, each in an envelope of its own."""
+
+    broadcast_id: str
+    sender: str
+    envelopes: tuple[Envelope, ...]
+    crowded: tuple[Envelope, ...] = ()
+    """For those whose inboxes are full: these become dead letters."""
+
+
+Effect = SendTask | SendMail | Publish | Remember | Broadcast
+
+
+def messages(effect: Effect) -> tuple[Envelope, ...]:
+    """The envelopes of what is put into inboxes as it is: tasks and broadcasts."""
+    if type(effect) is SendTask:
+        return (effect.envelope,)
+    return effect.envelopes if type(effect) is Broadcast else ()
 
 
 @record(frozen=True, slots=True)

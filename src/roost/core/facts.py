@@ -38,6 +38,7 @@ class Name(StrEnum):
     TASK_EXPIRED = "TaskExpired"
     MAIL_SENT = "MailSent"
     MAIL_PROCESSED = "MailProcessed"
+    BROADCAST_SENT = "BroadcastSent"
     EVENT_PUBLISHED = "EventPublished"
     SCHEDULE_TICKED = "ScheduleTicked"
     LETTER_DIED = "LetterDied"

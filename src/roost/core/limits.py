@@ -41,6 +41,7 @@ class Limits:
     keep_letters_days: float = 90.0
     keep_talks_days: float = 0.0
     hops: int = 32
+    agents_per_broadcast: int = 10_000
     schedules_per_agent: int = 1_000
     breaker_failures: int = 5
     breaker_pause: float = 30.0

@@ -40,6 +40,11 @@ def matches(pattern: str, name: str) -> bool:
     return fits and all(map(_segment_matches, wanted, given))
 
 
+def text_matches(pattern: str, text: str) -> bool:
+    """Whether the text is one that the pattern stands for, in which `*` stands for any run of characters."""
+    return _segment_matches(pattern, text)
+
+
 def head(pattern: str) -> str:
     """Under what a pattern is filed: those that stand for a name are all under one of its `heads`."""
     if ANY not in pattern:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from roost.core import wake
+from roost.core.audience import Audience, audience
 from roost.core.diary import Entry, Scope
 from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
@@ -110,6 +111,8 @@ class Acts(Protocol):
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str: ...
 
     async def send(self, to: str, text: str, **options: Any) -> None: ...
+
+    async def broadcast(self, text: str, whom: Audience, priority: str) -> int: ...
 
     async def publish(self, name: str, data: Any, **options: Any) -> str: ...
 
@@ -219,6 +222,16 @@ class Turn:
         An answer that comes later is delivered as a message that says so. Meanwhile the agent does other things.
         """
         return await self._acts.ask(to, text, deadline, priority)
+
+    async def broadcast(
+        self, text: str, *, group: str | None = None, profile: str | None = None, ids: str | None = None,
+        state: str | None = None, priority: str = "normal",
+    ) -> int:  # fmt: skip
+        """Tell all other agents of the same owner, or those to whom all of this applies; how many it goes to.
+
+        In order with what is sent to each of them. In `ids` a `*` stands for any characters.
+        """
+        return await self._acts.broadcast(text, audience(group, profile, ids, state), priority)
 
     async def publish(
         self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False

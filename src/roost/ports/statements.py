@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from roost.core import wake
-from roost.core.agents import Agent, AgentChange, AgentConfig
+from roost.core.agents import Agent, AgentChange, AgentConfig, State
 from roost.core.diary import Entry, Place, Scope
 from roost.core.envelopes import (
     Change,
@@ -163,6 +163,16 @@ class AgentStatements(Protocol):
 
     def reach(self, tx: Tx, user_id: str, key: str, known: bool, /) -> tuple[AgentConfig, int]:
         """Of an agent to whom this user may send (one's own, or a shared one): its config, and how much waits."""
+        ...
+
+    def audience(
+        self, tx: Tx, user_id: str, group: str | None, limit: int, after: str, /
+    ) -> list[tuple[str, State, AgentConfig]]:  # fmt: skip
+        """By id, those after `after`, as they rest; with a group all that are in it are among them."""
+        ...
+
+    def depths(self, tx: Tx, keys: Sequence[str], most: int, /) -> dict[str, int]:
+        """How much waits for each of them, counted up to `most`."""
         ...
 
     def configure(self, tx: Tx, user_id: str, agent_id: str, config: str, /) -> Agent: ...

@@ -7,16 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from roost.core import addresses, checks, memories, wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, configured
+from roost.core.audience import audience
 from roost.core.envelopes import Change
 from roost.core.facts import Name
 from roost.core.health import Inspection, Running, of_agent
 from roost.core.memories import Memory
 from roost.core.messages import MOST, PAGE, at
-from roost.errors import Invalid
+from roost.errors import Invalid, Unavailable
 from roost.ports import Tx
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
@@ -124,6 +126,25 @@ class Agents:
         """Wake it, whatever it waits for; one that does not sleep stays as it is."""
         checks.name(reason, "the reason")
         return await self._moved(self._ops.rouse, user_id, agent_id, State.IDLE, reason, Name.AGENT_WOKE)
+
+    async def broadcast(
+        self, user_id: str, text: str, *, group: str | None = None, profile: str | None = None, ids: str | None = None,
+        state: str | None = None, priority: str = "normal",
+    ) -> int:  # fmt: skip
+        """Tell all of the user's agents, or those to whom all of this applies; how many it has reached.
+
+        In `ids` a `*` stands for any characters. For each whose inbox is full there is a dead letter instead.
+        """
+        checks.name(user_id, "the user id")
+        if self._hall.closing:
+            raise Unavailable("this Roost is closing: broadcast it again after its restart")
+        self._shop.memory.check()
+        whom = audience(group, profile, ids, state)
+        effect = await self._hall.office.broadcast(user_id, f"user:{user_id}", text, whom, priority=priority)
+        posted = await self._shop.store.write(
+            self._shop.statements.inbox.post, effect, then=partial(self._hall.sent, f"{user_id}/", effect)
+        )
+        return len(posted)
 
     async def delete(self, user_id: str, agent_id: str) -> None:
         """With everything that belongs to it."""
@@ -306,8 +327,7 @@ class Agents:
         if awake is None:
             return agent
         running = tuple(envelope.envelope_id for envelope in awake.running)
-        works = awake.state is not State.IDLE and agent.state is not State.STOPPED
-        state = awake.state if works else agent.state
+        state = self._hall.state_of(awake.address, agent.state)
         return replace(agent, state=state, current_tasks=running)
 
     def _configured(self, before: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:

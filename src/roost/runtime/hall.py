@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roost.core.envelopes import Answered, Effect, Envelope, SendTask, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.agents import State
+from roost.core.envelopes import Answered, Effect, Envelope, Taken, Verdict, WorkClosing, WorkSettled, messages
 from roost.core.facts import Name
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
@@ -73,6 +74,12 @@ class Hall:
     def awake(self, address: str) -> Activation | None:
         return self._awake.get(address)
 
+    def state_of(self, address: str, resting: State) -> State:
+        """The state of an agent that rests in this one, if it rests."""
+        awake = self._awake.get(address)
+        works = awake is not None and awake.state is not State.IDLE and resting is not State.STOPPED
+        return awake.state if works and awake is not None else resting
+
     def has_room(self, address: str, count: int) -> bool:
         """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""
         activation = self._awake.get(address)
@@ -109,7 +116,7 @@ class Hall:
 
     def missed(self, sent: Iterable[Effect]) -> None:
         """Whether these were posted is not known: to whom they go looks for them before all that follows."""
-        for address in {effect.envelope.address for effect in sent if type(effect) is SendTask}:
+        for address in {envelope.address for effect in sent for envelope in messages(effect)}:
             if (activation := self._awake.get(address)) is not None:
                 activation.call(activation.look_again)
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
+from roost.core.audience import Audience
 from roost.core.envelopes import Effect, Recorded, Request
 from roost.core.mail import Mail, answering
 from roost.core.memories import Memory
@@ -102,6 +103,16 @@ class Means:
                 root=self._root, **options,
             )
         )  # fmt: skip
+
+    async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
+        self._check_hops()
+        if (there := self._on_record()) is not None:
+            return int(there)
+        effect = await self._office.broadcast(
+            self._user_id, self._sender, text, whom, priority=priority, hops=self._hops, root=self._root
+        )  # fmt: skip
+        self._keep(effect)
+        return len(effect.envelopes)
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         self._check_hops()

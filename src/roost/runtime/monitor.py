@@ -14,7 +14,18 @@ from typing import Any
 
 from roost.core import checks, health
 from roost.core.agents import Agent
-from roost.core.envelopes import Effect, Envelope, Kind, Publish, SendMail, SendTask, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import (
+    Broadcast,
+    Effect,
+    Envelope,
+    Kind,
+    Publish,
+    SendMail,
+    SendTask,
+    Verdict,
+    WorkClosing,
+    WorkSettled,
+)
 from roost.core.facts import Fact, FactPage, Name, decode, encode
 from roost.core.memories import Remember
 from roost.core.messages import MOST, PAGE, at
@@ -356,6 +367,9 @@ def _sent(effect: Effect, there: set[str], address: str, root: str, when: float)
             return None
         data = {"mail_id": effect.mail_id, "from": effect.sender, "to": effect.recipient}
         return Name.MAIL_SENT, when, None, address, data, root or effect.mail_id
+    if type(effect) is Broadcast:
+        told = {"broadcast_id": effect.broadcast_id, "from": effect.sender, "agents": len(effect.envelopes)}
+        return Name.BROADCAST_SENT, when, None, address, told, root or effect.broadcast_id
     assert type(effect) is Publish
     data = {"event_id": effect.event_id, "event": effect.name}
     return Name.EVENT_PUBLISHED, when, None, address, data, root or effect.event_id
@@ -366,5 +380,7 @@ def _died(effect: Effect, there: set[str]) -> bool:
     if type(effect) is Publish:
         start = f"{effect.event_id}:"
         return not effect.optional and not any(name.startswith(start) for name in there)
+    if type(effect) is Broadcast:
+        return False  # each of them by itself, if its inbox was full
     envelope = effect.envelope  # type: ignore[union-attr]
     return effect.key is None and envelope is not None and envelope.envelope_id not in there  # type: ignore[union-attr]

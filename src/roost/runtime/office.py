@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 from roost.core import addresses, checks, patterns
 from roost.core.addresses import Address
 from roost.core.agents import AgentConfig
-from roost.core.envelopes import Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.audience import Audience
+from roost.core.envelopes import Broadcast, Envelope, Kind, Publish, SendMail, SendTask
 from roost.core.priority import Priority, rank
 from roost.errors import Invalid, LimitReached, NotFound
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
     from roost.runtime.hall import Hall
+
+
+PAGE = 1_000
+"""Agents that are looked through together."""
 
 
 class Office:
@@ -95,6 +100,62 @@ class Office:
             self._shop.host.new_id("event"), user_id, name, kept, level, publisher, self._shop.host.clock.now(), hops,
             optional, root,
         )  # fmt: skip
+
+    async def broadcast(
+        self, user_id: str, sender: str, text: str, whom: Audience, *, priority: str = "normal", hops: int = 0,
+        root: str = "",
+    ) -> Broadcast:  # fmt: skip
+        """To all of the owner's agents whom the audience admits, but the sender; each once."""
+        checks.text(text, "the message", most=self._shop.limits.message_bytes)
+        level = checks.choice(priority, "the priority", Priority)
+        if whom.profile is not None:
+            self._shop.brains.profile(whom.profile)
+        reached = await self._audience(user_id, whom, sender)
+        now, name = self._shop.host.clock.now(), self._shop.host.new_id("env")
+        depths = await self._depths([key for key, _ in reached if not self.hall.is_awake(key)], reached)
+        ranked, lane = rank(now, level), f"from:{sender}"
+        envelopes: list[Envelope] = []
+        crowded: list[Envelope] = []
+        for key, config in reached:
+            awake = self.hall.awake(key)
+            handed = awake is not None and awake.has_room(1)
+            envelope = Envelope(
+                f"{name}:{key.rpartition('/')[2]}", key, Kind.TASK, lane, level, sender, text, now, ranked, 0.0,
+                int(handed), config.max_attempts, config.retry_delay,
+                None if config.task_expiry is None else now + config.task_expiry, hops, claimed=handed, root=root,
+            )  # fmt: skip
+            depth = awake.depth if awake is not None else depths.get(key, 0)
+            (envelopes if depth < config.inbox_limit else crowded).append(envelope)
+        return Broadcast(name, sender, tuple(envelopes), tuple(crowded))
+
+    async def _audience(self, user_id: str, whom: Audience, sender: str) -> list[tuple[str, AgentConfig]]:
+        """Their keys and configs. LimitReached if they are more than may be reached at once."""
+        most, default = self._shop.limits.agents_per_broadcast, self._shop.brains.default
+        reached: list[tuple[str, AgentConfig]] = []
+        after: str | None = ""
+        while after is not None:
+            page = await self._shop.store.read(
+                self._shop.statements.agents.audience, user_id, whom.group, PAGE, after
+            )  # fmt: skip
+            for agent_id, resting, config in page:
+                key = f"{user_id}/{agent_id}"
+                state = self.hall.state_of(key, resting)
+                if sender != f"agent:{key}" and whom.admits(agent_id, config.groups, config.profile or default, state):
+                    reached.append((key, config))
+            if len(reached) > most:
+                raise LimitReached(
+                    f"a broadcast may go to {most:,} agents, and this one would go to more: name a group, a profile"
+                    " or a pattern of ids"
+                )
+            after = page[-1][0] if len(page) == PAGE else None
+        return reached
+
+    async def _depths(self, keys: list[str], reached: list[tuple[str, AgentConfig]]) -> dict[str, int]:
+        """How much waits for those who are not awake, as far as that matters."""
+        if not keys:
+            return {}
+        most = max(config.inbox_limit for _, config in reached)
+        return await self._shop.store.read(self._shop.statements.agents.depths, keys, most)
 
     async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:
         awake = self.hall.awake(address.key)

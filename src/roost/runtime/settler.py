@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roost.core.envelopes import Change, SendTask, WorkClosing, WorkSettled
+from roost.core.envelopes import Change, WorkClosing, WorkSettled, messages
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
@@ -97,9 +97,8 @@ class Settler:
         sent: dict[str, int] = {}
         for closing in closings:
             for effect in closing.sent:
-                if type(effect) is SendTask:
-                    address = effect.envelope.address
-                    sent[address] = sent.get(address, 0) + 1
+                for envelope in messages(effect):
+                    sent[envelope.address] = sent.get(envelope.address, 0) + 1
         return frozenset(address for address, count in sent.items() if not self._hall.has_room(address, count))
 
     def _written(self, group: list[Try], settled: tuple[WorkSettled, ...]) -> None:

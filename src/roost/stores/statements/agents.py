@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 from roost.core import patterns, wake
@@ -76,6 +77,34 @@ def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int
         {"address": key, "most": config.inbox_limit},
     )
     return config, depth[0] if depth else 0
+
+
+def audience(
+    tx: Tx, user_id: str, group: str | None, limit: int, after: str
+) -> list[tuple[str, State, AgentConfig]]:  # fmt: skip
+    """By id, those after `after`; with a group all that are in it are among them."""
+    rows = tx.read(
+        "SELECT agent_id, state, config FROM agents WHERE user_id = :user AND agent_id > :after"
+        " AND config LIKE :like ESCAPE '!' ORDER BY agent_id LIMIT :limit",
+        {"user": user_id, "after": after, "limit": limit, "like": "%" if group is None else _like(group)},
+    )
+    return [(agent_id, State(state), AgentConfig.from_json(config)) for agent_id, state, config in rows]
+
+
+def _like(group: str) -> str:
+    text = json.dumps(group)
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
+    return f'%"groups": [%{text}%'
+
+
+def depths(tx: Tx, keys: Sequence[str], most: int) -> dict[str, int]:
+    """How much waits for each of them, counted up to `most`."""
+    rows = bulk.among(
+        tx, "SELECT address, (SELECT count(*) FROM (SELECT 1 FROM inbox i WHERE i.address = agents.address"
+        " AND i.address <> '' LIMIT ?) AS waiting) FROM agents WHERE address IN", keys, first=[most],
+    )  # fmt: skip
+    return {row[0]: row[1] for row in rows}
 
 
 def configure(tx: Tx, user_id: str, agent_id: str, config: str) -> Agent:

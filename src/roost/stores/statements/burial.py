@@ -34,9 +34,10 @@ def failed(c: WorkClosing) -> DeadLetter:
     )  # fmt: skip
 
 
-def crowded_out(e: Envelope, limit: int) -> DeadLetter:
-    """Of an event, or the tick of a schedule, that found an inbox full."""
-    reason = f"the inbox of the agent {of_key(e.address).agent_id!r} was full ({limit:,})"
+def crowded_out(e: Envelope, limit: int | None = None) -> DeadLetter:
+    """Of an event, a broadcast, or the tick of a schedule, that found an inbox full."""
+    many = "" if limit is None else f" ({limit:,})"
+    reason = f"the inbox of the agent {of_key(e.address).agent_id!r} was full{many}"
     return _letter(e.envelope_id, e.address, LetterKind(e.kind), "full", reason, 0, e.created, _plain(e))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from roost.core.envelopes import Effect, Envelope, Recorded, SendMail, SendTask
+from roost.core.envelopes import Broadcast, Effect, Envelope, Recorded, SendMail, SendTask, messages
 from roost.ports import Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.posting import post, post_all
@@ -48,7 +48,8 @@ def post_now(
 
 
 def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
-    sent = {e.envelope_id: e for effect in effects if (e := getattr(effect, "envelope", None)) is not None}
+    mail = (effect.envelope for effect in effects if type(effect) is SendMail and effect.envelope is not None)
+    sent = {e.envelope_id: e for e in (*mail, *(e for effect in effects for e in messages(effect)))}
     rows = bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
     return tuple(sent[row[0]] for row in rows)
 
@@ -96,6 +97,9 @@ def _note(
 
 
 def _name(effect: Effect) -> str:
+    """What a repeated turn is given for it: its id, or to how many it went."""
     if type(effect) is SendTask:
         return effect.envelope.envelope_id
+    if type(effect) is Broadcast:
+        return str(len(effect.envelopes))
     return effect.mail_id if type(effect) is SendMail else effect.event_id  # type: ignore[union-attr]

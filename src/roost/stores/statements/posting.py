@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from roost.core import patterns
 from roost.core.addresses import parse, unknown
-from roost.core.envelopes import DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.envelopes import Broadcast, DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask, messages
 from roost.core.memories import Remember
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
@@ -29,6 +29,8 @@ def post(tx: Tx, effect: Effect) -> tuple[Envelope, ...]:
         return _post_mail(tx, effect)
     if type(effect) is Remember:
         return memories.settle(tx, effect)
+    if type(effect) is Broadcast:
+        return _post_broadcast(tx, effect, insert_all(tx, effect.envelopes, frozenset()))
     assert type(effect) is Publish
     return _publish(tx, effect)
 
@@ -41,7 +43,7 @@ def post_each(
     tx: Tx, outgoing: list[tuple[tuple[Effect, ...], float]], full: frozenset[str] = frozenset()
 ) -> list[tuple[Envelope, ...]]:
     """Post what several turns send, each at its time; what each has put into inboxes."""
-    plain = [effect.envelope for effects, _ in outgoing for effect in effects if _is_message(effect)]
+    plain = [envelope for effects, _ in outgoing for effect in effects for envelope in _plain(effect)]
     lost = insert_all(tx, plain, full)
     return [_post_rest(tx, effects, now, lost) if effects else () for effects, now in outgoing]
 
@@ -209,11 +211,23 @@ def _event_envelope(p: Publish, address: str, config: Mapping[str, Any]) -> Enve
     )  # fmt: skip
 
 
+def _post_broadcast(tx: Tx, effect: Broadcast, lost: set[str]) -> tuple[Envelope, ...]:
+    """Who is gone since is not among those it is for."""
+    for envelope in effect.crowded:
+        bury(tx, burial.crowded_out(envelope))
+    return tuple(e for e in effect.envelopes if e.address not in lost) if lost else effect.envelopes
+
+
 def _is_message(effect: Effect) -> TypeGuard[SendTask]:
     return type(effect) is SendTask and not effect.envelope.recorded
 
 
-def insert_all(tx: Tx, envelopes: list[Envelope], full: frozenset[str]) -> set[str]:
+def _plain(effect: Effect) -> tuple[Envelope, ...]:
+    """Its messages from agent to agent, which leave no record."""
+    return messages(effect) if type(effect) is Broadcast or _is_message(effect) else ()
+
+
+def insert_all(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> set[str]:
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
     known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}
@@ -226,7 +240,9 @@ def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) 
     posted: list[Envelope] = []
     for effect in effects:
         try:
-            if not _is_message(effect):
+            if type(effect) is Broadcast:
+                posted += _post_broadcast(tx, effect, lost)
+            elif not _is_message(effect):
                 posted += post(tx, effect)
             elif effect.envelope.address not in lost:
                 posted.append(effect.envelope)
