@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -38,6 +38,7 @@ class Open(Protocol):
         *,
         name: str = "roost.db",
         limits: roost.Limits = QUICK,
+        tools: Sequence[roost.Tool] = (),
     ) -> roost.AgentService: ...
 
 
@@ -85,9 +86,10 @@ def service(tmp_path: Path) -> Iterator[Open]:
     opened: list[roost.AgentService] = []
 
     def start(
-        brains: Mapping[str, roost.Brain] | None = None, *, name: str = "roost.db", limits: roost.Limits = QUICK
-    ) -> roost.AgentService:
-        opened.append(roost.open(f"sqlite:///{tmp_path / name}", brains=brains, limits=limits))
+        brains: Mapping[str, roost.Brain] | None = None, *, name: str = "roost.db", limits: roost.Limits = QUICK,
+        tools: Sequence[roost.Tool] = (),
+    ) -> roost.AgentService:  # fmt: skip
+        opened.append(roost.open(f"sqlite:///{tmp_path / name}", brains=brains, limits=limits, tools=tools))
         return opened[-1]
 
     yield start

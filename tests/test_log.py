@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from roost import log
+from roost.core.secrets import HIDDEN, Redactor
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def formatted(message: str, *arguments: object, error: BaseException | None = No
     record = logging.getLogger("roost.test").makeRecord(
         "roost.test", logging.ERROR, "file", 1, message, arguments, info, extra=extra
     )
-    line = log.JsonFormatter(log.Redactor()).format(record)
+    line = log.JsonFormatter(Redactor(os.environ)).format(record)
     assert "\n" not in line
     entry: dict[str, Any] = json.loads(line)
     return entry
@@ -77,7 +79,7 @@ def test_secrets_are_hidden_wherever_they_stand(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("ROOST_SECRET", "correct horse battery")
     entry = formatted(text, error=raised(ValueError(text)), excerpt=text)
     assert secret not in json.dumps(entry)
-    assert entry["message"].count(log.HIDDEN) == 1
+    assert entry["message"].count(HIDDEN) == 1
 
 
 def test_what_is_short_or_no_secret_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +89,9 @@ def test_what_is_short_or_no_secret_stays(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_token_can_be_hidden_later() -> None:
-    redactor = log.Redactor()
+    redactor = Redactor(os.environ)
     redactor.hide("my-fresh-token")
-    assert redactor.clean("it is my-fresh-token!") == f"it is {log.HIDDEN}!"
+    assert redactor.clean("it is my-fresh-token!") == f"it is {HIDDEN}!"
 
 
 def test_all_goes_to_the_file_and_warnings_to_the_terminal(

@@ -28,9 +28,10 @@ from roost.errors import (
     NoAnswer,
     NotFound,
     RoostError,
+    ToolFailed,
     Unavailable,
 )
-from roost.ports import Brain, Chunk, Profile, Turn
+from roost.ports import Brain, Chunk, ModelCall, Profile, Tool, Turn, tool
 
 if TYPE_CHECKING:
     from roost.service import AgentService, AsyncAgentService, aopen, open
@@ -61,6 +62,7 @@ __all__ = [
     "Mail",
     "Memory",
     "Message",
+    "ModelCall",
     "NoAnswer",
     "NotFound",
     "Note",
@@ -71,6 +73,8 @@ __all__ = [
     "Schedule",
     "Talk",
     "Task",
+    "Tool",
+    "ToolFailed",
     "Turn",
     "Unavailable",
     "Usage",
@@ -82,6 +86,7 @@ __all__ = [
     "load_below",
     "mail",
     "open",
+    "tool",
 ]
 
 

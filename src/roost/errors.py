@@ -4,6 +4,7 @@ RoostError
 ├── the caller:    Invalid · NotFound · Forbidden · Conflict · Busy · LimitReached
 ├── the operator:  Unavailable (may be tried again)
 └── the brain:     BrainFailed (told to the person who waits, as one sentence) · NoAnswer (to what it asked)
+                   └── ToolFailed (told to the model, which goes on)
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ class BrainFailed(RoostError):
         super().__init__(message)
         self.kind = kind
         self.advice = advice
+
+
+class ToolFailed(BrainFailed):
+    """A tool was not called, or has failed; its text is fit to be given to a model as the result."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="tool")
 
 
 class NoAnswer(RoostError, TimeoutError):

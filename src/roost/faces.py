@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from roost.core.facts import Fact
 from roost.hosts.pending import drive
 from roost.runtime.agents import Agents
+from roost.runtime.approvals import Approvals
 from roost.runtime.events import Events
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
@@ -131,6 +132,14 @@ class PlainDeadLetters(Plain[DeadLetters]):
     drop_all = plain(DeadLetters.drop_all)
 
 
+class PlainApprovals(Plain[Approvals]):
+    list = plain(Approvals.list)
+    get = plain(Approvals.get)
+    grant = plain(Approvals.grant)
+    refuse = plain(Approvals.refuse)
+    answer = plain(Approvals.answer)
+
+
 class PlainMonitor(Plain[Monitor]):
     """`wait` and `follow` wait for what happens; the others never do."""
 
@@ -155,6 +164,7 @@ class AsyncFaces:
     mail: Mails
     events: Events
     dead_letters: DeadLetters
+    approvals: Approvals
     monitor: Monitor
 
     def __init__(self, face: Callable[[str], Any]) -> None:
@@ -173,6 +183,7 @@ class PlainFaces:
         self.mail = PlainMail(asynchronous.mail)
         self.events = PlainEvents(asynchronous.events)
         self.dead_letters = PlainDeadLetters(asynchronous.dead_letters)
+        self.approvals = PlainApprovals(asynchronous.approvals)
         self.monitor = PlainMonitor(asynchronous.monitor)
 
 
@@ -184,6 +195,7 @@ FACES: Mapping[str, type] = {
     "mail": Mails,
     "events": Events,
     "dead_letters": DeadLetters,
+    "approvals": Approvals,
     "monitor": Monitor,
 }
 """Each by its name in the service: from these the routes of the API and the methods of its client are made."""

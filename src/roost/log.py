@@ -6,7 +6,6 @@ import json
 import logging
 import logging.handlers
 import os
-import re
 import sys
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -14,40 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from roost.core.correlation import ROOT
+from roost.core.secrets import Redactor
 
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
-_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
-_BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/]+@")
-_CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"']+")
-_SHORTEST = 6
-HIDDEN = "•••"
 MOST_BYTES = 10 * 1024 * 1024
 KEPT_FILES = 3
-
-
-class Redactor:
-    """Replaces secrets in texts: those known by value, and those known by how they look."""
-
-    def __init__(self) -> None:
-        self._values = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name.upper())}
-        self._pattern = self._compiled()
-
-    def hide(self, value: str) -> None:
-        self._values.add(value)
-        self._pattern = self._compiled()
-
-    def clean(self, text: str) -> str:
-        if self._pattern is not None:
-            text = self._pattern.sub(HIDDEN, text)
-        text = _BEARER.sub(rf"\1{HIDDEN}", text)
-        text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
-        return _CODE.sub(rf"\1{HIDDEN}", text)
-
-    def _compiled(self) -> re.Pattern[str] | None:
-        # Short values would blacken half the log and protect nothing.
-        long = sorted((v for v in self._values if len(v) >= _SHORTEST), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, long))) if long else None
 
 
 class JsonFormatter(logging.Formatter):
@@ -99,7 +69,7 @@ class LineFormatter(logging.Formatter):
 
 def set_up(file: Path | None, *, level: str = "info", terminal: bool = True) -> Redactor:
     """Send all logs to the file (kept small by rotation), and warnings to the terminal as well."""
-    redactor = Redactor()
+    redactor = Redactor(os.environ)
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)

@@ -22,7 +22,7 @@ from roost.core.messages import PAGE, Change, Message, Page
 from roost.core.talks import Receipt, Talk
 from roost.faces import AsyncFaces, PlainFaces, each, plain
 from roost.hosts.pending import drive
-from roost.ports import Brain, Profile
+from roost.ports import Brain, Profile, Tool
 from roost.runtime.roost import Roost
 from roost.runtime.talk import Talks
 from roost.wiring import default_url, from_settings, is_configured, open_roost
@@ -230,13 +230,15 @@ def open(
     default: str | None = None,
     limits: Limits | None = None,
     config: str | Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AgentService:
     """Open a Roost on a store (`sqlite:///file.db`, `postgresql://…`; the data folder's if none is named) and start it.
 
     Each function in `brains` is also a profile of that name; `default` names the profile of talks that name none.
+    `tools` are what brains may call, as far as their profiles allow it.
     What is not given here is taken from `config` (else ROOST_CONFIG, else ./roost.toml) and ROOST_… variables.
     """
-    return AgentService(_opened(url, brains, default, limits, config))
+    return AgentService(_opened(url, brains, default, limits, config, tools))
 
 
 async def aopen(
@@ -246,9 +248,11 @@ async def aopen(
     default: str | None = None,
     limits: Limits | None = None,
     config: str | Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncAgentService:
     """The same with coroutines: `async with await roost.aopen(…) as service`."""
-    roost = await asyncio.get_running_loop().run_in_executor(None, _opened, url, brains, default, limits, config)
+    given = url, brains, default, limits, config, tools
+    roost = await asyncio.get_running_loop().run_in_executor(None, _opened, *given)
     return AsyncAgentService(roost)
 
 
@@ -258,10 +262,11 @@ def _opened(
     default: str | None,
     limits: Limits | None,
     config: str | Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> Roost:
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
     if not is_configured(config):
-        return open_roost(url or default_url(), Shelf(brains, (), default), limits or Limits())
+        return open_roost(url or default_url(), Shelf(brains, (), default), limits or Limits(), tools=tools)
     from roost.settings import load  # pydantic takes longer to import than all of Roost
 
-    return from_settings(load(config), url=url, brains=brains, default=default, limits=limits)
+    return from_settings(load(config), url=url, brains=brains, default=default, limits=limits, tools=tools)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roost import telemetry
 from roost.brains.profiles import Shelf
 from roost.core.limits import Limits
+from roost.core.secrets import Redactor
 from roost.errors import Invalid, Unavailable
 from roost.hosts.threads import ThreadHost
-from roost.ports import Brain, Brains, Host, Statements
+from roost.ports import Brain, Brains, Host, Statements, Tool
 from roost.runtime.roost import Roost
+from roost.runtime.tools import Toolbox
 from roost.stores.engine import Database, Engine
 from roost.stores.sqlite import Sqlite
 from roost.stores.statements import (
     agents,
+    approvals,
     diary,
     events,
     inbox,
@@ -27,7 +30,9 @@ from roost.stores.statements import (
     memories,
     messages,
     retention,
+    runbook,
     runs,
+    steps,
     talks,
     tasks,
     timers,
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 STATEMENTS = Statements(
     talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
     events=events, letters=letters, memories=memories, diary=diary, watching=watching, retention=retention,
+    steps=steps, approvals=approvals, runbook=runbook,
 )  # fmt: skip
 
 
@@ -83,10 +89,16 @@ def database(url: str, now: Callable[[], float]) -> Database:
     )
 
 
-def open_roost(url: str, brains: Brains, limits: Limits, host: Host | None = None) -> Roost:
+def open_roost(
+    url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = ()
+) -> Roost:  # fmt: skip
     host = host or ThreadHost()
+    Toolbox(tools)  # what is wrong with them is told before anything is opened
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
-    return Roost(host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ))
+    return Roost(
+        host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ), tools=tools,
+        redactor=Redactor(os.environ),
+    )  # fmt: skip
 
 
 def is_configured(config: str | Path | None) -> bool:
@@ -103,13 +115,15 @@ def from_settings(
     default: str | None = None,
     limits: Limits | None = None,
     reload: bool = False,
+    tools: Sequence[Tool] = (),
 ) -> Roost:
     """A running Roost as it was set up; what is given here goes before the settings."""
     folder = str(settings.folder)
     if settings.profiles and folder not in sys.path:
         sys.path.insert(0, folder)
     shelf = Shelf(brains, settings.profile_list(), default or settings.default_profile, reload=reload)
-    return open_roost(url or settings.store or default_url(settings.data), shelf, limits or settings.limits)
+    where = url or settings.store or default_url(settings.data)
+    return open_roost(where, shelf, limits or settings.limits, tools=tools)
 
 
 def announce(roost: Roost, **facts: Any) -> None:

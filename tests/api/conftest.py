@@ -28,10 +28,20 @@ async def slow(turn: roost.Turn) -> AsyncIterator[str]:
         await asyncio.sleep(0.005)
 
 
-BRAINS: dict[str, roost.Brain] = {"parrot": parrot, "endless": endless, "slow": slow}
+@roost.tool(approval=True)
+async def deploy(what: str) -> str:
+    """Needs a person's word."""
+    return f"deployed {what}"
+
+
+async def careful(turn: roost.Turn) -> AsyncIterator[str]:
+    yield await turn.call_tool("deploy", {"what": turn.text})
+
+
+BRAINS: dict[str, roost.Brain] = {"parrot": parrot, "endless": endless, "slow": slow, "careful": careful}
 
 
 @pytest.fixture
 def served(service: Open) -> Iterator[Served]:
-    with serving(service(BRAINS)) as running:
+    with serving(service(BRAINS, tools=[deploy])) as running:
         yield running

@@ -42,7 +42,7 @@ class Theirs:
     ids: dict[str, str]
 
     @classmethod
-    def of(cls, service: roost.AgentService) -> Theirs:
+    def of(cls, service: roost.AgentService, face: str = "") -> Theirs:
         cursor = service.monitor.facts("ann").cursor
         service.agents.create("ann", "d", start=False, subscriptions=["heard"])
         schedule = service.schedules.create("ann", "d", "check", every=3600)
@@ -52,6 +52,7 @@ class Theirs:
         [letter] = service.dead_letters.list("ann")
         return cls(
             {
+                **(_waiting(service) if face in ("approvals", "runs") else {}),
                 "agent_id": "d",
                 "agent": "agent:ann/d",
                 "to": "agent:ann/d",
@@ -73,12 +74,25 @@ class Theirs:
         return never | others | {"cursor": self.ids["cursor"]}
 
 
+def _waiting(service: roost.AgentService) -> dict[str, str]:
+    """A run that waits for ann's word, and one that is over."""
+    talk = service.create_talk_session("ann", profile="parrot")
+    service.add_message("ann", talk, "hello")
+    for _ in service.stream_messages("ann", talk):
+        pass
+    run = service.get_messages("ann", talk).messages[-1].run_id or ""
+    service.add_message("ann", service.create_talk_session("ann", profile="careful"), "it")
+    eventually(lambda: service.approvals.list("ann"))
+    [approval] = service.approvals.list("ann")
+    return {"approval_id": approval.approval_id, "run_id": run, "talk": talk}
+
+
 PAGES = ("before", "after")
 """The id of the last one of the page before: whose it is, tells nobody anything."""
 PLACES = {"before": "task_id", "after": "schedule_id"}
 OTHERS: dict[str, Any] = {
     "prompt": "x", "subject": "x", "body": "x", "name": "heard", "time": 4e9, "every": 60, "timeout": 0,
-    "agent_ids": ["d"], "text": "x", "state": {"x": 1}, "key": "mine",
+    "agent_ids": ["d"], "text": "x", "state": {"x": 1}, "key": "mine", "result": "x",
 }  # fmt: skip
 CURSORS = {"monitor/facts", "monitor/wait"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""
@@ -120,13 +134,13 @@ def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
 def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
     found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
     found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
-    found += [service.agents.memories("ann", "d")]
+    found += [service.agents.memories("ann", "d"), service.approvals.list("ann")]
     return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.path))
 def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, method: Method) -> None:
-    theirs = Theirs.of(served.service)
+    theirs = Theirs.of(served.service, method.face)
     before = everything(served.service, theirs.ids)
     with connect(served.url, served.identity.token) as remote:
         for side in (served.service, remote):
@@ -144,7 +158,7 @@ def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.path))
 def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, method: Method) -> None:
-    theirs = Theirs.of(served.service)
+    theirs = Theirs.of(served.service, method.face)
     given = arguments(method, theirs.ids)
     with served.browser("bob") as bob, served.browser(None) as nobody:
         assert nobody.post(f"/api/v1/{method.path}", json=given).json()["error"]["code"] == "unauthenticated"

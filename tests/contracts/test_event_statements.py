@@ -28,9 +28,10 @@ from roost.core.envelopes import (
 )
 from roost.core.events import Event
 from roost.core.priority import Priority
+from roost.core.steps import Try
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Look, Tx, World
-from roost.stores.statements import agents, events, inbox, letters, tasks
+from roost.stores.statements import agents, events, inbox, letters, steps, tasks
 from tests.contracts.conftest import Driven
 
 LAST = "\x7f"
@@ -317,9 +318,10 @@ def test_what_is_known_of_steps_stays_and_what_is_not_known_is_forgotten(store: 
     key = create(store, "d")
     e = envelope(key, 1, recorded=True)
     store.write(inbox.post, SendTask(e))
-    store.write(inbox.begin_step, "task_1", key, 0, 1, "known", 1.0)
-    store.write(inbox.end_step, "task_1", key, 0, 1, "42")
-    store.write(inbox.begin_step, "task_1", key, 0, 2, "unknown", 2.0)
+    place = Try("task_1", key, False, 0, "run_1", "ann", "d")
+    store.write(steps.begin, place, 1, "step", "known", "step:known", None, "begun", 1.0)
+    store.write(steps.end, place, 1, "done", "42", 1.0)
+    store.write(steps.begin, place, 2, "step", "unknown", "step:unknown", None, "begun", 2.0)
     letter = die(store, e, fault="unknown_step")
     store.write(letters.retry, "ann", letter.letter_id, 1_000.0)
     [taken] = take(store, key).envelopes

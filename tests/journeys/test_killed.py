@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 import roost
+from roost.stores import migrations
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything, settled
 from tests.journeys.driver_killed import tokens
 
+MIGRATIONS = len(migrations.steps())
+"""Each is a commit of its own."""
 DRIVER = Path(__file__).with_name("driver_killed.py")
 SPOKEN = re.compile(r"(?:([0-9a-z]{8}) )(?:\1 )*(?:answers [0-9.,]+)?")
 """One run's token, over and over, and perhaps its end: a text of two runs does not look like this."""
@@ -101,7 +104,7 @@ def test_random_kills_in_a_loop_lose_and_double_nothing(scene: Scene, seed: int)
 
 
 def test_what_was_said_before_a_kill_is_kept_as_interrupted_and_the_turn_is_answered_anew(scene: Scene) -> None:
-    child = scene.start(1, "after", "6")  # two migrations, talk, message, opening, one checkpoint
+    child = scene.start(1, "after", str(MIGRATIONS + 4))  # talk, message, opening, one checkpoint
     _, problem = child.communicate(timeout=20)
     assert child.returncode == -signal.SIGKILL, problem.decode()
     with roost.open(scene.database, brains={"tokens": tokens}, limits=QUICK) as service:
@@ -115,7 +118,7 @@ def test_what_was_said_before_a_kill_is_kept_as_interrupted_and_the_turn_is_answ
 
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(tmp_path: Path, side: str) -> None:
-    scenes = [Scene(f"sqlite:///{tmp_path / f'{k}.db'}", tmp_path / f"{k}.log") for k in range(1, 15)]
+    scenes = [Scene(f"sqlite:///{tmp_path / f'{k}.db'}", tmp_path / f"{k}.log") for k in range(1, MIGRATIONS + 13)]
     for k, scene in enumerate(scenes, start=1):
         child = scene.start(k, side, str(k))
         _, problem = child.communicate(timeout=20)
@@ -126,7 +129,7 @@ def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(tmp_path: Pat
 
 
 def test_reading_goes_on_from_a_cursor_of_before_the_kill(scene: Scene) -> None:
-    child = scene.start(3, "after", "5")
+    child = scene.start(3, "after", str(MIGRATIONS + 3))
     child.communicate(timeout=20)
     with roost.open(scene.database, brains={"tokens": tokens}, limits=QUICK) as service:
         [talk] = service.list_sessions("ann")

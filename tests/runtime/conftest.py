@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import pytest
 
-from roost import AsyncAgentService, Brain, Limits, Message, Turn, aopen
+from roost import AsyncAgentService, Brain, Limits, Message, Tool, Turn, aopen
 from roost.testing import Simulation
 from tests.servers import fresh_database, postgres_server
 
@@ -20,7 +20,9 @@ QUICK = Limits(drain=0.3, stop_patience=0.15, collect_quiet=0.1)
 
 
 class World(Protocol):
-    def __call__(self, brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
+    def __call__(
+        self, brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK, tools: Sequence[Tool] = ()
+    ) -> T:
         """Open a Roost on the world's one file, run the scenario, close it; what the scenario gives."""
         ...
 
@@ -52,9 +54,11 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 def _threads(url: str) -> World:
-    def run(brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
+    def run(
+        brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK, tools: Sequence[Tool] = ()
+    ) -> T:
         async def main() -> T:
-            async with await aopen(url, brains=brains, limits=limits) as service:
+            async with await aopen(url, brains=brains, limits=limits, tools=tools) as service:
                 return await scenario(service)
 
         return asyncio.run(main())
@@ -65,8 +69,10 @@ def _threads(url: str) -> World:
 def _simulated(folder: Path, seed: int) -> World:
     simulation = Simulation(folder, seed)
 
-    def run(brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK) -> T:
-        service = simulation.start(brains, limits)
+    def run(
+        brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK, tools: Sequence[Tool] = ()
+    ) -> T:
+        service = simulation.start(brains, limits, tools)
 
         async def main() -> T:
             async with service:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -20,8 +21,9 @@ from roost import AsyncAgentService, Turn, telemetry
 from roost.core.facts import Fact, FactPage
 from roost.core.health import AgentStatus, Inspection
 from roost.core.messages import at
+from roost.core.secrets import Redactor
 from roost.hosts.simulated import SimulatedLoop
-from roost.log import JsonFormatter, Redactor
+from roost.log import JsonFormatter
 from roost.runtime.monitor import Monitor
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
@@ -580,7 +582,7 @@ def test_what_a_brain_logs_has_the_id_too(world: World, blocking: bool) -> None:
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            lines.append(json.loads(JsonFormatter(Redactor()).format(record)))
+            lines.append(json.loads(JsonFormatter(Redactor(os.environ)).format(record)))
 
     def plain(turn: Turn) -> Iterator[str]:
         logging.getLogger("a.library").warning("thinking")

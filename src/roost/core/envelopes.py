@@ -179,17 +179,6 @@ class DeadLetter:
     """What is posted again when it is retried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What an earlier try has on record. Not `done`: it was begun, and how it ended is not known."""
-
-    number: int
-    kind: str
-    name: str
-    result: str | None
-    done: bool
-
-
 # --- what becomes of it ------------------------------------------------------------------------------
 
 
@@ -228,6 +217,10 @@ class WorkClosing:
     changes: list[Change] = field(default_factory=list)
     usage: Usage = NOTHING
     profile: str = ""
+    journaled: bool = False
+    """Whether there are steps of it on record."""
+    given: str | None = None
+    """What the turn was given, for a replay."""
 
 
 @record(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class Name(StrEnum):
     LETTER_DIED = "LetterDied"
     RUN_STARTED = "RunStarted"
     RUN_ENDED = "RunEnded"
+    APPROVAL_ASKED = "ApprovalAsked"
+    APPROVAL_DECIDED = "ApprovalDecided"
     WORKER_RESTARTED = "WorkerRestarted"
     FACTS_MISSED = "FactsMissed"
     """Told to whoever follows too slowly, or from before a restart: what lay in between is not kept."""

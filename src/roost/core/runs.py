@@ -89,6 +89,8 @@ class Closing:
     profile: str = ""
     diary: Written | None = None
     """What its brain notes for itself, however it has ended."""
+    given: str | None = None
+    """What the turn was given beside its messages, for a replay."""
 
 
 # --- what operations give back, for the memory to follow the store ---------------------------------

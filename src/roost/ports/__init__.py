@@ -14,6 +14,7 @@ from roost.ports.brains import (
     Chunk,
     Diary,
     Hand,
+    ModelCall,
     Profile,
     Turn,
 )
@@ -44,6 +45,7 @@ from roost.ports.statements import (
     TimerStatements,
     WatchStatements,
 )
+from roost.ports.steps import ApprovalStatements, Logged, RunBook, StepStatements
 from roost.ports.store import (
     Look,
     Pace,
@@ -53,10 +55,12 @@ from roost.ports.store import (
     Tx,
     World,
 )
+from roost.ports.tools import Tool, tool
 
 __all__ = [
     "Acts",
     "AgentStatements",
+    "ApprovalStatements",
     "AsyncBrain",
     "BlockingBrain",
     "Brain",
@@ -70,11 +74,13 @@ __all__ = [
     "Host",
     "InboxStatements",
     "LetterStatements",
+    "Logged",
     "Look",
     "Loop",
     "MailStatements",
     "MemoryStatements",
     "MessageStatements",
+    "ModelCall",
     "OldPage",
     "Pace",
     "Params",
@@ -83,16 +89,20 @@ __all__ = [
     "Pump",
     "RetentionStatements",
     "Row",
+    "RunBook",
     "RunStatements",
     "Seen",
     "Statements",
+    "StepStatements",
     "Store",
     "TalkStatements",
     "TaskStatements",
     "TimerStatements",
+    "Tool",
     "Tracer",
     "Turn",
     "Tx",
     "WatchStatements",
     "World",
+    "tool",
 ]

@@ -9,6 +9,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from roost.core.messages import Message
 from roost.core.notes import Channel
 from roost.core.usage import Usage
 from roost.errors import Invalid
+from roost.ports.tools import STEP_KEY, Tool
 
 TALK_OPTIONS = ("model", "temperature", "instructions")
 """What a talk may set for itself, whatever its profile says."""
@@ -66,6 +68,8 @@ class Profile:
     """Of an ADK brain: `module:root_agent`, or a folder as `adk` knows it."""
     recent_messages: int | None = None
     """Of an ADK brain: about how many of the newest messages the agent is shown."""
+    tools: tuple[str, ...] | None = None
+    """Names of tools it may use, or patterns such as `mail.*`; None: all there are."""
 
     @property
     def provider(self) -> str:
@@ -105,6 +109,15 @@ class Diary(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class ModelCall:
+    """One question to a model. If it has an answer on record, that is used and the model is not asked."""
+
+    recorded: Any = None
+    response: Any = None
+    """Set by whoever has asked the model: what JSON can hold."""
+
+
 class Acts(Protocol):
     """What a turn can do to the world."""
 
@@ -129,6 +142,13 @@ class Acts(Protocol):
     async def forget(self, key: str) -> bool: ...
 
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+
+    @property
+    def tools(self) -> Sequence[Tool]: ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str: ...
+
+    def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]: ...
 
 
 class Hand(Protocol):
@@ -249,6 +269,31 @@ class Turn:
     async def step(self, name: str, act: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Do something outside once: its result is on record, and a repeated turn is given that instead."""
         return await self._acts.step(name, act, args, options)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Those that may be called in this turn: what its profile allows."""
+        return self._hand.means.tools if self._hand is not None else ()
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
+        """Call a tool as a step, and wait for a person's approval if it asks for one; its result as text.
+
+        ToolFailed says in a way that a model can read why it was not called or has failed.
+        """
+        return await self._acts.call_tool(name, arguments, call_id)
+
+    def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
+        """Around one question to a model, as a step: `async with turn.model_call(name, request) as call`.
+
+        With `call.recorded` a repeated turn is given the response on record; else the model is asked, and
+        `call.response` is set. Both are what JSON can hold, and so is the request, by which it is found again.
+        """
+        return self._acts.model_call(name, request)
+
+    @property
+    def step_key(self) -> str:
+        """Inside of a tool or a step: its key, the same whenever the same turn is repeated, and of no other step."""
+        return STEP_KEY.get()
 
     async def remember(self, text: str, *, key: str | None = None) -> str:
         """Have the agent remember this when the turn settles; its key, under which a newer text replaces it."""

@@ -19,7 +19,6 @@ from roost.core.envelopes import (
     DeadLetter,
     Effect,
     Envelope,
-    Recorded,
     Request,
     SendMail,
     Taken,
@@ -33,8 +32,10 @@ from roost.core.memories import Memory
 from roost.core.messages import Message
 from roost.core.runs import Claimed, Closing, Halted, Loaded, Opened, Posted, Settled
 from roost.core.schedules import Fired, Schedule
+from roost.core.steps import Recorded
 from roost.core.talks import Talk
 from roost.core.tasks import Task
+from roost.ports.steps import ApprovalStatements, RunBook, StepStatements
 from roost.ports.store import Look, Tx, World
 
 
@@ -249,14 +250,6 @@ class InboxStatements(Protocol):
     def answer_to(self, tx: Tx, envelope_id: str, number: int, give_up: bool, /) -> str | None:
         """The answer to a request, as JSON; with `give_up` none is waited for from now on."""
         ...
-
-    def begin_step(
-        self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, name: str, now: float, /
-    ) -> bool: ...
-
-    def end_step(self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, result: str, /) -> None: ...
-
-    def forget_step(self, tx: Tx, envelope_id: str, address: str, epoch: int, number: int, /) -> None: ...
 
     def take(self, tx: Tx, looks: tuple[Look, ...], world: World, /) -> tuple[Taken, ...]:
         """Look what agents have to do: wake those whom anything that is there wakes, and hand their work over.
@@ -531,3 +524,6 @@ class Statements:
     diary: DiaryStatements
     watching: WatchStatements
     retention: RetentionStatements
+    steps: StepStatements
+    approvals: ApprovalStatements
+    runbook: RunBook

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 from roost.core import wake
 from roost.core.addresses import of_key
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import Change, Effect, Envelope, Kind, Recorded, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import Change, Effect, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.events import FAILED
 from roost.core.faults import Fault
 from roost.core.runs import Outcome, Why
+from roost.core.steps import Recorded
 from roost.errors import BrainFailed, Invalid, Unavailable
 from roost.ports import Loop, Pending, Profile
 from roost.runtime.desk import Desk, Lane
@@ -529,8 +530,11 @@ class Activation:
         self.finish()
 
     def finish(self) -> None:
-        """Begin nothing new; what runs may end."""
+        """Begin nothing new; what runs may end. What waits for a person goes on another time."""
         self.ending = True
+        for work in self.works:
+            if work.is_parked:
+                work.stop(Why.DRAIN, self.shop.host.clock.now())
         self.talks.finish()
         self._go_on()
 

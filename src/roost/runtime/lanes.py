@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from roost.core.faults import Fault, sentence
 from roost.core.messages import Status
 from roost.core.runs import Closing, Envelope, Outcome, Settled, Why
+from roost.core.steps import Recorded
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
 from roost.runtime.live import LiveTalk
@@ -41,6 +42,9 @@ class Lane:
         self.ending = False
         """It begins no more runs: the program closes, or the lane is someone else's now."""
         self._stopped = False
+        self._tried: set[str] = set()
+        """Of what waits, that of which an earlier run may have steps on record."""
+        self._found: tuple[frozenset[str], tuple[Recorded, ...]] = (frozenset(), ())
         self._arrived = asyncio.Event()
 
     @property
@@ -83,6 +87,8 @@ class Lane:
                     await self._take_over(live)
                 await self._load_all(live)
                 await self._quiet()
+                if self._tried:
+                    await self._look_up()
                 if self.waiting and not self.ending:
                     await self._answer(live)
             except NotFound:  # deleted meanwhile
@@ -102,6 +108,7 @@ class Lane:
         if self._stopped:
             return
         taken = claimed.envelopes if claimed else ()
+        self._tried |= {e.envelope_id for e in taken}
         before |= {e.envelope_id for e in taken}
         self.waiting = deque([*taken, *(e for e in self.waiting if e.envelope_id not in before)])
 
@@ -138,8 +145,9 @@ class Lane:
             await self._settle(self._refused(live, envelopes), live)
             return
         self._stopped = False
+        recorded = self._recorded_of(envelopes)
         new, history = live.context([e.seq for e in envelopes])
-        self.run = run = Run(self._shop, self._loop, live, envelopes, profile, new, history, self._home)
+        self.run = run = Run(self._shop, self._loop, live, envelopes, profile, new, history, self._home, recorded)
         self._shop.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
         if self._home is not None:
             self._home.talking(self.user_id)
@@ -157,11 +165,25 @@ class Lane:
             if settled.posted:
                 self._shop.office.hall.deliver(settled.posted)
             # Stopped meanwhile: what the store had left then is gone there now.
+            if settled.left and run.means.is_journaled:
+                self._tried |= {e.envelope_id for e in settled.left}
             if not self._stopped and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
+
+    async def _look_up(self) -> None:
+        """The steps of runs before the next one that had the same to answer."""
+        tried = sorted(self._tried & {e.envelope_id for e in self.waiting})
+        if tried:
+            steps = self._shop.statements.steps
+            self._found = frozenset(tried), await self._shop.store.write(steps.recorded, tried, key=tried[0])
+        self._tried.clear()
+
+    def _recorded_of(self, envelopes: tuple[Envelope, ...]) -> tuple[Recorded, ...]:
+        (of, recorded), self._found = self._found, (frozenset(), ())
+        return recorded if of <= {e.envelope_id for e in envelopes} else ()
 
     async def _load_all(self, live: LiveTalk) -> None:
         """A brain sees the whole talk, so all of it is in memory before a run begins."""

@@ -1,4 +1,4 @@
-"""The means of a turn: what it sends, when it sleeps, and the steps it has on record.
+"""The means of a turn: what it sends, whom it asks, when it sleeps, and the way to its journal and its tools.
 
 What is sent waits for the turn to settle and is posted with it, at once or not at all. Of a turn that takes
 long it is posted before that and put on record, so that a repeated turn sends nothing twice: sends are
@@ -8,20 +8,25 @@ counted, and those on record are not sent again.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
 from roost.core.audience import Audience
-from roost.core.envelopes import Effect, Recorded, Request
+from roost.core.envelopes import Effect, Request
 from roost.core.mail import Mail, answering
 from roost.core.memories import Memory
+from roost.core.steps import Recorded, Try
 from roost.errors import BrainFailed, Invalid, NoAnswer, Unavailable
+from roost.ports import ModelCall, Tool
+from roost.runtime.journal import Journal
 from roost.runtime.memories import Notes
+from roost.runtime.tools import Calls
 
 if TYPE_CHECKING:
     from roost.runtime.office import Office
@@ -41,9 +46,8 @@ class Means:
     """What it remembers, made when it first does; on record with its settle, and never before."""
 
     def __init__(
-        self, shop: Shop, office: Office, thinking: Thinking, *, user_id: str, sender: str, hops: int = 0,
-        envelope_id: str | None = None, address: str = "", epoch: int = 0, recorded: tuple[Recorded, ...] = (),
-        default_wake: wake.Condition | None = None, root: str = "",
+        self, shop: Shop, office: Office, thinking: Thinking, *, place: Try, user_id: str, sender: str, hops: int = 0,
+        recorded: tuple[Recorded, ...] = (), default_wake: wake.Condition | None = None, root: str = "",
     ) -> None:  # fmt: skip
         self._shop = shop
         self._office = office
@@ -51,25 +55,25 @@ class Means:
         self._user_id = user_id
         self._sender = sender
         self._hops = hops + 1
-        self._envelope_id = envelope_id
-        self._address = address
-        self._epoch = epoch
+        self._place = place
+        self._envelope_id = None if place.is_talk else place.envelope_id
+        """What is handled. Of a talk all that is sent leaves when the turn settles, and nothing is asked."""
+        self._address = place.holder
+        self._epoch = place.epoch
+        self._recorded = recorded
         self._default_wake = default_wake
         self._root = root
         """With what it all began that this turn is about; whatever it sends says so."""
-        self._steps = {one.name: one for one in recorded if one.kind == "step"}
         self._asked = dict(enumerate((one for one in recorded if one.kind == "ask"), start=1))
         self._asks = 0
         self._ids: list[str] = [i for one in recorded if one.kind == "sent" for i in json.loads(one.result or "[]")]
         self._count = 0
         """How many sends there were, those on record included."""
-        self._number = max((one.number for one in recorded), default=0)
         self._unsent: list[Effect] = []
         self._requests: list[Request] = []
         """Asked, and not handed over yet."""
         self._posting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._used: dict[str, int] = {}
         self.asleep: wake.Condition | None = None
 
     # --- sending ---------------------------------------------------------------------------------
@@ -146,8 +150,7 @@ class Means:
             await self._posting
 
     def _check_hops(self) -> None:
-        if self._thinking.fenced:
-            raise asyncio.CancelledError
+        self._check_fence()
         most = self._shop.limits.hops
         if self._hops > most:
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
@@ -168,8 +171,7 @@ class Means:
 
     async def _post(self) -> None:
         effects, self._unsent = tuple(self._unsent), []
-        self._number += 1
-        number = self._number
+        number = self.journal.next_number()
         try:
             while not self._thinking.fenced and not await self._has_posted(effects, number):  # noqa: ASYNC110
                 await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
@@ -206,7 +208,7 @@ class Means:
             return _answered(to, json.loads(there.result or "{}"))
         if there is None:
             await self._leave_first()
-        number, requests = there.number if there is not None else self._next(), self._office.hall.requests
+        number, requests = there.number if there is not None else self.journal.next_number(), self._office.hall.requests
         name = json.dumps([self._address, self._envelope_id, number])
         bell = requests.listen(name)  # listen first, then look, then wait
         self._thinking.waits(True)
@@ -242,10 +244,6 @@ class Means:
                 return
             await asyncio.wait({self._posting})
 
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
-
     # --- remembering -----------------------------------------------------------------------------
 
     async def remember(self, text: str, key: str | None) -> str:
@@ -258,8 +256,7 @@ class Means:
         return await self._noted().forget(key)
 
     def _noted(self) -> Notes:
-        if self._thinking.fenced:
-            raise asyncio.CancelledError
+        self._check_fence()
         if self._default_wake is None:
             raise Invalid("only an agent can remember: this turn is not one of an agent")
         if self._notes is None:
@@ -268,55 +265,41 @@ class Means:
             )  # fmt: skip
         return self._notes
 
-    # --- steps -----------------------------------------------------------------------------------
+    # --- steps and tools -------------------------------------------------------------------------
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Made when it is first asked for: most turns have none."""
+        return Journal(self._shop, self._thinking, self._place, self._recorded)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return Calls(self._shop, self._thinking, self.journal)
+
+    @property
+    def is_journaled(self) -> bool:
+        """Whether there are steps on record of what is handled."""
+        return bool(self._recorded) or ("journal" in self.__dict__ and self.journal.is_used)
 
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result on record; or do it, with a note before it and its result after it."""
-        checks.name(name, "the name of a step")
-        if self._envelope_id is None:
-            return await self._do(act, args, options)
-        name = self._unique(name)
-        there = self._steps.get(name)
-        if there is not None and there.done:
-            return json.loads(there.result or "null")
-        if there is not None:
-            raise BrainFailed(
-                f"whether the step {name!r} was done before the program ended is not known",
-                kind="unknown_step",
-            )
-        self._number += 1
-        ids = (self._envelope_id, self._address, self._epoch, self._number, name)
-        ops, now = self._shop.statements.inbox, self._shop.host.clock.now
-        if not await self._shop.store.write(ops.begin_step, *ids, now()):
-            raise asyncio.CancelledError  # superseded
-        try:
-            result = await self._do(act, args, options)
-        except BaseException as error:
-            # It failed, which is known: a retry does it again. One that was cut off is not known.
-            if isinstance(error, Exception):
-                await self._shop.store.write(ops.forget_step, *ids[:4])
-            raise
-        try:
-            text = json.dumps(result, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
-            raise BrainFailed(
-                f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
-                kind="unknown_step",
-            ) from error
-        await self._shop.store.write(ops.end_step, *ids[:4], text)
-        return json.loads(text)
+        self._check_fence()
+        return await self.journal.step(name, act, args, options)
 
-    def _unique(self, name: str) -> str:
-        """The same name again in one turn is another step."""
-        self._used[name] = count = self._used.get(name, 0) + 1
-        return name if count == 1 else f"{name} ({count})"
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return self._calls.tools
 
-    async def _do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if inspect.iscoroutinefunction(act):
-            return await act(*args, **options)
-        found: list[Any] = []
-        await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
-        return await found[0] if inspect.isawaitable(found[0]) else found[0]
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
+        self._check_fence()
+        return await self._calls.call(name, arguments)
+
+    def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
+        self._check_fence()
+        return self.journal.model_call(name, request)
+
+    def _check_fence(self) -> None:
+        if self._thinking.fenced:
+            raise asyncio.CancelledError
 
 
 def _answered(whom: str, answer: Mapping[str, str]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roost.core.health import Health
 from roost.core.limits import Limits
-from roost.ports import Brains, Host, Statements, Store, Tracer
+from roost.core.secrets import Redactor
+from roost.ports import Brains, Host, Statements, Store, Tool, Tracer
 from roost.runtime.agents import Agents
+from roost.runtime.approvals import Approvals
 from roost.runtime.breakers import Breakers
 from roost.runtime.events import Events
 from roost.runtime.hall import Hall
@@ -21,6 +25,7 @@ from roost.runtime.shop import LiveTalks, Shop
 from roost.runtime.supervisor import Supervisor
 from roost.runtime.talk import Talks
 from roost.runtime.tasks import Tasks
+from roost.runtime.tools import Toolbox
 from roost.runtime.waker import Waker
 
 
@@ -29,10 +34,11 @@ class Roost:
 
     def __init__(
         self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
-        tracer: Tracer | None = None,
+        tracer: Tracer | None = None, *, tools: Sequence[Tool] = (), redactor: Redactor | None = None,
     ) -> None:  # fmt: skip
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
-        self.shop = Shop(host, store, statements, brains, limits, talks, tracer)
+        self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
+        self.shop.tools = Toolbox(tools)
         self.monitor = self.shop.monitor = Monitor(self.shop)
         self.shop.breakers = Breakers(host, limits)
         self.shop.ledger = Ledger(self.shop)
@@ -47,6 +53,7 @@ class Roost:
         self.mail = Mails(self.shop, self.hall)
         self.events = Events(self.shop, self.hall)
         self.dead_letters = DeadLetters(self.shop, self.hall)
+        self.approvals = Approvals(self.shop)
         self.talks = Talks(self.shop, self.inbox)
         self.waker = Waker(self.shop, self.hall)
         self.retention = Retention(self.shop)

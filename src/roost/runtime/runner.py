@@ -11,6 +11,7 @@ from roost.core import faults, wake
 from roost.core.diary import Place, Written
 from roost.core.messages import Message, Status
 from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
+from roost.core.steps import Recorded, Try
 from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
 from roost.runtime.answer import Answer
@@ -29,7 +30,7 @@ class Run(Thinking):
 
     def __init__(
         self, shop: Shop, loop: Loop, live: LiveTalk, envelopes: tuple[Envelope, ...], profile: Profile,
-        new: list[Message], history: list[Message], home: Activation | None = None,
+        new: list[Message], history: list[Message], home: Activation | None = None, recorded: tuple[Recorded, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(shop, loop, live.talk_id, envelopes[0].envelope_id)
         self._live = live
@@ -42,7 +43,7 @@ class Run(Thinking):
         self._home = home
         self._diary: Diary | None = None
         self._before = live.state if home is None else home.memory_text
-        self.means = self._make_means()
+        self.means = self._make_means(recorded)
         state = json.loads(self._before) if self._before else {}
         text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
         self.turn = Turn(
@@ -50,14 +51,22 @@ class Run(Thinking):
             agent_id=home.agent_id if home else None, sender=f"user:{live.owner}",
         )  # fmt: skip
 
-    def _make_means(self) -> Means:
+    def _make_means(self, recorded: tuple[Recorded, ...]) -> Means:
         """What it sends is posted when it settles; in the agent's name, or in that of the person whose talk it is."""
-        home, owner = self._home, self._live.owner
+        home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
+        decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
+        place = Try(
+            first, self._live.talk_id, True, self.epoch, self.run_id, decides, agent_id,
+            tuple(e.envelope_id for e in self.envelopes[1:]),
+        )  # fmt: skip
         if home is None:
-            return Means(self._shop, self._shop.office, self, user_id=owner, sender=f"user:{owner}", root=self.root)
+            return Means(
+                self._shop, self._shop.office, self, place=place, user_id=owner, sender=f"user:{owner}",
+                recorded=recorded, root=self.root,
+            )  # fmt: skip
         return Means(
-            self._shop, self._shop.office, self, user_id=home.owner, sender=home.full_address,
-            default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
+            self._shop, self._shop.office, self, place=place, user_id=home.owner, sender=home.full_address,
+            recorded=recorded, default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
         )  # fmt: skip
 
     @property

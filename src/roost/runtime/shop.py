@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from roost.core.limits import Limits
 from roost.core.runs import Loaded
+from roost.core.secrets import Redactor
 from roost.errors import NotFound
-from roost.ports import Brains, Host, Statements, Store, Tracer
+from roost.ports import Brains, Host, Pending, Statements, Store, Tracer
 from roost.runtime.live import LiveTalk
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from roost.runtime.memory import Memory
     from roost.runtime.monitor import Monitor
     from roost.runtime.office import Office
+    from roost.runtime.tools import Toolbox
 
 TAIL = 250
 
@@ -30,12 +32,16 @@ class Shop:
     limits: Limits
     talks: LiveTalks
     tracer: Tracer | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    tools: Toolbox = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
     office: Office = field(init=False)
     monitor: Monitor = field(init=False)
     memory: Memory = field(init=False)
     """Set by whoever starts the parts."""
+    bells: dict[str, Pending[None]] = field(default_factory=dict)
+    """Runs here that wait for a person's word, by the id of what they asked."""
 
 
 class LiveTalks:

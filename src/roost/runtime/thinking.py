@@ -56,6 +56,8 @@ class Thinking(ABC):
         self._blocking = False
         self._presses = 0
         self.usage = NOTHING
+        self.is_parked = False
+        """Whether it waits for a person: it may be ended at any moment, and goes on when it is run again."""
         self._task: asyncio.Task[None] | None = None
         """The task that the brain is iterated in, while it is."""
 
@@ -70,6 +72,11 @@ class Thinking(ABC):
 
     def waits(self, waiting: bool) -> None:  # noqa: B027
         """It waits for an answer, or does not any more."""
+
+    def park(self, parked: bool) -> None:
+        """It waits for a person, or does not any more."""
+        self.is_parked = parked
+        self.waits(parked)
 
     @abstractmethod
     def _left(self) -> None:
@@ -246,12 +253,16 @@ class Thinking(ABC):
         self._aloop.call_later(self._shop.limits.stop_patience / PRESSES, self._press)
 
     def _give_up(self) -> None:
-        self._abandoned = (f"brain {self.turn.profile.name}",)
+        self.leave_behind(f"brain {self.turn.profile.name}")
         log.warning(
             "a brain would not stop and was abandoned",
             extra={"run": self.run_id, "session": self._where, "root": self.root},
         )
         self._left()
+
+    def leave_behind(self, name: str) -> None:
+        """What cannot be killed, and whose words count for nothing from now on."""
+        self._abandoned += (name,)
 
     def stopped(self) -> Stop:
         now = self._shop.host.clock.now()

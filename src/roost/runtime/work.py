@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
 from roost.core.diary import Place
-from roost.core.envelopes import Envelope, Kind, Recorded, Verdict, WorkClosing
+from roost.core.envelopes import Envelope, Kind, Verdict, WorkClosing
 from roost.core.faults import Fault
 from roost.core.mail import Mail
 from roost.core.messages import Message, Status, at
 from roost.core.notes import Channel
 from roost.core.runs import Why
+from roost.core.steps import Recorded, Try
 from roost.errors import LimitReached, NotFound
 from roost.ports import Profile, Turn
 from roost.runtime.diary import Diary
@@ -56,9 +57,9 @@ class Work(Thinking):
         if self._means is None:
             home, envelope = self._home, self.envelope
             self._means = Means(
-                home.shop, home.office, self, user_id=home.owner, sender=home.full_address, hops=envelope.hops,
-                envelope_id=envelope.envelope_id, address=home.address, epoch=home.epoch, recorded=self._recorded,
-                default_wake=wake.mail(home.config.wake_on_priority), root=envelope.origin,
+                home.shop, home.office, self, place=self._try(), user_id=home.owner, sender=home.full_address,
+                hops=envelope.hops, recorded=self._recorded, root=envelope.origin,
+                default_wake=wake.mail(home.config.wake_on_priority),
             )  # fmt: skip
         return self._means
 
@@ -68,6 +69,12 @@ class Work(Thinking):
             place = Place(self._home.address, self.envelope.lane, self._home.owner)
             self._diary = Diary(self._shop, place, self.run_id)
         return self._diary
+
+    def _try(self) -> Try:
+        home = self._home
+        return Try(
+            self.envelope.envelope_id, home.address, False, home.epoch, self.run_id, home.owner, home.agent_id
+        )  # fmt: skip
 
     def _make_turn(self, profile: Profile) -> Turn:
         e, home = self.envelope, self._home
@@ -178,9 +185,10 @@ class Work(Thinking):
 
     def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
         said, now = "".join(self._said), self._shop.host.clock.now()
+        journaled = bool(self._recorded) or (self._means is not None and self._means.is_journaled)
         return WorkClosing(
             self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault,
-            usage=self.usage, profile=self.turn.profile.name, **more,
+            usage=self.usage, profile=self.turn.profile.name, journaled=journaled, **more,
         )  # fmt: skip
 
     def _memory(self) -> tuple[str | None, BaseException | None]:

@@ -99,6 +99,12 @@ class TalkLanes(ABC):
             del self.lanes[lane.talk_id]
         self._all_done()
 
+    def _end_parked(self) -> None:
+        """Runs that wait for a person are not waited for: they go on when they are run again."""
+        for lane in list(self.lanes.values()):
+            if lane.run is not None and lane.run.is_parked:
+                lane.stop(Why.DRAIN, self._shop.host.clock.now())
+
     def _all_done(self) -> None:  # noqa: B027 — a worker has nothing to see to
         """A lane has ended; perhaps it was the last."""
 
@@ -164,6 +170,7 @@ class Worker(TalkLanes):
 
     async def _drain(self) -> None:
         limits = self._shop.limits
+        self._end_parked()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=limits.drain)
         now = self._shop.host.clock.now()
@@ -195,6 +202,7 @@ class AgentTalks(TalkLanes):
         """Begin no more runs; those under way may end."""
         for lane in self.lanes.values():
             lane.ending = True
+        self._end_parked()
 
     def end(self) -> None:
         now = self._shop.host.clock.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from roost.brains.profiles import Shelf
 from roost.core.limits import Limits
 from roost.hosts.simulated import Crash, SimulatedHost, Stuck
-from roost.ports import Brain
+from roost.ports import Brain, Tool
 from roost.runtime.roost import Roost
 from roost.service import AsyncAgentService
 from roost.stores.engine import Engine
@@ -64,7 +64,9 @@ class Simulation:
 
     # --- running ---------------------------------------------------------------------------------
 
-    def start(self, brains: Mapping[str, Brain], limits: Limits | None = None) -> AsyncAgentService:
+    def start(
+        self, brains: Mapping[str, Brain], limits: Limits | None = None, tools: Sequence[Tool] = ()
+    ) -> AsyncAgentService:  # fmt: skip
         """Open the Roost on the file, as after a start of the machine."""
         limits = limits or Limits()
         self._starts += 1
@@ -72,7 +74,7 @@ class Simulation:
         self.database = FaultySqlite(self.path, self.host.clock.now, self._chaos.commit, lambda: len(self.turns))
         store = Engine(self.host, self.database, queued=limits.queued_writes)
         observed = {name: watched(brain, self.turns.append) for name, brain in brains.items()}
-        roost = Roost(self.host, store, STATEMENTS, Shelf(observed), limits)
+        roost = Roost(self.host, store, STATEMENTS, Shelf(observed), limits, tools=tools)
         self._chaos.meddle(roost, self.host)
         self.service = AsyncAgentService(roost)
         return self.service
@@ -89,14 +91,16 @@ class Simulation:
             self.explain(error)
             raise
 
-    def play(self, story: Story[T], brains: Mapping[str, Brain], limits: Limits | None = None) -> T:
+    def play(
+        self, story: Story[T], brains: Mapping[str, Brain], limits: Limits | None = None, tools: Sequence[Tool] = ()
+    ) -> T:  # fmt: skip
         """Run the story from its beginning, after each crash once more, until it has ended; then let all come to rest.
 
         So a story is written as a program that may be started again: what it sends has keys. See `insist`.
         """
         while True:
             try:
-                result = self.run(story(self.start(brains, limits)))
+                result = self.run(story(self.start(brains, limits, tools)))
                 self.rest()
                 return result
             except Crash:

@@ -13,6 +13,7 @@ from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk, diary
+from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, record_all, wake_up
 
 _AGENT = (
@@ -189,6 +190,7 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
         for table in ("parts", "messages", "runs"):
             tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
         diary.forget(tx, talk_id)
+        forget_journal(tx, talk_id)
     diary.forget(tx, key)
     tx.write("DELETE FROM talks WHERE agent = :address AND agent <> ''", ids)
     tx.write(
@@ -202,6 +204,7 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
         "memory_words",
     ):  # fmt: skip
         tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
+    forget_journal(tx, key)
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
     tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)

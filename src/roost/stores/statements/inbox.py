@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 
-from roost.core.envelopes import Broadcast, Effect, Envelope, Recorded, SendMail, SendTask, messages
+from roost.core.envelopes import Broadcast, Effect, Envelope, SendMail, SendTask, messages
+from roost.core.steps import Recorded
 from roost.ports import Tx
-from roost.stores.statements import bulk
+from roost.stores.statements import bulk, steps
 from roost.stores.statements.posting import post, post_all
 from roost.stores.statements.requests import answer_to, ask
 from roost.stores.statements.settling import settle
 from roost.stores.statements.taking import take
 
 __all__ = [
-    "answer_to", "ask", "begin_step", "claim", "end_step", "forget_step", "post", "post_all", "post_now", "settle",
-    "take",
+    "answer_to", "ask", "claim", "post", "post_all", "post_now", "settle", "take",
 ]  # fmt: skip
 
 _OURS = "EXISTS (SELECT 1 FROM agents a WHERE a.address = :address AND a.epoch = :epoch)"
@@ -32,8 +32,7 @@ def claim(tx: Tx, envelope: Envelope, epoch: int) -> tuple[int, tuple[Recorded, 
     )  # fmt: skip
     if not rows:
         return None
-    steps = tx.read("SELECT step, kind, name, result, done FROM steps WHERE envelope_id = :id ORDER BY step", ids)
-    return rows[0][0], tuple(Recorded(n, kind, name, result, bool(done)) for n, kind, name, result, done in steps)
+    return rows[0][0], steps.recorded(tx, [envelope.envelope_id])
 
 
 def post_now(
@@ -52,27 +51,6 @@ def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
     sent = {e.envelope_id: e for e in (*mail, *(e for effect in effects for e in messages(effect)))}
     rows = bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
     return tuple(sent[row[0]] for row in rows)
-
-
-def begin_step(tx: Tx, envelope_id: str, address: str, epoch: int, number: int, name: str, now: float) -> bool:
-    if not _is_ours(tx, address, epoch, envelope_id):
-        return False
-    _note(tx, envelope_id, number, "step", name, None, False, now)
-    return True
-
-
-def end_step(tx: Tx, envelope_id: str, address: str, epoch: int, number: int, result: str) -> None:
-    tx.write(
-        f"UPDATE steps SET result = :result, done = 1 WHERE envelope_id = :id AND step = :step AND {_OURS}",
-        {"id": envelope_id, "step": number, "address": address, "epoch": epoch, "result": result},
-    )
-
-
-def forget_step(tx: Tx, envelope_id: str, address: str, epoch: int, number: int) -> None:
-    tx.write(
-        f"DELETE FROM steps WHERE envelope_id = :id AND step = :step AND {_OURS}",
-        {"id": envelope_id, "step": number, "address": address, "epoch": epoch},
-    )
 
 
 def _is_ours(tx: Tx, address: str, epoch: int, envelope_id: str) -> bool:

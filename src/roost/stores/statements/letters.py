@@ -13,7 +13,7 @@ from roost.core.messages import at
 from roost.core.priority import Priority, rank
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores.statements import agents, inbox
+from roost.stores.statements import agents, inbox, steps
 from roost.stores.statements.posting import insert
 
 _LETTER = "letter_id, user_id, address, kind, fault, reason, attempts, created, envelope"
@@ -70,6 +70,7 @@ def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envel
     ids = {"id": e.envelope_id, "mail": e.body, "expires": e.expires}
     # Whoever retries has looked whether the step was done, and wants it to be done now; what is known is not repeated.
     tx.write("DELETE FROM steps WHERE envelope_id = :id AND done = 0", ids)
+    steps.freshen(tx, e.envelope_id)
     if e.recorded:
         tx.write(
             "UPDATE tasks SET status = 'queued', attempts = 0, started = NULL, ended = NULL, result = NULL,"

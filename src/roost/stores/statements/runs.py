@@ -89,7 +89,11 @@ def settle(tx: Tx, c: Closing) -> Settled:
     handled = bool(row[2]) if c.handled is None else c.handled
     done = _remove(tx, c.envelopes) if handled else 0
     if not handled and c.outcome is Outcome.STOPPED:  # drained: that it is run again is nobody's failure
-        tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE lane = :talk AND kind <> 'task'", {"talk": c.talk_id})
+        tx.write(
+            "UPDATE inbox SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+            " WHERE lane = :talk AND kind <> 'task'",
+            {"talk": c.talk_id},
+        )
     settled = _write_answer(
         tx,
         c.talk_id,
@@ -365,7 +369,7 @@ def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: 
             c.started, c.first_chunk, now, c.fault, stop and stop.requested, stop and stop.acknowledged,
             stop and stop.quiesced, json.dumps(stop.abandoned) if stop and stop.abandoned else None,
             c.envelopes[0].envelope_id if c.envelopes else "", usage.model, usage.input_tokens, usage.output_tokens,
-            usage.cost,
+            usage.cost, c.given,
         ),
         " ON CONFLICT (run_id) DO NOTHING",
     )  # fmt: skip
@@ -374,4 +378,5 @@ def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: 
 _RUN = (
     "run_id", "talk_id", "outcome", "seq", "attempts", "started", "first_chunk", "ended", "fault", "stop_requested",
     "stop_acknowledged", "stop_quiesced", "abandoned", "root", "model", "input_tokens", "output_tokens", "cost",
+    "given",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from roost.core.envelopes import Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
-from roost.stores.statements import bulk, burial, diary
+from roost.stores.statements import bulk, burial, diary, steps
 from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
@@ -63,7 +63,7 @@ _RETURNING = " RETURNING envelope_id"
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
     "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
-    "root", "model", "input_tokens", "output_tokens", "cost",
+    "root", "model", "input_tokens", "output_tokens", "cost", "given",
 )  # fmt: skip
 
 
@@ -77,12 +77,20 @@ def _retry(tx: Tx, c: WorkClosing) -> bool:
     if not tx.write("UPDATE inbox SET due = :due WHERE envelope_id = :id RETURNING attempts", ids):
         return False
     arm(tx, c.envelope.address, "retry", c.due, earlier=True)
+    if c.journaled:
+        steps.freshen(tx, c.envelope.envelope_id)
     return True
 
 
 def _release(tx: Tx, c: WorkClosing) -> bool:
     ids = {"id": c.envelope.envelope_id}
-    return bool(tx.write("UPDATE inbox SET attempts = attempts - 1 WHERE envelope_id = :id RETURNING attempts", ids))
+    return bool(tx.write(_UNTRY, ids))
+
+
+_UNTRY = (
+    "UPDATE inbox SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+    " WHERE envelope_id = :id RETURNING attempts"
+)
 
 
 def _settled(
@@ -171,6 +179,7 @@ def _run_of(c: WorkClosing) -> tuple[Any, ...]:
     return (
         c.run_id, "", _OUTCOMES[c.verdict], e.attempts, c.started, c.ended, c.fault, e.address, e.kind, e.envelope_id,
         c.text[:10_000] or None, e.origin, c.usage.model, c.usage.input_tokens, c.usage.output_tokens, c.usage.cost,
+        c.given,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from roost.core.talks import BusyPolicy, Talk
 from roost.errors import LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import diary
+from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.messages import newest
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
@@ -82,6 +83,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     for table in ("parts", "messages", "runs"):
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
     diary.forget(tx, talk_id)
+    forget_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
     tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
     tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)

@@ -1,0 +1,55 @@
+"""Approvals: what a person is asked before a run goes on, and what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from roost.core.envelopes import SendMail
+
+
+class Question(StrEnum):
+    CALL = "call"
+    """May it be done?"""
+    UNKNOWN = "unknown"
+    """Was it done? The program ended in the middle of it."""
+
+
+class Decision(StrEnum):
+    GRANTED = "granted"
+    """Do it; of what may have been done: do it again."""
+    REFUSED = "refused"
+    """Do not; whoever wanted it is told."""
+    ANSWERED = "answered"
+    """It is done, with this result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a run waits for: a person's word on one call of a tool."""
+
+    approval_id: str
+    user_id: str
+    agent_id: str | None
+    talk_session_id: str | None
+    run_id: str
+    step: int
+    kind: Question
+    tool: str
+    arguments: Mapping[str, Any]
+    created: datetime
+    decision: Decision | None = None
+    decided: datetime | None = None
+    note: str | None = None
+    """Why it was refused, or the result that was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it is put on record, with the mail that tells of it, if there is one."""
+
+    approval: Approval
+    mail: SendMail | None

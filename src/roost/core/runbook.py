@@ -1,0 +1,61 @@
+"""Runs as they are looked at: what was done, step by step, and what a replay gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from roost.core.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a brain that is over."""
+
+    run_id: str
+    kind: str
+    talk_session_id: str | None
+    agent_id: str | None
+    envelope_id: str
+    """What it was about; of a talk, the first of the messages it answered."""
+    outcome: str
+    attempts: int
+    started: datetime
+    ended: datetime
+    fault: str | None
+    steps: int
+    """How many steps are on record of what it was about."""
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run with what it said and did."""
+
+    run: Run
+    text: str
+    steps: tuple[Step, ...]
+    given: Mapping[str, Any]
+    """What the turn was given beside its messages: see the concept of the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of running a run again from its journal."""
+
+    run_id: str
+    text: str
+    recorded_text: str
+    is_identical: bool
+    """Whether it said the same, and asked for nothing that is not on record. With `until`: so far."""
+    diff: str
+    """What differs, as lines; empty if nothing does."""
+    steps: tuple[str, ...]
+    """The steps it took, in order."""
+    sent: tuple[str, ...]
+    """What it would have sent; nothing was."""
+    stopped_at: int | None
+    """After how many steps it was stopped, if it was."""
+    error: str | None

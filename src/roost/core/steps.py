@@ -1,0 +1,114 @@
+"""Steps: what a run did on its way, written before and after, so that a repeated run need not do it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from roost.core.records import record
+from roost.errors import BrainFailed
+
+
+class StepKind(StrEnum):
+    MODEL = "model"
+    TOOL = "tool"
+    STEP = "step"
+    ASK = "ask"
+    SENT = "sent"
+
+
+class StepOutcome(StrEnum):
+    """How a step stands. What is only BEGUN when its run is gone: whether it was done is not known."""
+
+    BEGUN = "begun"
+    ASKED = "asked"
+    """A person is asked about it, and it has not begun."""
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    """Cut off by whoever stopped the run, or changed its mind."""
+    STALE = "stale"
+    """Of a try that failed: not used again."""
+
+
+REUSED = frozenset({StepOutcome.DONE, StepOutcome.FAILED})
+OPEN = frozenset({StepOutcome.BEGUN, StepOutcome.ASKED})
+
+
+@record(frozen=True, slots=True)
+class Try:
+    """For what a journal is kept: one try of one envelope, of an agent or of a talk."""
+
+    envelope_id: str
+    holder: str
+    """The talk's id, or the agent's key."""
+    is_talk: bool
+    epoch: int
+    run_id: str
+    user_id: str
+    """Whom to ask: the owner of the agent, or of the talk."""
+    agent_id: str | None
+    others: tuple[str, ...] = ()
+    """What else is answered with it."""
+
+
+@record(frozen=True, slots=True)
+class Recorded:
+    """What earlier tries have on record. Not `done`: it was begun, and how it ended is not known."""
+
+    number: int
+    kind: str
+    name: str
+    result: str | None
+    done: bool
+    key: str = ""
+    """By what it is found again: kind, name, what was asked, and how often the same was asked before it."""
+    outcome: str = ""
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a run, for looking at it."""
+
+    number: int
+    kind: str
+    name: str
+    outcome: str
+    request: Any
+    """What was asked: the arguments of a tool, what a model was given (cut if it is long)."""
+    result: Any
+    began: datetime
+    ended: datetime | None
+    run_id: str
+    """The run that did it. A later run of the same was given its result."""
+    key: str
+    """What a tool is given, so that whoever it acts upon can tell a repetition."""
+
+
+def canonical(value: Any, what: str) -> str:
+    """The one text for what JSON can hold."""
+    try:
+        return json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BrainFailed(f"{what} must be what JSON can hold: {error}", kind="internal") from error
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:24]
+
+
+def idempotency_key(envelope_id: str, key: str) -> str:
+    """The same whenever the same turn asks for the same step, and of no other step."""
+    return f"key_{digest(f'{envelope_id} {key}')}"
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text that is too long, which says so."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[… cut here: {len(text):,} characters in all, of which {most:,} are given]"

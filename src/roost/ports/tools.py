@@ -1,0 +1,178 @@
+"""Tools: functions that a model may call, with their types as a schema, their limits and how they are asked about."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+from roost.errors import Invalid, ToolFailed
+
+STEP_KEY: ContextVar[str] = ContextVar("roost_step_key", default="")
+"""Of the call under way, while its tool runs."""
+LIMIT = 60.0
+OUTPUT = 20_000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}(?:\.[A-Za-z0-9_\-]{1,64})*")
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """What a model may call. Made by `roost.tool` from a function, or by an adapter for what lies elsewhere."""
+
+    name: str
+    description: str
+    function: Callable[..., Any]
+    limit: float = LIMIT
+    """Seconds that a call may take."""
+    output: int = OUTPUT
+    """Characters of a result that are given to the model; of longer ones the beginning, which says so."""
+    approval: bool = False
+    """Whether a person is asked before each call."""
+    repeatable: bool = False
+    """Whether it does no harm to do it again, if it is not known whether it was done."""
+    check: Callable[..., Any] | None = None
+    """Given the key of a call whose outcome is not known, it says what came of it: None if it was not done."""
+    recorded: bool = True
+    """Whether its result is reused. Not if all it does is a part of the turn, and settles with it."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(str(self.name)):
+            raise Invalid(
+                f"a tool cannot be called {self.name!r:.80}: use letters, digits, _ and - (and . between parts)"
+            )
+        for what, value in (("limit", self.limit), ("output", self.output)):
+            if type(value) not in (int, float) or not 0 < value < float("inf"):
+                raise Invalid(f"the {what} of the tool {self.name!r} must be a number above 0, not {value!r:.40}")
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The function itself, as if it were no tool."""
+        return self.function(*args, **options)
+
+    @property
+    def wire_name(self) -> str:
+        """For providers that allow no dots."""
+        return self.name.replace(".", "__")
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of its arguments: an object."""
+        schema: dict[str, Any] = self._model.model_json_schema()
+        schema.pop("title", None)
+        schema.pop("description", None)
+        for one in schema.get("properties", {}).values():
+            one.pop("title", None)
+        schema.setdefault("properties", {})
+        return schema
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What its function is called with. ToolFailed says what is wrong in a way that a model can mend."""
+        from pydantic import ValidationError
+
+        try:
+            model = self._model.model_validate(dict(given))
+        except ValidationError as error:
+            told = "; ".join(_complaint(one) for one in error.errors(include_url=False, include_context=False))
+            raise ToolFailed(f"the arguments of {self.name} are wrong: {told}") from None
+        return {name: getattr(model, name) for name in type(model).model_fields}
+
+    def bound(self, arguments: Mapping[str, Any], turn: Any) -> dict[str, Any]:
+        """With the turn, if the function takes it."""
+        return {**arguments, **dict.fromkeys(self._turns, turn)}
+
+    @cached_property
+    def is_blocking(self) -> bool:
+        return not inspect.iscoroutinefunction(self.function)
+
+    # --- from the function -------------------------------------------------------------------------
+
+    @cached_property
+    def _hints(self) -> Mapping[str, Any]:
+        try:
+            return typing.get_type_hints(self.function, include_extras=True)
+        except Exception as error:
+            raise Invalid(f"the types of the tool {self.name!r} cannot be read: {error}") from error
+
+    @cached_property
+    def _turns(self) -> tuple[str, ...]:
+        from roost.ports.brains import Turn
+
+        return tuple(name for name, hint in self._hints.items() if hint is Turn and name != "return")
+
+    @cached_property
+    def _model(self) -> Any:
+        from pydantic import ConfigDict, create_model
+        from pydantic.errors import PydanticUserError
+
+        fields: dict[str, Any] = {}
+        for name, one in inspect.signature(self.function).parameters.items():
+            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
+                raise Invalid(f"the tool {self.name!r} takes {one}: each argument must have a name")
+            if name in self._turns:
+                continue
+            if name not in self._hints:
+                raise Invalid(f"the argument {name!r} of the tool {self.name!r} has no type: say what it is")
+            fields[name] = (self._hints[name], ... if one.default is one.empty else one.default)
+        try:
+            return create_model(
+                "Arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
+            )
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise Invalid(f"the types of the tool {self.name!r} have no schema: {error}") from error
+
+
+def _complaint(one: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in one["loc"])
+    return f"{where}: {one['msg']}" if where else str(one["msg"])
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = ..., limit: float = ..., output: int = ..., approval: bool = ..., repeatable: bool = ...,
+    check: Callable[..., Any] | None = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...  # fmt: skip
+
+
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str | None = None, limit: float = LIMIT,
+    output: int = OUTPUT, approval: bool = False, repeatable: bool = False, check: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """Make a tool of a function: its types are its schema, its docstring says what it is for.
+
+    It may be async, or plain: then each call has a thread of its own. A parameter annotated with `Turn` is given the
+    turn. `approval`: a person is asked before each call. `repeatable`: it may be done again if it is not known whether
+    it was done; otherwise `check`, given the key of the call, says what came of it, and else a person is asked.
+    """
+
+    def made(function: Callable[..., Any]) -> Tool:
+        if not callable(function):
+            raise Invalid(f"a tool is made of a function, not of {type(function).__name__}")
+        named = str(name or getattr(function, "__name__", ""))
+        about = inspect.getdoc(function) or ""
+        return Tool(named, about, function, limit, output, approval, repeatable, check)
+
+    return made if function is None else made(function)
+
+
+def as_text(result: Any, name: str) -> str:
+    """What a model is given of a result: a text as it is, everything else as JSON."""
+    if isinstance(result, str):
+        return result
+    try:
+        return json.dumps(result, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        from pydantic_core import PydanticSerializationError, to_json
+
+        try:
+            return to_json(result).decode()
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            raise ToolFailed(f"{name} gave {type(result).__name__}, which cannot be written as text") from error

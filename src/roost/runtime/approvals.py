@@ -1,0 +1,64 @@
+"""Approvals: what runs wait for, as the person sees it who decides."""
+
+from __future__ import annotations
+
+import builtins
+
+from roost.core import checks
+from roost.core.approvals import Approval, Decision
+from roost.core.facts import Name
+from roost.core.messages import MOST, PAGE
+from roost.runtime.agents import LAST
+from roost.runtime.asking import about, told
+from roost.runtime.shop import Shop
+
+NOTE_CHARS = 100_000
+
+
+class Approvals:
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._ops = shop.statements.approvals
+
+    async def list(
+        self, user_id: str, *, all: bool = False, limit: int = PAGE, before: str | None = None
+    ) -> builtins.list[Approval]:
+        """What runs wait for, newest first; with `all` what was decided too."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        last = checks.place(before, "`before`") or LAST
+        return await self._shop.store.read(self._ops.listed, user_id, checks.flag(all, "`all`"), limit, last)
+
+    async def get(self, user_id: str, approval_id: str) -> Approval:
+        self._check(user_id, approval_id)
+        return await self._shop.store.read(self._ops.get, user_id, approval_id)
+
+    async def grant(self, user_id: str, approval_id: str) -> Approval:
+        """Have it done; of what may have been done before the program ended: have it done again."""
+        return await self._decide(user_id, approval_id, Decision.GRANTED, None)
+
+    async def refuse(self, user_id: str, approval_id: str, *, reason: str | None = None) -> Approval:
+        """It is not done, and whoever wanted it is told, with the reason."""
+        return await self._decide(user_id, approval_id, Decision.REFUSED, reason)
+
+    async def answer(self, user_id: str, approval_id: str, result: str) -> Approval:
+        """It is done already, and this is its result: the run goes on with that."""
+        return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
+
+    async def _decide(self, user_id: str, approval_id: str, decision: Decision, note: str | None) -> Approval:
+        self._check(user_id, approval_id)
+        if note is not None:
+            checks.text(note, "the note", most=NOTE_CHARS)
+        decided = await self._shop.store.write(
+            self._ops.decide, user_id, approval_id, decision, note, self._shop.host.clock.now()
+        )  # fmt: skip
+        self._shop.monitor.tell(Name.APPROVAL_DECIDED, about(decided), told(decided), user_id=user_id)
+        if (bell := self._shop.bells.get(approval_id)) is not None:
+            bell.set(None)
+        return decided
+
+    def _check(self, user_id: str, approval_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(approval_id, "the id of the approval")

@@ -1,0 +1,221 @@
+"""The journal of one try: its steps, written before and after, and those that earlier tries have on record.
+
+A step is found again by its kind, its name, what was asked and how often the same was asked before it in the turn,
+not by its place: so steps may run side by side, and one more or less changes nothing for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from roost.core import checks
+from roost.core.approvals import Asked
+from roost.core.runs import Why
+from roost.core.steps import (
+    OPEN,
+    REUSED,
+    Recorded,
+    StepKind,
+    StepOutcome,
+    Try,
+    canonical,
+    cut,
+    digest,
+    idempotency_key,
+)
+from roost.errors import BrainFailed, Unavailable
+from roost.ports import ModelCall
+from roost.ports.tools import STEP_KEY
+
+if TYPE_CHECKING:
+    from roost.runtime.shop import Shop
+    from roost.runtime.thinking import Thinking
+
+log = logging.getLogger("roost.journal")
+
+REQUEST_CHARS = 50_000
+"""Of what a model was asked so much is kept, for people to look at; it is found again by its digest."""
+_REPEATED = frozenset({Why.DRAIN, Why.LOST})
+"""Whoever is ended so is run again."""
+
+
+class Journal:
+    """Used on the loop of its run."""
+
+    def __init__(self, shop: Shop, thinking: Thinking, place: Try, recorded: Iterable[Recorded]) -> None:
+        self._shop = shop
+        self._thinking = thinking
+        self.place = place
+        self._ops = shop.statements.steps
+        self._there: dict[str, Recorded] = {}
+        self._number = 0
+        for one in recorded:
+            self._number = max(self._number, one.number)
+            if one.key and one.outcome in REUSED | OPEN:
+                self._there[one.key] = one
+        self._counts: dict[str, int] = {}
+        self.is_used = self._number > 0
+
+    # --- finding again ---------------------------------------------------------------------------
+
+    def key(self, kind: StepKind, name: str, asked: str) -> str:
+        """Of the next step of this kind that asks for this."""
+        base = f"{kind}:{name}:{digest(asked)}"
+        self._counts[base] = count = self._counts.get(base, 0) + 1
+        return f"{base}:{count}"
+
+    def found(self, key: str) -> Recorded | None:
+        return self._there.get(key)
+
+    def step_key(self, key: str) -> str:
+        return idempotency_key(self.place.envelope_id, key)
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def clean(self, text: str) -> str:
+        """Without secrets: those stay out of the journal, and what is looked for there is without them too."""
+        return self._shop.redactor.clean(text)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def begin(
+        self, kind: StepKind, name: str, key: str, request: str | None, *, number: int | None = None,
+        outcome: StepOutcome = StepOutcome.BEGUN, asked: Asked | None = None,
+    ) -> int:  # fmt: skip
+        """Put it on record before it is done, or before a person is asked about it; its number."""
+        self.is_used = True
+        number = self.next_number() if number is None else number
+        kept = None if request is None else cut(request, REQUEST_CHARS)
+        await self._may(self._ops.begin, number, kind, name, key, kept, outcome, self._now(), asked)
+        return number
+
+    async def take_up(
+        self, number: int, outcome: StepOutcome = StepOutcome.BEGUN, asked: Asked | None = None
+    ) -> None:  # fmt: skip
+        """Go on with one that is open."""
+        await self._may(self._ops.take_up, number, outcome, self._now(), asked)
+
+    async def end(self, number: int, outcome: StepOutcome, result: str | None) -> None:
+        """Write what came of it, however long the store takes to be able to: it is done."""
+        while True:
+            try:
+                await self._write(self._ops.end, number, outcome, result, self._now())
+            except Unavailable as error:
+                await self._patience(error)
+                continue
+            return
+
+    def cut_off(self, number: int, said: str) -> None:
+        """It is being cancelled. Of a run that is repeated it stays open: whether it was done is not known."""
+        if self._thinking.why in _REPEATED or self._thinking.why is None:
+            return
+        with suppress(Unavailable):
+            self._write(self._ops.end, number, StepOutcome.INTERRUPTED, json.dumps(said), self._now())
+
+    def note(self, name: str, request: str, result: str, outcome: StepOutcome) -> None:
+        """Put a call on record that is never reused; nobody waits for that."""
+        self.is_used = True
+        kept = json.dumps(self.clean(result))
+        with suppress(Unavailable):
+            self._write(
+                self._ops.note, self.next_number(), StepKind.TOOL, name, request, kept, outcome, self._now()
+            )  # fmt: skip
+
+    async def _may(self, op: Callable[..., Any], *args: Any) -> None:
+        while not self._thinking.fenced:
+            try:
+                if await self._write(op, *args):
+                    return
+                break
+            except Unavailable as error:  # done again, it changes nothing
+                await self._patience(error)
+        raise asyncio.CancelledError  # superseded
+
+    def _write(self, op: Callable[..., Any], *args: Any) -> Any:
+        return self._shop.store.write(op, self.place, *args, key=self.place.envelope_id)
+
+    def _now(self) -> float:
+        return self._shop.host.clock.now()
+
+    async def _patience(self, error: Unavailable) -> None:
+        log.warning("a step is put on record later: %s", error, extra={"run": self.place.run_id})
+        await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
+
+    # --- steps of a brain ------------------------------------------------------------------------
+
+    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result on record; or do it, with a note before it and its result after it."""
+        checks.name(name, "the name of a step")
+        self._counts[name] = count = self._counts.get(name, 0) + 1
+        name = name if count == 1 else f"{name} ({count})"  # the same name again in one turn is another step
+        key = f"{StepKind.STEP}:{name}"
+        there = self._there.get(key)
+        if there is not None and there.done:
+            return json.loads(there.result or "null")
+        if there is not None:
+            raise BrainFailed(
+                f"whether the step {name!r} was done before the program ended is not known", kind="unknown_step"
+            )
+        number = await self.begin(StepKind.STEP, name, key, None)
+        STEP_KEY.set(self.step_key(key))
+        try:
+            result = await self.do(act, args, options)
+        except BaseException as error:
+            # It failed, which is known: a retry does it again. One that was cut off is not known.
+            if isinstance(error, Exception):
+                await self.end(number, StepOutcome.STALE, json.dumps(self.clean(f"{type(error).__name__}: {error}")))
+            raise
+        finally:
+            STEP_KEY.set("")
+        try:
+            text = json.dumps(result, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
+            raise BrainFailed(
+                f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
+                kind="unknown_step",
+            ) from error
+        await self.end(number, StepOutcome.DONE, self.clean(text))
+        return json.loads(text)
+
+    async def do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A coroutine function here, anything else on a thread of its own."""
+        if inspect.iscoroutinefunction(act):
+            return await act(*args, **options)
+        found: list[Any] = []
+        await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
+        return await found[0] if inspect.isawaitable(found[0]) else found[0]
+
+    # --- questions to a model --------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
+        asked = self.clean(canonical(request, "what a model is asked"))
+        key = self.key(StepKind.MODEL, name, asked)
+        there = self._there.get(key)
+        if there is not None and there.outcome == StepOutcome.DONE:
+            yield ModelCall(recorded=json.loads(there.result or "null"))
+            return
+        call = ModelCall()
+        number = await self.begin(StepKind.MODEL, name, key, asked)
+        try:
+            yield call
+        except Exception as error:
+            # Asked again it may answer: a failure is for the record alone.
+            said = self.clean(f"{type(error).__name__}: {error}")
+            await self.end(number, StepOutcome.STALE, json.dumps(cut(said, REQUEST_CHARS)))
+            raise
+        except BaseException:
+            self.cut_off(number, "it was stopped before it had answered")
+            raise
+        if call.response is None:
+            await self.end(number, StepOutcome.STALE, None)
+        else:
+            await self.end(number, StepOutcome.DONE, self.clean(canonical(call.response, "what a model answers")))

@@ -1,0 +1,201 @@
+"""Tools: which there are, which a turn may call, and each call from its arguments to its result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from roost.core import patterns
+from roost.core.approvals import Question
+from roost.core.steps import Recorded, StepKind, StepOutcome, canonical, cut
+from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
+from roost.ports import Profile, Tool, Turn
+from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.asking import Asking
+
+if TYPE_CHECKING:
+    from roost.runtime.journal import Journal
+    from roost.runtime.shop import Shop
+    from roost.runtime.thinking import Thinking
+
+log = logging.getLogger("roost.tools")
+
+
+class Toolbox:
+    """All tools of a Roost, by name."""
+
+    def __init__(self, given: Iterable[Tool] = (), own: Iterable[Tool] = ()) -> None:
+        self._given: dict[str, Tool] = {}
+        self._own: dict[str, Tool] = {}
+        for tool in own:
+            self._own[tool.name] = tool
+        for tool in given:
+            if not isinstance(tool, Tool):
+                raise Invalid(f"{tool!r:.80} is no tool: put @roost.tool above the function")
+            if tool.name in self._given or tool.name in self._own:
+                raise Invalid(f"there are two tools called {tool.name!r}: give one of them another name")
+            tool.parameters  # noqa: B018 — what is wrong with it is told now
+            self._given[tool.name] = tool
+
+    def allowed(self, profile: Profile, is_agent: bool) -> tuple[Tool, ...]:
+        """Those its profile names; if it names none, all there are. Roost's own are for agents."""
+        every = {**self._given, **(self._own if is_agent else {})}
+        if profile.tools is None:
+            return tuple(every.values())
+        return tuple(
+            one for one in every.values() if any(patterns.matches(pattern, one.name) for pattern in profile.tools)
+        )
+
+
+class Calls:
+    """The calls of tools in one turn; used on its loop."""
+
+    def __init__(self, shop: Shop, thinking: Thinking, journal: Journal) -> None:
+        self._shop = shop
+        self._thinking = thinking
+        self._journal = journal
+        self.tools: Sequence[Tool] = shop.tools.allowed(thinking.turn.profile, thinking.turn.agent_id is not None)
+        self._asking = Asking(shop, thinking, journal)
+        self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
+
+    @property
+    def _turn(self) -> Turn:
+        return self._thinking.turn
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        tool = self._named.get(name)
+        if tool is None:
+            known = ", ".join(one.name for one in self.tools) or "none"
+            raise ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")
+        if not isinstance(arguments, Mapping):
+            raise ToolFailed(f"the arguments of {tool.name} must be an object, not {type(arguments).__name__}")
+        checked = tool.arguments(arguments)
+        try:
+            asked = self._journal.clean(canonical(dict(arguments), f"the arguments of {tool.name}"))
+        except BrainFailed as error:
+            raise ToolFailed(str(error)) from error
+        if not tool.recorded:
+            return await self._with_the_turn(tool, checked, asked)
+        return await self._recorded(tool, checked, asked)
+
+    async def _with_the_turn(self, tool: Tool, checked: dict[str, Any], asked: str) -> str:
+        """All it does is a part of the turn: it settles with it, and is done again when that is repeated."""
+        try:
+            text = await self._act(tool, checked)
+        except ToolFailed as error:
+            self._journal.note(tool.name, asked, str(error), StepOutcome.FAILED)
+            raise
+        self._journal.note(tool.name, asked, text, StepOutcome.DONE)
+        return text
+
+    async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str) -> str:
+        journal = self._journal
+        key = journal.key(StepKind.TOOL, tool.name, asked)
+        there = journal.found(key)
+        if there is not None and there.done:
+            return _known(there)
+        if there is not None:
+            number = there.number
+            known = await self._left_open(tool, there, checked, key, asked)
+        elif tool.approval:
+            number, known = await self._ask_first(tool, key, asked)
+        else:
+            number, known = await journal.begin(StepKind.TOOL, tool.name, key, asked), None
+        return await self._do(tool, checked, number, key) if known is None else known
+
+    async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
+        journal, number = self._journal, self._journal.next_number()
+        question = self._asking.question(Question.CALL, tool.name, json.loads(asked), number)
+        letter = await self._asking.letter(question)
+        await journal.begin(
+            StepKind.TOOL, tool.name, key, asked, number=number, outcome=StepOutcome.ASKED, asked=letter
+        )  # fmt: skip
+        return number, await self._asking.decided(question, is_new=True)
+
+    async def _left_open(
+        self, tool: Tool, there: Recorded, checked: dict[str, Any], key: str, asked: str
+    ) -> str | None:  # fmt: skip
+        """What came of a call that an earlier try has left open; None: it is to be done."""
+        journal, number = self._journal, there.number
+        if there.outcome == StepOutcome.ASKED and (question := await self._asking.known(number)) is not None:
+            return await self._asking.decided(question, is_new=False)
+        if not tool.repeatable and tool.check is None:
+            question = self._asking.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
+            await journal.take_up(number, StepOutcome.ASKED, await self._asking.letter(question))
+            return await self._asking.decided(question, is_new=True)
+        if tool.check is not None and (found := await self._look(tool, checked, key)) is not None:
+            await journal.take_up(number)
+            await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(found)))
+            return found
+        await journal.take_up(number)
+        return None
+
+    async def _look(self, tool: Tool, checked: dict[str, Any], key: str) -> str | None:
+        """What the tool itself says of a call whose outcome is not known."""
+        assert tool.check is not None
+        takes = inspect.signature(tool.check).parameters
+        given = {name: value for name, value in checked.items() if name in takes}
+        if "key" in takes:
+            given["key"] = self._journal.step_key(key)
+        try:
+            async with asyncio.timeout(tool.limit):
+                found = await self._journal.do(tool.check, (), given)
+        except Exception as error:
+            log.warning("it could not be found out whether a tool has acted", exc_info=error, extra={"tool": tool.name})
+            raise BrainFailed(
+                f"whether {tool.name} has acted before the program ended could not be found out", kind="tool"
+            ) from error
+        return None if found is None else cut(as_text(found, tool.name), tool.output)
+
+    async def _do(self, tool: Tool, checked: dict[str, Any], number: int, key: str) -> str:
+        journal = self._journal
+        try:
+            text = await self._act(tool, checked, journal.step_key(key))
+        except ToolFailed as error:
+            await journal.end(number, StepOutcome.FAILED, json.dumps(journal.clean(str(error))))
+            raise
+        except asyncio.CancelledError:
+            journal.cut_off(number, "it was stopped before it had ended: whether it has done anything is not known")
+            raise
+        await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(text)))
+        return text
+
+    async def _act(self, tool: Tool, checked: dict[str, Any], key: str = "") -> str:
+        """Its result as text, within its limits; whatever goes wrong is a ToolFailed."""
+        token, limit = STEP_KEY.set(key), asyncio.timeout(tool.limit)
+        try:
+            async with limit:
+                result = await self._journal.do(tool.function, (), tool.bound(checked, self._turn))
+            return cut(as_text(result, tool.name), tool.output)
+        except asyncio.CancelledError:
+            if tool.is_blocking:
+                self._thinking.leave_behind(f"tool {tool.name}")
+            raise
+        except ToolFailed:
+            raise
+        except RoostError as error:
+            raise ToolFailed(f"{tool.name}: {error}") from error
+        except Exception as error:
+            if limit.expired():
+                raise ToolFailed(
+                    f"{tool.name} did not end within {tool.limit:g} seconds and was given up: whether it has done"
+                    " anything is not known"
+                ) from error
+            log.warning(
+                "a tool has failed", exc_info=error, extra={"tool": tool.name, "run": self._turn.run_id}
+            )  # fmt: skip
+            raise ToolFailed(f"{tool.name} has failed: {type(error).__name__}: {error}") from error
+        finally:
+            STEP_KEY.reset(token)
+
+
+def _known(there: Recorded) -> str:
+    """What is on record of a call."""
+    said = str(json.loads(there.result or '""'))
+    if there.outcome == StepOutcome.FAILED:
+        raise ToolFailed(said)
+    return said

@@ -1,0 +1,125 @@
+"""Runs as they are looked at, with their steps. Every query carries the owner."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from roost.core.addresses import of_key
+from roost.core.messages import at
+from roost.core.runbook import Run
+from roost.core.steps import Step, StepKind, StepOutcome, idempotency_key
+from roost.errors import NotFound
+from roost.ports import Logged, Row, Tx
+from roost.stores.statements import agents, steps, talks
+
+KEPT_WORDS = 10_000
+_RUN = (
+    "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root"
+)
+_STEPS = (
+    "(SELECT count(*) FROM steps s WHERE s.envelope_id = CASE WHEN r.talk_id <> '' THEN r.root ELSE r.envelope_id END)"
+)
+_HIS = (
+    "((r.talk_id <> '' AND EXISTS (SELECT 1 FROM talks t WHERE t.talk_id = r.talk_id AND t.user_id = :user))"
+    " OR (r.address <> '' AND EXISTS (SELECT 1 FROM agents a WHERE a.address = r.address AND a.user_id = :user)))"
+)
+
+
+def listed(
+    tx: Tx, user_id: str, talk_id: str | None, agent_id: str | None, limit: int, before: str
+) -> list[Run]:  # fmt: skip
+    ids = {"user": user_id, "talk": talk_id, "before": before, "limit": limit, "address": f"{user_id}/{agent_id}"}
+    if talk_id is not None:
+        talks.get(tx, user_id, talk_id)
+        where = "r.talk_id = :talk"
+    elif agent_id is not None:
+        agents.get(tx, user_id, agent_id)
+        where = "r.address = :address AND r.address <> ''"
+    else:
+        where = _HIS
+    rows = tx.read(
+        f"SELECT {_RUN}, {_STEPS} FROM runs r WHERE {where} AND r.run_id < :before ORDER BY r.run_id DESC LIMIT :limit",
+        ids,
+    )
+    return [_run_of(row) for row in rows]
+
+
+def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
+    row = tx.one(
+        f"SELECT {_RUN}, {_STEPS}, r.given, r.said FROM runs r WHERE r.run_id = :run AND {_HIS}",
+        {"run": run_id, "user": user_id},
+    )
+    if row is None:
+        raise NotFound(f"there is no run {run_id!r:.80}: it is not over yet, is not kept any more, or never existed")
+    run = _run_of(row[:12])
+    text, is_whole = _said(tx, run, row[13])
+    return Logged(run, row[12], run.envelope_id, text, is_whole, _steps(tx, run), steps.recorded(tx, [run.envelope_id]))
+
+
+def source(tx: Tx, run: Run, envelope_id: str) -> str | None:
+    """What an agent was given: a task, a mail or an event, while it is kept."""
+    found: Row | None
+    if run.kind == "task":
+        found = tx.one("SELECT sender, prompt FROM tasks WHERE task_id = :id", {"id": envelope_id})
+        return None if found is None else json.dumps({"sender": found[0], "text": found[1]})
+    if run.kind == "mail":
+        found = tx.one("SELECT sender, body, subject FROM mail WHERE mail_id = :id", {"id": envelope_id})
+        return None if found is None else json.dumps({"sender": found[0], "text": found[1], "subject": found[2]})
+    name = envelope_id.partition(":")[0]
+    found = tx.one("SELECT publisher, name, data FROM events WHERE event_id = :id", {"id": name})
+    return None if found is None else json.dumps({"sender": found[0], "text": found[1], "data": json.loads(found[2])})
+
+
+def _said(tx: Tx, run: Run, said: str | None) -> tuple[str, bool]:
+    """Of a talk the messages it wrote, of a task its result, of others the beginning."""
+    if run.talk_session_id is not None:
+        rows = tx.read(
+            "SELECT content FROM messages WHERE talk_id = :talk AND run_id = :run ORDER BY seq",
+            {"talk": run.talk_session_id, "run": run.run_id},
+        )
+        return "".join(row[0] for row in rows), True
+    text = said or ""
+    if len(text) < KEPT_WORDS:
+        return text, True
+    row = tx.one("SELECT result FROM tasks WHERE task_id = :id AND status = 'done'", {"id": run.envelope_id})
+    return (row[0], True) if row is not None and row[0] is not None else (text, False)
+
+
+def _steps(tx: Tx, run: Run) -> tuple[Step, ...]:
+    rows = tx.read(
+        "SELECT step, kind, name, outcome, request, result, created, ended, run_id, key, done FROM steps"
+        " WHERE envelope_id = :id ORDER BY step",
+        {"id": run.envelope_id},
+    )
+    return tuple(_step_of(run.envelope_id, row) for row in rows)
+
+
+def _step_of(envelope_id: str, row: Row) -> Step:
+    number, kind, name, outcome, request, result, created, ended, run_id, key, done = row
+    if not outcome:
+        outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
+    asked = _parsed(request) if kind in (StepKind.TOOL, StepKind.MODEL) else request
+    named = idempotency_key(envelope_id, key) if key else ""
+    return Step(
+        number, kind, name, outcome, asked, _parsed(result), at(created), None if ended is None else at(ended), run_id,
+        named,
+    )  # fmt: skip
+
+
+def _parsed(text: str | None) -> Any:
+    """What was kept as JSON; what was cut is a text."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _run_of(row: Row) -> Run:
+    run_id, kind, talk_id, address, envelope_id, outcome, attempts, started, ended, fault, root, count = row
+    return Run(
+        run_id, kind, talk_id or None, of_key(address).agent_id if address else None,
+        root if talk_id else envelope_id, outcome, attempts, at(started), at(ended), fault, count, root,
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Steps: what a run does on its way, written before and after. By the epoch a run proves that it still may."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from roost.core.approvals import Asked
+from roost.core.steps import OPEN, Recorded, StepKind, StepOutcome, Try
+from roost.ports import Row, Tx
+from roost.stores.statements import bulk
+from roost.stores.statements.posting import post
+
+_RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
+
+
+def begin(
+    tx: Tx, place: Try, number: int, kind: str, name: str, key: str, request: str | None, outcome: str, now: float,
+    asked: Asked | None = None,
+) -> bool:  # fmt: skip
+    if not _is_ours(tx, place):
+        return False
+    ids = {
+        "id": place.envelope_id, "step": number, "kind": kind, "name": name, "key": key, "request": request,
+        "outcome": outcome, "run": place.run_id, "holder": place.holder, "now": now,
+    }  # fmt: skip
+    tx.write(
+        "INSERT INTO steps (envelope_id, step, kind, name, done, created, holder, run_id, key, outcome, request)"
+        " VALUES (:id, :step, :kind, :name, 0, :now, :holder, :run, :key, :outcome, :request)"
+        " ON CONFLICT (envelope_id, step) DO NOTHING",
+        ids,
+    )
+    if asked is not None:
+        _ask(tx, place, asked)
+    return True
+
+
+def take_up(
+    tx: Tx, place: Try, number: int, outcome: str, now: float, asked: Asked | None = None
+) -> bool:  # fmt: skip
+    """Go on with a step that an earlier try has left open: do it, or ask a person about it."""
+    if not _is_ours(tx, place):
+        return False
+    tx.write(
+        "UPDATE steps SET outcome = :outcome, run_id = :run, created = :now, done = 0, result = NULL"
+        " WHERE envelope_id = :id AND step = :step",
+        {"id": place.envelope_id, "step": number, "outcome": outcome, "run": place.run_id, "now": now},
+    )
+    if asked is not None:
+        _ask(tx, place, asked)
+    return True
+
+
+def end(tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float) -> None:
+    """What came of it is true also if its run may write nothing else any more, unless another has taken it up."""
+    tx.write(
+        "UPDATE steps SET result = :result, done = 1, outcome = :outcome, ended = :now WHERE envelope_id = :id"
+        f" AND step = :step AND run_id = :run AND outcome IN ({_listed(OPEN)})",
+        {"id": place.envelope_id, "step": number, "run": place.run_id, "outcome": outcome, "result": result,
+         "now": now},
+    )  # fmt: skip
+
+
+def note(
+    tx: Tx, place: Try, number: int, kind: str, name: str, request: str | None, result: str | None, outcome: str,
+    now: float,
+) -> None:  # fmt: skip
+    """Put on record what is never reused: what it did settles with its turn."""
+    if begin(tx, place, number, kind, name, "", request, StepOutcome.BEGUN, now):
+        end(tx, place, number, outcome, result, now)
+
+
+def recorded(tx: Tx, envelope_ids: Sequence[str]) -> tuple[Recorded, ...]:
+    rows = bulk.among(tx, f"{_RECORDED} IN", sorted(envelope_ids), " ORDER BY envelope_id, step")
+    return tuple(_recorded_of(row) for row in rows)
+
+
+def freshen(tx: Tx, envelope_id: str) -> None:
+    """A try has failed: what failed in it is done again, and so are questions to a model on which nothing was done."""
+    tx.write(
+        "UPDATE steps SET outcome = 'stale' WHERE envelope_id = :id AND (outcome = 'failed' OR (kind = 'model'"
+        " AND outcome = 'done' AND step > (SELECT COALESCE(max(s.step), 0) FROM steps s WHERE s.envelope_id = :id"
+        " AND s.kind <> 'model' AND s.done = 1 AND s.outcome NOT IN ('failed', 'stale', 'interrupted'))))",
+        {"id": envelope_id},
+    )
+
+
+def _ask(tx: Tx, place: Try, asked: Asked) -> None:
+    """The try that waits for a person is not counted, and what has begun in time does not expire meanwhile."""
+    a = asked.approval
+    rows = tx.write(
+        "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
+        " arguments, created, decision) VALUES (:approval, :user, :holder, :agent, :talk, :id, :step, :run, :kind,"
+        " :tool, :arguments, :now, '') ON CONFLICT (approval_id) DO NOTHING RETURNING step",
+        {"approval": a.approval_id, "user": place.user_id, "holder": place.holder, "agent": place.agent_id,
+         "talk": place.holder if place.is_talk else None, "id": place.envelope_id, "step": a.step,
+         "run": place.run_id, "kind": a.kind, "tool": a.tool, "arguments": json.dumps(a.arguments),
+         "now": a.created.timestamp()},
+    )  # fmt: skip
+    if rows and asked.mail is not None:
+        post(tx, asked.mail)
+    every = (place.envelope_id, *place.others)
+    bulk.change(tx, "UPDATE inbox SET attempts = 0, expires = NULL WHERE envelope_id IN", sorted(every))
+
+
+def _is_ours(tx: Tx, place: Try) -> bool:
+    """Whether whoever asks still works for the agent or the talk, and what it works on is not over."""
+    ids = {"holder": place.holder, "id": place.envelope_id}
+    table, column = ("talks", "talk_id") if place.is_talk else ("agents", "address")
+    row = tx.one(
+        f"SELECT h.epoch FROM {table} h JOIN inbox i ON i.envelope_id = :id WHERE h.{column} = :holder", ids
+    )  # fmt: skip
+    return row is not None and row[0] == place.epoch
+
+
+def _recorded_of(row: Row) -> Recorded:
+    number, kind, name, result, done, key, outcome, run_id = row
+    if not outcome:  # written before there were outcomes, or of another kind
+        outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
+    if not key and kind == StepKind.STEP and not run_id:
+        key = f"{kind}:{name}"
+    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id)
+
+
+def _listed(outcomes: frozenset[StepOutcome]) -> str:
+    return ", ".join(f"'{one}'" for one in sorted(outcomes))
