@@ -35,7 +35,10 @@ async def deploy(what: str) -> str:
 
 
 async def careful(turn: roost.Turn) -> AsyncIterator[str]:
-    yield await turn.call_tool("deploy", {"what": turn.text})
+    try:
+        yield await turn.call_tool("deploy", {"what": turn.text})
+    except roost.ToolFailed as error:
+        yield str(error)
 
 
 BRAINS: dict[str, roost.Brain] = {"parrot": parrot, "endless": endless, "slow": slow, "careful": careful}

@@ -19,7 +19,7 @@ from roost.client import http as client_http
 from roost.faces import FACES
 from roost.protocol import prometheus
 from roost.protocol.faces import methods
-from tests.api.conftest import BRAINS
+from tests.api.conftest import BRAINS, deploy
 from tests.api.serving import Served, serving
 from tests.client.conftest import Dial
 from tests.client.proxy import failing
@@ -30,7 +30,7 @@ LATER = datetime(2040, 1, 1, 9, tzinfo=UTC)
 PLAIN = {
     "agents": faces.PlainAgents, "tasks": faces.PlainTasks, "schedules": faces.PlainSchedules,
     "sleep_scheduler": faces.PlainSleepScheduler, "mail": faces.PlainMail, "events": faces.PlainEvents,
-    "dead_letters": faces.PlainDeadLetters, "monitor": faces.PlainMonitor,
+    "dead_letters": faces.PlainDeadLetters, "approvals": faces.PlainApprovals, "monitor": faces.PlainMonitor,
 }  # fmt: skip
 
 
@@ -139,8 +139,27 @@ def memory_story(s: Face) -> list[Any]:
     return told
 
 
-STORIES = [agents_story, clock_story, work_story, mail_story, monitor_story, memory_story]
-IDS = re.compile(r"\b(task|mail|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b")
+def journal_story(s: Face) -> list[Any]:
+    s.agents.create("ann", "d", profile="careful")
+    told: list[Any] = [s.approvals.list("ann")]
+    for decide in ("grant", "refuse", "answer"):
+        task = s.tasks.send("ann", "d", decide)
+        eventually(lambda: s.approvals.list("ann", limit=1))
+        [asked] = s.approvals.list("ann")
+        told += [asked, s.approvals.get("ann", asked.approval_id)]
+        if decide == "grant":
+            told.append(s.approvals.grant("ann", asked.approval_id))
+        elif decide == "refuse":
+            told.append(s.approvals.refuse("ann", asked.approval_id, reason="not today"))
+        else:
+            told.append(s.approvals.answer("ann", asked.approval_id, "it was there already"))
+        told.append(s.tasks.wait("ann", task, 10))
+    newest = s.approvals.list("ann", all=True)[0].approval_id
+    return [*told, len(s.approvals.list("ann", all=True, before=newest))]
+
+
+STORIES = [agents_story, clock_story, work_story, mail_story, monitor_story, memory_story, journal_story]
+IDS = re.compile(r"\b(approval|task|mail|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b")
 TIMES = re.compile(r"datetime\.datetime\([^)]*\)+|TzInfo\([^)]*\)|\d{10}\.\d+")
 
 
@@ -153,7 +172,7 @@ def alike(told: list[Any]) -> list[str]:
 def test_a_story_told_over_the_network_is_the_same_story(
     service: Open, served: Served, remote: RemoteService, story: Callable[[Face], list[Any]]
 ) -> None:
-    own = service(BRAINS, name="own.db")
+    own = service(BRAINS, name="own.db", tools=[deploy])
     expected, told = story(own), story(remote)
     assert len(expected) > 8
     for mine, theirs in zip(alike(expected), alike(told), strict=True):
