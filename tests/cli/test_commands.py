@@ -105,7 +105,8 @@ def test_all_is_well_at_first(tmp_path: Path) -> None:
     code, found = findings(tmp_path, "--port", str(free_port()))
     assert (code, {status for status, _ in found.values()}) == (0, {"ok"})
     assert set(found) == {
-        "python", "sqlite", "pages", "postgresql", "settings", "profiles", "data folder", "store", "server", "port",
+        "python", "sqlite", "pages", "postgresql", "settings", "profiles", "model", "data folder", "store", "server",
+        "port",
     }  # fmt: skip
 
 
@@ -167,7 +168,10 @@ def test_a_broken_brain_is_told_with_file_and_line_where_roost_is_started(tmp_pa
 def test_a_brain_that_is_neither_built_in_nor_a_function_of_a_module_is_told(tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'gide'")
     examined = roost(tmp_path, "doctor", "--port", str(free_port()))
-    assert "problem  profiles: lost: there is no brain 'gide': use guide, echo or module:function" in examined.stdout
+    assert (
+        "problem  profiles: lost: there is no brain 'gide': use guide, echo, adk, gguf or module:function"
+        in examined.stdout
+    )
 
 
 def test_a_host_that_up_refuses_is_found(tmp_path: Path) -> None:

@@ -10,14 +10,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from roost.brains.files import Files
+from roost.brains.gguf import Gguf
 from roost.brains.guide import guide
 from roost.brains.scripted import echo
 from roost.errors import BrainFailed, Invalid
-from roost.ports import Brain, Profile
+from roost.ports import Brain, Host, Profile
 
 ADK = "adk"
 BUILT_IN: dict[str, Brain] = {"guide": guide, "echo": echo}
+LOCAL = "gguf"
 _ABOUT = {
+    LOCAL: "A small model on this machine; needs no key and no network.",
     "guide": "Explains Roost and shows what it can do; needs no model.",
     "echo": "Says what you said; needs no model.",
 }
@@ -33,18 +37,32 @@ class Shelf:
         default: str | None = None,
         *,
         reload: bool = False,
+        models: Path = Path("models"),
     ) -> None:
-        self._files: dict[str, int] | None = {} if reload else None
+        self._written: dict[str, int] | None = {} if reload else None
         self._brains: dict[str, Brain] = {**BUILT_IN, **_checked(given or {})}
         self._profiles = {name: Profile(name, name, about) for name, about in _ABOUT.items()}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
         self._profiles |= {profile.name: profile for profile in configured}
-        best = [*(given or {}), *(profile.name for profile in configured), "guide"]
+        self._files = Files(models, [profile.model for profile in configured])
+        self._local: Gguf | None = None
+        self.without_model = self._files.why_not()
+        """Why there is no small model on this machine to talk with, and what to do about it; None: there is one."""
+        best = [*(given or {}), *(profile.name for profile in configured), "guide" if self.without_model else LOCAL]
         self.default = self.profile(default).name if default else best[0]
 
+    def open(self, host: Host) -> None:
+        self._local = Gguf(host, self._files)
+
+    def close(self) -> None:
+        if self._local is not None:
+            self._local.close()
+
     def names(self) -> Sequence[Profile]:
-        """The default first, then as they were named."""
-        return sorted(self._profiles.values(), key=lambda p: p.name != self.default)
+        """The default first, then as they were named; without the model on this machine, if there is none."""
+        hidden = Profile(LOCAL, LOCAL, _ABOUT[LOCAL]) if self.without_model else None
+        shown = (profile for profile in self._profiles.values() if profile != hidden or profile.name == self.default)
+        return sorted(shown, key=lambda p: p.name != self.default)
 
     def profile(self, name: str) -> Profile:
         found = self._profiles.get(str(name))
@@ -54,13 +72,18 @@ class Shelf:
         return found
 
     def loaded(self, profile: Profile) -> Brain | None:
+        if profile.brain == LOCAL and self._local is not None and self._local.is_loaded(profile):
+            return self._local
         return self._brains.get(_key(profile))
 
     def load(self, profile: Profile) -> Brain:
         if not profile.brain:
             raise BrainFailed(f"the profile {profile.name!r} does not exist any more", kind="profile")
-        brain = _adk(profile, self._files) if profile.brain == ADK else _imported(profile.brain, self._files)
-        if self._files is None:  # else it is looked at again each time
+        if profile.brain == LOCAL and self._local is not None:
+            self._files.check(profile.model)
+            return self._local
+        brain = _adk(profile, self._written) if profile.brain == ADK else _imported(profile.brain, self._written)
+        if self._written is None:  # else it is looked at again each time
             self._brains[_key(profile)] = brain
         return brain
 
@@ -102,7 +125,7 @@ def _imported(name: str, files: dict[str, int] | None) -> Brain:
 def _named(name: str, files: dict[str, int] | None) -> Any:
     module, _, function = name.partition(":")
     if not function:
-        known = ", ".join([*BUILT_IN, ADK])
+        known = ", ".join([*BUILT_IN, ADK, LOCAL])
         raise BrainFailed(f"there is no brain {name!r}: use {known} or module:function", kind="brain")
     try:
         loaded = importlib.import_module(module)

@@ -22,8 +22,9 @@ from roost.cli.talks import print_json
 from roost.cli.text import line
 from roost.client import connect
 from roost.errors import RoostError
+from roost.hosts.threads import ThreadHost
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
-from roost.wiring import data_folder, sqlite_path
+from roost.wiring import data_folder, models_folder, sqlite_path
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
@@ -117,10 +118,11 @@ def _variables() -> Iterator[Finding]:
 def _profiles(settings: Settings) -> Iterator[Finding]:
     sys.path.insert(0, str(settings.folder))
     try:
-        shelf = Shelf(None, settings.profile_list(), settings.default_profile)
+        shelf = Shelf(None, settings.profile_list(), settings.default_profile, models=models_folder(settings.data))
     except RoostError as error:
         yield Finding("profiles", "problem", str(error), "name an existing one as default_profile")
         return
+    shelf.open(ThreadHost())
     good = []
     for profile in shelf.names():
         try:
@@ -130,6 +132,10 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
             fix = _mending(error, profile.brain.partition(":")[0])
             yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
     yield Finding("profiles", "ok", ", ".join(good))
+    if shelf.without_model is None:
+        yield Finding("model", "ok", "there is one on this machine")
+    else:
+        yield Finding("model", "ok", f"none on this machine: {shelf.without_model}")
 
 
 def _mending(error: RoostError, module: str) -> str:

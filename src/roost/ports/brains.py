@@ -23,6 +23,7 @@ from roost.core.messages import Message
 from roost.core.notes import Channel
 from roost.core.usage import Usage
 from roost.errors import Invalid
+from roost.ports.host import Host
 from roost.ports.tools import STEP_KEY, Tool
 
 TALK_OPTIONS = ("model", "temperature", "instructions")
@@ -330,6 +331,14 @@ class Brains(Protocol):
     """Where a talk's profile is found, and the brain that belongs to it."""
 
     default: str
+
+    def open(self, host: Host) -> None:
+        """Before anything is asked: give the brains what they run on."""
+        ...
+
+    def close(self) -> None:
+        """When all runs are over: let go of what the brains hold."""
+        ...
 
     def names(self) -> Sequence[Profile]: ...
 

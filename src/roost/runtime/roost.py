@@ -36,6 +36,7 @@ class Roost:
         self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
         tracer: Tracer | None = None, *, tools: Sequence[Tool] = (), redactor: Redactor | None = None,
     ) -> None:  # fmt: skip
+        brains.open(host)
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
         self.shop.tools = Toolbox(tools)
@@ -85,4 +86,5 @@ class Roost:
         self.talks.closed = True
         self.shop.talks.wake_all()
         self.monitor.close()
+        self.shop.brains.close()
         self.shop.store.close()

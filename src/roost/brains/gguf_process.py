@@ -1,0 +1,100 @@
+"""The process of a model: loads one GGUF file with xllamacpp and answers questions, one after the other.
+
+It is run as a program, and needs nothing of Roost. On standard input comes a question a line, as JSON; on standard
+output goes what is said, a line for each piece, and `{"end": true}`. Anything that comes while an answer is being
+given, the end of the input included, stops it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+INPUT = 0
+CACHED = 128
+"""MiB for what was read of other talks, so that it need not be read again."""
+SOCKETS = "/tmp"
+"""Where TMPDIR points may be too deep: the path of a socket has at most a hundred bytes."""
+
+
+class Process:
+    """What goes in and out."""
+
+    def __init__(self, output: int) -> None:
+        self._output = output
+
+    def say(self, **what: Any) -> None:
+        try:
+            os.write(self._output, json.dumps(what).encode() + b"\n")
+        except BrokenPipeError:  # nobody is there any more
+            os._exit(0)
+
+    def questions(self) -> Iterator[dict[str, Any]]:
+        """Without a buffer of Python's: what has come must show in `select`."""
+        unread = b""
+        while piece := os.read(INPUT, 65_536):
+            *lines, unread = (unread + piece).split(b"\n")
+            for line in lines:
+                if line != b"stop":  # of an answer that had ended by then
+                    yield json.loads(line)
+
+    def hear(self, said: dict[str, Any]) -> bool:
+        """What the model says, piece by piece; True makes it stop."""
+        if select.select([INPUT], [], [], 0)[0]:
+            return True
+        if "error" in said:
+            self.say(error=said["error"])
+            return True
+        for choice in said.get("choices", ()):
+            if thought := choice["delta"].get("reasoning_content"):
+                self.say(thought=thought)
+            if text := choice["delta"].get("content"):
+                self.say(text=text)
+            if choice["finish_reason"] == "length":
+                self.say(text=" …")
+        if usage := said.get("usage"):
+            self.say(usage=[usage["prompt_tokens"], usage["completion_tokens"]])
+        return False
+
+
+def load(file: str, threads: int, window: int, batch: int) -> Any:
+    library = import_module("xllamacpp")
+    settings = library.CommonParams()
+    settings.model.path = file
+    settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = window, 1, CACHED
+    settings.n_batch = settings.n_ubatch = batch
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    settings.verbosity, settings.warmup, settings.n_threads_http = 0, False, 1
+    # It also serves HTTP, to anyone on this machine: at a socket that has no name any more nobody reaches it.
+    with tempfile.TemporaryDirectory(prefix="roost-", dir=SOCKETS) as folder:
+        settings.hostnames = [f"{folder}/model.sock"]
+        return library.Server(settings)
+
+
+def main() -> None:
+    file, *numbers = sys.argv[1:]
+    process = Process(os.dup(1))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
+    try:
+        model = load(file, *map(int, numbers))
+    except Exception as error:
+        process.say(failed=str(error))
+        return
+    process.say(ready=True)
+    for question in process.questions():
+        try:
+            model.handle_chat_completions(question, process.hear)
+        except Exception as error:  # whatever the library thinks of a question
+            process.say(error={"message": str(error)})
+        process.say(end=True)
+    os._exit(0)  # there is nothing to be put in order
+
+
+if __name__ == "__main__":
+    main()
