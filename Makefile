@@ -18,18 +18,20 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test soak lint format bench lock browser clean
+.PHONY: help run test soak lint format bench lock browser model clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
+# Without a key there is a small model to talk with; where it can't be had, that is told, and the guide answers.
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
+	@.venv/bin/roost models pull --if-needed || true
 	@exec .venv/bin/roost up $(ARGS)
 
 # What starts programs and browsers mostly waits for them, so the rest is tested beside it.
 WAITING := tests/api tests/browser tests/cli tests/client tests/ui
 
-test: lint browser ## Check and test everything (PYTEST_ARGS="-k mail -x")
+test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"
 ifeq ($(PYTEST_ARGS),)
 	@mkdir -p .cache; \
@@ -60,6 +62,10 @@ bench: $(DEV_READY) ## Measure what is fast (ARGS="…")
 # At home the browser tests are skipped when there is no browser; in CI that is a failure.
 browser: $(DEV_READY)
 	@$(PYTHON_IN_VENV) tools/setup_browser.py || test -z "$$CI"
+
+# The same with the small model that some tests talk with.
+model: $(DEV_READY)
+	@test -e .cache/models/smollm2.gguf || ROOST_DATA=.cache .venv/bin/roost models pull || test -z "$$CI"
 
 COMPILE = .cache/lock/bin/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

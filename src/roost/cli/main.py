@@ -21,6 +21,7 @@ LATER = {
     "schedules": ("schedules", "Have agents do things by the clock."),
     "mail": ("mail", "Write to agents and people, and read what they write."),
     "events": ("events", "Tell agents what has happened, and see what was told."),
+    "models": ("models", "Look at the models on this machine, fetch one, remove one."),
     "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
 }
 """Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""
