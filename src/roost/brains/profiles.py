@@ -18,6 +18,7 @@ from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Host, Profile
 
 ADK = "adk"
+LLM = "llm"
 BUILT_IN: dict[str, Brain] = {"guide": guide, "echo": echo}
 LOCAL = "gguf"
 _ABOUT = {
@@ -82,10 +83,15 @@ class Shelf:
         if profile.brain == LOCAL and self._local is not None:
             self._files.check(profile.model)
             return self._local
-        brain = _adk(profile, self._written) if profile.brain == ADK else _imported(profile.brain, self._written)
+        brain = self._found(profile)
         if self._written is None:  # else it is looked at again each time
             self._brains[_key(profile)] = brain
         return brain
+
+    def _found(self, profile: Profile) -> Brain:
+        if profile.brain == ADK:
+            return _adk(profile, self._written)
+        return _llm(profile) if profile.brain == LLM else _imported(profile.brain, self._written)
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
@@ -98,8 +104,20 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
 
 
 def _key(profile: Profile) -> str:
-    """Under what its brain is kept: one brain an agent."""
+    """Under what its brain is kept: one an agent, and one a provider."""
+    if profile.brain == LLM:
+        return f"{LLM} {(profile.model or '').partition(':')[0]}"
     return f"{ADK} {profile.agent}" if profile.brain == ADK else profile.brain
+
+
+def _llm(profile: Profile) -> Brain:
+    try:
+        from roost.brains.llm import llm, prepare  # an extra, and slow
+    except ImportError as error:
+        advice = "pip install 'roost[llm]', and start Roost again"
+        raise BrainFailed(f"models of providers need the extra: {advice}", kind="extra", advice=advice) from error
+    prepare(profile)
+    return llm
 
 
 def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:
@@ -125,7 +143,7 @@ def _imported(name: str, files: dict[str, int] | None) -> Brain:
 def _named(name: str, files: dict[str, int] | None) -> Any:
     module, _, function = name.partition(":")
     if not function:
-        known = ", ".join([*BUILT_IN, ADK, LOCAL])
+        known = ", ".join([*BUILT_IN, LLM, ADK, LOCAL])
         raise BrainFailed(f"there is no brain {name!r}: use {known} or module:function", kind="brain")
     try:
         loaded = importlib.import_module(module)

@@ -1,0 +1,155 @@
+"""From a profile to a model that can be asked: whose it is, where, with which key, and how much it can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider
+from pydantic_ai.settings import ModelSettings
+
+from roost.brains.defaults import KEYS
+from roost.core.faults import Fault
+from roost.errors import BrainFailed
+from roost.ports import Profile
+
+WINDOW = 32_000
+"""Tokens that a model is taken to read of which nothing is known."""
+OLLAMA_WINDOW = 4_096
+"""What Ollama gives a model that does not ask for more."""
+OLLAMA = "http://localhost:11434/v1"
+CONNECT = 10.0
+NOWHERE = "http://localhost"
+_SSL = httpx2.create_ssl_context()
+"""Made once, when this module is loaded on a thread of its own: reading all the certificates takes a while."""
+
+
+def prepare(profile: Profile) -> None:
+    """Load all that it takes to ask this provider: it takes long, so it is done on a thread of its own."""
+    name = (profile.model or "").partition(":")[0]
+    client = httpx2.AsyncClient(verify=_SSL)
+    with suppress(BrainFailed, UserError):  # told when it is asked
+        infer_model(f"{name}:any", lambda _: _provider(name, replace(profile, base_url=NOWHERE, key=None), client))
+
+
+@asynccontextmanager
+async def opened(profile: Profile) -> AsyncIterator[Model]:
+    """The model of a profile, with connections of its own, which are closed at the end."""
+    name, _, model = (profile.model or "").partition(":")
+    if not name or not model:
+        advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
+        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
+    patience = httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
+    async with httpx2.AsyncClient(verify=_SSL, timeout=patience, follow_redirects=True) as client:
+        provider = _provider(name, profile, client)
+        if name == "openai" and profile.base_url:
+            name = "openai-chat"  # what others speak who speak as OpenAI does
+        try:
+            yield infer_model(f"{name}:{model}", lambda _: provider)
+        finally:
+            own = getattr(provider, "_own_http_client", None)
+            if own is not None:
+                await own.aclose()
+
+
+def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
+    """What is asked of the model beside the words; of the rest of its tokens no more than is left."""
+    # No retries of theirs: ours can be stopped, and know whether anything was said.
+    chosen = ModelSettings(timeout=profile.patience, max_retries=0)
+    if profile.temperature is not None:
+        chosen["temperature"] = profile.temperature
+    if profile.thinking is not None:
+        chosen["thinking"] = False if profile.thinking == "off" else profile.thinking  # type: ignore[typeddict-item]
+    most = [n for n in (profile.max_tokens, allowance) if n is not None]
+    if most:
+        chosen["max_tokens"] = min(most)
+    return chosen
+
+
+def window_of(profile: Profile) -> int:
+    """How many tokens the model can read."""
+    return profile.window or _window(profile.model or "")
+
+
+def key_of(profile: Profile, name: str) -> str | None:
+    """The key of this profile. Raises BrainFailed if it needs one that is not set."""
+    if profile.key:
+        if not (value := os.environ.get(profile.key)):
+            raise _no_key(profile.key)
+        return value
+    if profile.base_url:
+        return None  # the provider's own key is nobody else's business
+    names = KEYS.get(name, ())
+    if names and not any(os.environ.get(one) for one in names):
+        raise _no_key(names[0])
+    return next((os.environ[one] for one in names if os.environ.get(one)), None)
+
+
+def _provider(name: str, profile: Profile, client: httpx2.AsyncClient) -> Provider[Any]:
+    url, key = profile.base_url, key_of(profile, name)
+    given: dict[str, Any] = {"http_client": client}
+    match name:
+        case "openai" | "openai-chat" | "openai-responses" if url:
+            from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+            return OpenAICompatibleProvider("openai-compatible", base_url=url, api_key=key or "none", **given)
+        case "openai" | "openai-chat" | "openai-responses":
+            from pydantic_ai.providers.openai import OpenAIProvider
+
+            return OpenAIProvider(api_key=key, **given)
+        case "anthropic":
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            place = url.removesuffix("/").removesuffix("/v1") if url else None
+            return AnthropicProvider(api_key=key or "none", base_url=place, **given)
+        case "google":
+            from pydantic_ai.providers.google import GoogleProvider
+
+            return GoogleProvider(api_key=key or "none", base_url=url, **given)
+        case "openrouter":
+            from pydantic_ai.providers.openrouter import OpenRouterProvider
+
+            return OpenRouterProvider(api_key=key or "none", **given)
+        case "ollama":
+            from pydantic_ai.providers.ollama import OllamaProvider
+
+            return OllamaProvider(url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA, key or "none", **given)
+    return _other(name)
+
+
+def _other(name: str) -> Provider[Any]:
+    """One that only pydantic-ai knows: it finds the key, and names the variable that it should be in."""
+    try:
+        return infer_provider(name)
+    except UserError as error:
+        raise BrainFailed(str(error), kind=Fault.NO_KEY, advice=f"{error}".split("\n")[0]) from None
+    except (ValueError, ImportError) as error:
+        advice = f"{name!r} is no provider that is known here: correct `model` in the settings"
+        raise BrainFailed(str(error), kind=Fault.MODEL, advice=advice) from None
+
+
+def _no_key(name: str) -> BrainFailed:
+    advice = f"set {name} in the environment or in secrets.toml, and start Roost again"
+    return BrainFailed(f"{name} is not set", kind=Fault.NO_KEY, advice=advice)
+
+
+@lru_cache(maxsize=256)
+def _window(model: str) -> int:
+    """By what is known of its price and size, else by where it runs."""
+    from genai_prices import data_snapshot
+
+    provider, _, name = model.partition(":")
+    if provider == "ollama":
+        return OLLAMA_WINDOW
+    try:
+        _, known = data_snapshot.get_snapshot().find_provider_model(name, None, provider.split("-")[0], None)
+    except LookupError:
+        return WINDOW
+    return known.context_window or WINDOW

@@ -1,0 +1,145 @@
+"""Brains on the bench: each with a model behind it that does what a test tells it.
+
+A brain takes part in the contract by a line in `RIGS`. What cannot be said of it (`without`) says why.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import roost
+from roost.brains.profiles import Shelf
+from roost.service import AgentService
+from roost.testing.provider import Act, Call, Cut, Provider, Refuse, Wait
+from roost.wiring import open_roost
+from tests.brains_for_tests import until
+from tests.conftest import QUICK
+
+FAULTS = ("provider", "rate_limit", "bad_key", "too_long", "model")
+"""What every brain with a provider tells apart."""
+
+
+class Rig(ABC):
+    """One brain and its model. `play` lays out what the model does when it is asked next: see `testing.provider`."""
+
+    without: frozenset[str] = frozenset()
+    """Parts of the contract that this brain has nothing to do with: `faults`, `retry`, `tools`."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.stack = stack
+
+    @property
+    @abstractmethod
+    def profile(self) -> roost.Profile: ...
+
+    def brains(self) -> Mapping[str, roost.Brain]:
+        """Functions that its profile needs."""
+        return {}
+
+    @abstractmethod
+    def play(self, *acts: Act) -> None: ...
+
+    def fail(self, fault: str) -> None:
+        """The model fails so whenever it is asked."""
+        raise NotImplementedError
+
+    @property
+    @abstractmethod
+    def asked(self) -> list[str]:
+        """All that the model was shown, each time that it was asked, as one text."""
+
+    def open(self, path: Path, *, limits: roost.Limits = QUICK) -> AgentService:
+        profile = replace(self.profile, name="rig")
+        shelf = Shelf(self.brains(), [profile], "rig")
+        return self.stack.enter_context(AgentService(open_roost(f"sqlite:///{path / 'roost.db'}", shelf, limits)))
+
+
+class FunctionRig(Rig):
+    """A brain of one's own, without any model."""
+
+    without = frozenset({"faults", "retry", "tools"})
+
+    def __init__(self, stack: ExitStack) -> None:
+        super().__init__(stack)
+        self._plays: list[tuple[Act, ...]] = []
+        self._asked: list[str] = []
+
+    profile = roost.Profile("function", "function")
+
+    def brains(self) -> Mapping[str, roost.Brain]:
+        return {"function": self._think}
+
+    def play(self, *acts: Act) -> None:
+        self._plays.append(acts)
+
+    @property
+    def asked(self) -> list[str]:
+        return self._asked
+
+    async def _think(self, turn: roost.Turn) -> AsyncIterator[str]:
+        shown = [f"{m.content} {m.status}" for m in turn.history]
+        self._asked.append("\n".join([*shown, *(m.content for m in turn.messages)]))
+        for act in self._plays.pop(0) if self._plays else ("ok",):
+            if isinstance(act, str):
+                yield act
+            elif isinstance(act, Wait):
+                await until(act.until)
+            elif isinstance(act, Cut):
+                raise ConnectionError("cut off")
+
+
+class ProviderRig(Rig):
+    """The brain `llm`, asking a provider on this machine."""
+
+    model = "openai:some-model"
+    refusals: Mapping[str, Refuse] = {
+        "provider": Refuse(503, "overloaded"),
+        "rate_limit": Refuse(429, "slow down", "rate_limit_exceeded", {"Retry-After": "3600"}),
+        "bad_key": Refuse(401, "bad key", "invalid_api_key"),
+        "too_long": Refuse(400, "too long", "context_length_exceeded"),
+        "model": Refuse(404, "no such model", "model_not_found"),
+    }
+
+    def __init__(self, stack: ExitStack) -> None:
+        super().__init__(stack)
+        self.provider = stack.enter_context(Provider())
+
+    @property
+    def profile(self) -> roost.Profile:
+        return roost.Profile("llm", "llm", model=self.model, base_url=self.provider.url)
+
+    def play(self, *acts: Act) -> None:
+        self.provider.plays(*acts)
+
+    def fail(self, fault: str) -> None:
+        for _ in range(10):
+            self.provider.plays(self.refusals[fault])
+
+    @property
+    def asked(self) -> list[str]:
+        return [json.dumps(body["messages"], ensure_ascii=False) for body in self.provider.asked]
+
+
+class AnthropicRig(ProviderRig):
+    model = "anthropic:some-model"
+    refusals: Mapping[str, Refuse] = {
+        "provider": Refuse(529, "overloaded", "overloaded_error"),
+        "rate_limit": Refuse(429, "slow down", "rate_limit_error", {"Retry-After": "3600"}),
+        "bad_key": Refuse(401, "bad key", "authentication_error"),
+        "too_long": Refuse(400, "prompt is too long: 300000 tokens > 200000 maximum", "invalid_request_error"),
+        "model": Refuse(404, "model: some-model", "not_found_error"),
+    }
+
+
+RIGS: dict[str, type[Rig]] = {
+    "function": FunctionRig,
+    "llm-openai": ProviderRig,
+    "llm-anthropic": AnthropicRig,
+}
+
+__all__ = ["FAULTS", "RIGS", "Act", "Call", "Cut", "Refuse", "Rig", "Wait"]

@@ -1,0 +1,150 @@
+"""What holds for every brain, whatever thinks in it: see `rigs` for those that take part."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from roost.service import AgentService
+from tests.conftest import eventually, everything, settled
+from tests.contracts.rigs import FAULTS, RIGS, Cut, Rig, Wait
+
+SOON = 5.0
+"""A stop takes some milliseconds; machines are slow at times. Abandoned brains are named, which none may be here."""
+
+
+@pytest.fixture(params=list(RIGS))
+def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    with ExitStack() as stack:
+        yield RIGS[request.param](stack)
+
+
+def those_with(part: str) -> pytest.MarkDecorator:
+    """Run the test on the brains that have to do with this at all."""
+    names = [name for name, rig in RIGS.items() if part not in rig.without]
+    return pytest.mark.parametrize("rig", names, indirect=True)
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    """What a model waits for; whoever still waits at the end may go."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def begun(rig: Rig, service: AgentService, text: str = "go") -> str:
+    talk = service.create_talk_session("ann")
+    service.add_message("ann", talk, text)
+    eventually(lambda: rig.asked)
+    return talk
+
+
+def stopped(service: AgentService, talk: str) -> None:
+    """Stop it: at once, and without leaving anything behind."""
+    before = time.monotonic()
+    receipt = service.stop("ann", talk, wait=SOON)
+    assert receipt.quiesced is not None
+    assert receipt.abandoned == ()
+    assert time.monotonic() - before < SOON
+
+
+def test_an_answer_is_seen_while_it_is_written_and_is_the_same_afterwards(
+    rig: Rig, tmp_path: Path, held: threading.Event
+) -> None:
+    rig.play("Hello ", "there, ", Wait(held.is_set), "Ann. 🐦")
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    eventually(lambda: everything(service, "ann", talk)[-1].content == "Hello there, ")
+    held.set()
+    last = settled(service, "ann", talk)[-1]
+    assert (last.content, last.status) == ("Hello there, Ann. 🐦", "complete")
+
+
+def test_it_is_stopped_before_its_first_word(rig: Rig, tmp_path: Path, held: threading.Event) -> None:
+    rig.play(Wait(held.is_set), "never")
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    stopped(service, talk)
+    held.set()
+    service.add_message("ann", talk, "and now?")
+    assert "never" not in "".join(m.content for m in settled(service, "ann", talk))
+
+
+def test_it_is_stopped_between_two_words_and_what_it_said_stays(
+    rig: Rig, tmp_path: Path, held: threading.Event
+) -> None:
+    rig.play("one ", Wait(held.is_set), "two")
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    eventually(lambda: everything(service, "ann", talk)[-1].content == "one ")
+    stopped(service, talk)
+    last = everything(service, "ann", talk)[-1]
+    assert (last.content, last.status) == ("one ", "interrupted")
+
+
+@those_with("retry")
+def test_it_is_stopped_while_it_waits_to_try_again(rig: Rig, tmp_path: Path) -> None:
+    rig.fail("provider")
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    stopped(service, talk)
+    assert all(m.status != "failed" for m in everything(service, "ann", talk))
+
+
+def test_the_next_run_sees_all_that_was_said_and_that_it_was_interrupted(
+    rig: Rig, tmp_path: Path, held: threading.Event
+) -> None:
+    rig.play("It is a cat.")
+    rig.play("Its name is", Wait(held.is_set))
+    service = rig.open(tmp_path)
+    talk = begun(rig, service, "what is it?")
+    settled(service, "ann", talk)
+    service.add_message("ann", talk, "what is its name?")
+    eventually(lambda: everything(service, "ann", talk)[-1].content == "Its name is")
+    service.add_message("ann", talk, "never mind")
+    settled(service, "ann", talk)
+    shown = rig.asked[-1]
+    for text in ("what is it?", "It is a cat.", "what is its name?", "Its name is", "interrupted", "never mind"):
+        assert text in shown
+
+
+def test_an_answer_that_breaks_off_fails_as_the_provider_and_keeps_what_it_said(rig: Rig, tmp_path: Path) -> None:
+    rig.play("half of ", Cut())
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    last = settled(service, "ann", talk)[-1]
+    assert (last.content, last.status) == ("half of ", "failed")
+    assert "could not be reached or took too long" in str(last.error)
+    service.add_message("ann", talk, "again")
+    assert settled(service, "ann", talk)[-1].status == "complete"
+
+
+@those_with("faults")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str) -> None:
+    rig.fail(fault)
+    service = rig.open(tmp_path)
+    talk = begun(rig, service)
+    last = settled(service, "ann", talk)[-1]
+    assert last.status == "failed"
+    facts = eventually(lambda: [f for f in service.monitor.facts("ann").facts if f.name == "RunEnded"])
+    assert facts[-1].data["fault"] == fault
+
+
+def test_it_never_blocks_the_loop(rig: Rig, tmp_path: Path) -> None:
+    """Many of them share two workers; while they write, a loop that they block would be given up."""
+    for _ in range(12):
+        rig.play(*["word "] * 50)
+    service = rig.open(tmp_path)
+    talks = [service.create_talk_session("ann") for _ in range(12)]
+    for talk in talks:
+        service.add_message("ann", talk, "go")
+    for talk in talks:
+        assert settled(service, "ann", talk)[-1].content == "word " * 50
+    assert service.health().restarts == 0
