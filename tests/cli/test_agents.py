@@ -18,7 +18,7 @@ import pytest
 import typer
 
 import roost as package
-from roost.cli import tables, watch
+from roost.cli import screen, tables, watch
 from roost.cli.agent_settings import SETTINGS
 from roost.cli.text import plain
 from roost.core.agents import Agent, AgentConfig, State
@@ -420,14 +420,14 @@ def test_in_a_terminal_the_table_is_drawn_over_itself_and_the_cursor_comes_back(
         service.agents.start("ann", "d")
         eventually(lambda: shows("idle"))
         process.send_signal(signal.SIGINT)
-        eventually(lambda: shows(watch.SHOW))
+        eventually(lambda: shows(screen.SHOW))
         assert process.wait(20) == 130
     finally:
         process.kill()
         process.wait(10)
         os.close(own)
     assert "\x1b[2A" in seen
-    assert seen.index(watch.HIDE) < seen.index("AGENT")
+    assert seen.index(screen.HIDE) < seen.index("AGENT")
 
 
 def agent(name: str, **others: Any) -> Agent:

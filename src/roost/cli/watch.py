@@ -11,13 +11,13 @@ from datetime import datetime
 
 from roost.cli.agents import rows, state_of
 from roost.cli.find import Service
+from roost.cli.screen import Screen
 from roost.cli.tables import cut
 from roost.cli.text import line
 from roost.core.agents import Agent
 from roost.protocol.faces import shown
 
 MOST = 1_000
-HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 AROUND = 3
 """Lines beside the agents: the headings, how many more there are, and where the cursor stays."""
 
@@ -30,19 +30,12 @@ def run(service: Service, user: str, *, every: float, as_json: bool) -> None:
 
 
 def _draw(service: Service, user: str, every: float) -> None:
-    drawn = 0
-    try:
-        print(HIDE, end="")
+    with Screen() as screen:
         while True:
             width, height = shutil.get_terminal_size()
-            lines = picture(service.agents.list(user, limit=max(2, min(height - AROUND + 1, MOST))), width, height)
-            # Up to where the last one began, and each line anew to its end: nothing is blank in between.
-            body = "".join(f"\r{text}\x1b[K\n" for text in lines)
-            print(f"\x1b[{drawn}A" if drawn else "", body, "\x1b[J", sep="", end="", flush=True)
-            drawn = len(lines)
+            found = service.agents.list(user, limit=max(2, min(height - AROUND + 1, MOST)))
+            screen.draw(picture(found, width, height))
             time.sleep(every)
-    finally:
-        print(SHOW, end="", flush=True)
 
 
 def picture(found: list[Agent], width: int, height: int) -> list[str]:
@@ -62,7 +55,7 @@ def _tell(service: Service, user: str, every: float, *, as_json: bool) -> None:
             if as_json:
                 print(json.dumps(shown(agent)))
             else:
-                print(f"{datetime.now():%H:%M:%S}  {line(agent.agent_id)}  {_told(agent)}")
+                print(told(agent))
         for name in before.keys() - now.keys():
             print(json.dumps({"agentId": name, "deleted": True}) if as_json else f"{line(name)}  deleted")
         sys.stdout.flush()
@@ -81,6 +74,6 @@ def _seen(agent: Agent) -> tuple[object, ...]:
     return agent.state, agent.paused, agent.queue_depth, agent.current_tasks, agent.sleep_until, agent.error_count
 
 
-def _told(agent: Agent) -> str:
+def told(agent: Agent) -> str:
     waiting = f", {agent.queue_depth} in the inbox" if agent.queue_depth else ""
-    return f"{state_of(agent)}{waiting}"
+    return f"{datetime.now():%H:%M:%S}  {line(agent.agent_id)}  {state_of(agent)}{waiting}"
