@@ -67,7 +67,23 @@ if ! was_made_here; then
     pwd > .venv/.made-in
 fi
 
-say "Installing dependencies (once) …"
 # -qq keeps errors and drops warnings about the machine's own pip settings.
-.venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r "requirements/$1.txt"
+install() {
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes \
+        --only-binary xllamacpp -r "$1"
+}
+
+# What runs models on this machine has no wheel for some: all but that one works without it.
+install_without_models() {
+    mkdir -p .cache
+    awk '/^[a-z]/ { drop = /^xllamacpp==/ } !drop' "requirements/$1.txt" > ".cache/$1-without-models.txt"
+    install ".cache/$1-without-models.txt"
+}
+
+say "Installing dependencies (once) …"
+if ! install "requirements/$1.txt"; then
+    [ "$1" = run ] || exit 1
+    say "Trying without what runs models on this machine …"
+    install_without_models "$1"
+fi
 .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-build-isolation --no-deps -e .

@@ -73,6 +73,7 @@ class Model:
     """One file, loaded when it is first asked."""
 
     def __init__(self, host: Host, file: Path, window: int) -> None:
+        self.name = file.stem
         self._file = file
         self._window = window
         self._lock = host.lock()
@@ -152,7 +153,7 @@ class Model:
         if self._process is not None and self._process.poll() is not None:  # it has died while it had nothing to do
             self._end()
         if self._process is None:
-            asked.tell(_commentary(f"Loading {self._file.stem} …\n"))
+            asked.tell(_commentary(f"Loading {self.name} …\n"))
             self._start()
         with self._lock:
             if asked.dropped:
@@ -166,7 +167,7 @@ class Model:
             elif text := heard.get("text"):
                 asked.tell(text)
             elif used := heard.get("usage"):
-                asked.tell(Usage(used[0], used[1], 0.0, self._file.stem))
+                asked.tell(Usage(used[0], used[1], 0.0, self.name))
         asked.tell(None)
 
     def _start(self) -> None:
@@ -192,7 +193,7 @@ class Model:
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
             code = self._end()
-            raise BrainFailed(f"the process of the model {self._file.stem!r} has ended ({code})", kind="provider")
+            raise BrainFailed(f"the process of the model {self.name!r} has ended ({code})", kind="provider")
         heard: dict[str, Any] = json.loads(line)
         return heard
 
@@ -241,20 +242,14 @@ class Gguf:
         room = window - min(most, window // 2) - tokens(profile.instructions or "")
         while True:
             said = fitting([*turn.history, *turn.messages], room)
-            asked = model.ask(_request(profile, said, most))
             try:
-                while (heard := await asked.next()) is not None:
-                    if isinstance(heard, Usage):
-                        turn.spend(heard)
-                    else:
-                        yield heard
+                async for heard in _answered(turn, model, _request(profile, said, most)):
+                    yield heard
                 return
             except TooLong as error:
                 if len(said) == 1:
                     raise
                 room = int(room * min(error.fits, 1.0) * 0.8)
-            finally:
-                model.drop(asked)
 
     def is_loaded(self, profile: Profile) -> bool:
         return (self._files.file(profile.model), profile.window or WINDOW) in self._models
@@ -272,6 +267,26 @@ class Gguf:
             if wanted not in self._models:
                 self._models[wanted] = Model(self._host, *wanted)
             return self._models[wanted]
+
+
+async def _answered(turn: Turn, model: Model, request: dict[str, Any]) -> AsyncIterator[str | Chunk]:
+    """What the model answers; or has answered, if it was asked the same before a crash."""
+    async with turn.model_call(model.name, request) as call:
+        if call.recorded is not None:
+            yield str(call.recorded)
+            return
+        text, asked = "", model.ask(request)
+        try:
+            while (heard := await asked.next()) is not None:
+                if isinstance(heard, Usage):
+                    turn.spend(heard)
+                    continue
+                if isinstance(heard, str):
+                    text += heard
+                yield heard
+        finally:
+            model.drop(asked)
+        call.response = text
 
 
 def _most(turn: Turn) -> int:

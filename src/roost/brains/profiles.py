@@ -48,7 +48,6 @@ class Shelf:
         self._files = Files(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
         self.without_model = self._files.why_not()
-        """Why there is no small model on this machine to talk with, and what to do about it; None: there is one."""
         best = [*(given or {}), *(profile.name for profile in configured), "guide" if self.without_model else LOCAL]
         self.default = self.profile(default).name if default else best[0]
 

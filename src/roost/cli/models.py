@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -95,7 +96,7 @@ def pull(
     settings = settings_of(config)
     folder = models_folder(settings.data)
     there = (folder / f"{model}{SUFFIX}").exists()
-    if if_needed and (there or settings.profiles or settings.default_profile):
+    if if_needed and (there or settings.profiles or settings.default_profile or find_spec("xllamacpp") is None):
         return
     try:
         file = fetch(source, folder)

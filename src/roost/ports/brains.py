@@ -331,6 +331,8 @@ class Brains(Protocol):
     """Where a talk's profile is found, and the brain that belongs to it."""
 
     default: str
+    without_model: str | None
+    """Why no model on this machine can be talked with, and what to do about it; None: one can."""
 
     def open(self, host: Host) -> None:
         """Before anything is asked: give the brains what they run on."""
