@@ -16,6 +16,7 @@ import pytest
 import roost
 from roost.brains import files, gguf
 from roost.brains.files import Files
+from roost.brains.profiles import Shelf
 from tests.conftest import ENVIRONMENT, QUICK, eventually, settled
 from tests.servers import find_model
 
@@ -72,7 +73,7 @@ def begun(service: roost.AgentService, talk: str, text: str) -> None:
 
 
 def notes(message: roost.Message) -> str:
-    return "".join(note.text for note in message.notes if note.channel == "commentary")
+    return "".join(note.text for note in message.notes if note.channel == "waiting")
 
 
 # --- what it asks ------------------------------------------------------------------------------------
@@ -206,10 +207,10 @@ def is_running(pid: int) -> bool:
 
 
 def test_without_its_file_the_guide_is_the_default_and_how_to_get_it_is_said(tmp_path: Path) -> None:
-    why = Files(tmp_path).why_not()
-    assert why is not None
-    assert "roost models pull smollm2" in why
-    assert roost.brains.profiles.Shelf(models=tmp_path).default == "guide"
+    shelf = Shelf(models=tmp_path)
+    assert shelf.default == "guide"
+    assert "roost models pull smollm2" in (shelf.without_model or "")
+    assert "fetch it with `roost models pull smollm2`" in shelf.names()[0].description
 
 
 def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost.AgentService) -> None:
@@ -228,7 +229,7 @@ def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost
 )
 def test_a_model_that_cannot_be_had_says_why(tmp_path: Path, model: str, why: str) -> None:
     put(tmp_path, b"hello", "broken")
-    assert why in (Files(tmp_path / "models").why_not(model) or "")
+    assert why in str(Files(tmp_path / "models").why_not(model))
 
 
 def test_a_model_by_its_path_may_be_used_where_the_settings_name_it(tmp_path: Path) -> None:
@@ -240,9 +241,9 @@ def test_a_missing_extra_and_too_little_memory_are_told(tmp_path: Path, monkeypa
     put(tmp_path, b"GGUF")
     here = Files(tmp_path / "models")
     monkeypatch.setattr(files, "available_memory", lambda: 2**20)
-    assert "1 MiB are free" in (here.why_not() or "")
+    assert "1 MiB are free" in str(here.why_not())
     monkeypatch.setattr(files, "find_spec", lambda name: None)
-    assert "pip install 'roost[local]'" in (here.why_not() or "")
+    assert "pip install 'roost[local]'" in str(here.why_not())
 
 
 def test_a_talk_whose_model_is_gone_says_how_to_get_it(told: roost.AgentService, tmp_path: Path) -> None:

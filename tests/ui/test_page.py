@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 import roost
 from roost.api.auth import Identity
-from roost.ui import access
+from roost.core.messages import Status
+from roost.ui import access, parts
 from roost.ui.reading import Reading
 from roost.ui.sidebar import who
 from roost.ui.talk import QUICK, Scene
@@ -131,3 +135,10 @@ def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_ba
         assert not scene.is_stale
         monkeypatch.setattr(service.roost.supervisor, "down", down)
         assert scene.is_stale
+
+
+def test_who_waits_reads_for_what_until_something_is_said() -> None:
+    waits = roost.Note("waiting", "2 before you …\n<1> before you …\n")
+    message = roost.Message(2, "agent", "", Status.STREAMING, datetime(2030, 1, 1, tzinfo=UTC), notes=(waits,))
+    assert parts._footing(message) == "&lt;1&gt; before you …"
+    assert parts._footing(replace(message, content="Hello")) == "Writing …"

@@ -43,12 +43,12 @@ class Files:
         _check_content(file, model or DEFAULT)
         _check_memory(file)
 
-    def why_not(self, model: str | None = None) -> str | None:
+    def why_not(self, model: str | None = None) -> BrainFailed | None:
         """Why it cannot answer here, and what to do; None if nothing speaks against it. Loads nothing."""
         try:
             self.check(model)
         except BrainFailed as error:
-            return str(error)
+            return error
         return None
 
 

@@ -122,7 +122,7 @@ class Model:
         ahead = 0 if self._now is None else 1
         for at, asked in enumerate(self._waiting):
             if at >= since and at + ahead > 0:
-                asked.tell(_commentary(f"{at + ahead} before you …\n"))
+                asked.tell(_waiting(f"{at + ahead} before you …\n"))
 
     def _send(self, line: bytes) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -153,7 +153,7 @@ class Model:
         if self._process is not None and self._process.poll() is not None:  # it has died while it had nothing to do
             self._end()
         if self._process is None:
-            asked.tell(_commentary(f"Loading {self.name} …\n"))
+            asked.tell(_waiting(f"Loading {self.name} …\n"))
             self._start()
         with self._lock:
             if asked.dropped:
@@ -217,8 +217,8 @@ def _failure(error: dict[str, Any]) -> BrainFailed:
     return BrainFailed(f"the model has failed: {error.get('message', error)}", kind="provider")
 
 
-def _commentary(text: str) -> Chunk:
-    return Chunk(text, "commentary")
+def _waiting(text: str) -> Chunk:
+    return Chunk(text, "waiting")
 
 
 def threads() -> int:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
@@ -22,7 +23,7 @@ LLM = "llm"
 BUILT_IN: dict[str, Brain] = {"guide": guide, "echo": echo}
 LOCAL = "gguf"
 _ABOUT = {
-    LOCAL: "A small model on this machine; needs no key and no network.",
+    LOCAL: "A very small model on this machine: it chats, needs no key, and is often wrong.",
     "guide": "Explains Roost and shows what it can do; needs no model.",
     "echo": "Says what you said; needs no model.",
 }
@@ -47,9 +48,13 @@ class Shelf:
         self._profiles |= {profile.name: profile for profile in configured}
         self._files = Files(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
-        self.without_model = self._files.why_not()
-        best = [*(given or {}), *(profile.name for profile in configured), "guide" if self.without_model else LOCAL]
+        problem = self._files.why_not()
+        self.without_model = str(problem) if problem else None
+        best = [*(given or {}), *(profile.name for profile in configured), "guide" if problem else LOCAL]
         self.default = self.profile(default).name if default else best[0]
+        if problem and not default and self.default == "guide":
+            about = f"{_ABOUT['guide']} There is no model to talk with yet: {problem.advice}."
+            self._profiles["guide"] = replace(self._profiles["guide"], description=about)
 
     def open(self, host: Host) -> None:
         self._local = Gguf(host, self._files)

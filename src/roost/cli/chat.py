@@ -12,6 +12,7 @@ from roost.cli.talks import found
 from roost.cli.text import line, plain
 from roost.cli.typing_ahead import Typing
 from roost.core.messages import Change, Message, Sender, Status
+from roost.core.notes import waited_for
 from roost.errors import Invalid, RoostError
 from roost.service import AgentService
 from roost.settings import Settings
@@ -137,6 +138,8 @@ class Chat:
         if change.reset:
             _say("\n")
         _say(plain(change.text))
+        if sys.stderr.isatty() and not change.message.content and (waits := waited_for(change.notes)):
+            print(f"({line(waits)})", file=sys.stderr)
         if change.message.status is not Status.STREAMING:
             self._end(change.message)
 

@@ -17,6 +17,8 @@ class Channel(StrEnum):
     COMMENTARY = "commentary"
     TOOLS = "tools"
     """Calls of tools and their results, a JSON object a line."""
+    WAITING = "waiting"
+    """What it waits for, a line each: told while nothing is said yet, and of no interest afterwards."""
     SUMMARY = "summary"
     """What was said before, in short: see `brains.context`."""
 
@@ -28,6 +30,13 @@ class Note:
 
 
 Notes = tuple[Note, ...]
+
+
+def waited_for(notes: Notes) -> str:
+    """What an answer waits for that has not begun, in a line; empty if it is not told."""
+    if not notes or notes[-1].channel != Channel.WAITING:
+        return ""
+    return notes[-1].text.strip().rpartition("\n")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.messages import Message, Sender, Status
-from roost.core.notes import Channel, Note, Notes, calls
+from roost.core.notes import Channel, Note, Notes, calls, waited_for
 from roost.core.talks import Talk
 from roost.ports import Profile
 from roost.ui.text import defused, plain, sentence, told, verbatim
@@ -24,6 +24,7 @@ SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 SHOWN = 1_000
 """Characters of a tool's result that are shown."""
 SUGGESTIONS = {
+    "gguf": ("What can you do?", "Tell me a story about the sea", "Write a poem about rain"),
     "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
 }
 _TYPED = {"Count, so that I can interrupt you": "count", "Show me markdown": "markdown", "Fail, please": "fail"}
@@ -77,8 +78,11 @@ def content(message: Message) -> None:
     st.html(f'<div class="roost-foot"><span>{_footing(message)}</span>{_copying(message)}</div>')
 
 
-def _beside(notes: Notes) -> None:
+def _beside(all_notes: Notes) -> None:
     """What was thought and done on the way to the answer, folded."""
+    notes = [note for note in all_notes if note.channel != Channel.WAITING]
+    if not notes:
+        return
     if any(note.channel == Channel.SUMMARY for note in notes):
         st.caption("What was said before was summed up here, so that it fits into what the model can read.")
     with st.expander("Thoughts and steps"):
@@ -118,7 +122,7 @@ def waiting() -> None:
 
 def _footing(message: Message) -> str:
     if message.status is Status.STREAMING:
-        return "Writing …"
+        return escape((not message.content and waited_for(message.notes)) or "Writing …")
     when = _told(message.created)
     return f"Interrupted · {when}" if message.status is Status.INTERRUPTED else when
 
