@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import roost
 from roost.brains.profiles import Shelf
@@ -53,10 +54,12 @@ class Rig(ABC):
     def asked(self) -> list[str]:
         """All that the model was shown, each time that it was asked, as one text."""
 
-    def open(self, path: Path, *, limits: roost.Limits = QUICK) -> AgentService:
-        profile = replace(self.profile, name="rig")
+    def open(self, path: Path, *, tools: Sequence[roost.Tool] = (), **changes: Any) -> AgentService:
+        """A service whose only profile, with these changes, is the rig's."""
+        profile = replace(self.profile, name="rig", **changes)
         shelf = Shelf(self.brains(), [profile], "rig")
-        return self.stack.enter_context(AgentService(open_roost(f"sqlite:///{path / 'roost.db'}", shelf, limits)))
+        opened = open_roost(f"sqlite:///{path / 'roost.db'}", shelf, QUICK, tools=tools)
+        return self.stack.enter_context(AgentService(opened))
 
 
 class FunctionRig(Rig):

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import roost
 from roost.service import AgentService
+from tests.brains_for_tests import until
 from tests.conftest import eventually, everything, settled
-from tests.contracts.rigs import FAULTS, RIGS, Cut, Rig, Wait
+from tests.contracts.rigs import FAULTS, RIGS, Call, Cut, Rig, Wait
 
 SOON = 5.0
 """A stop takes some milliseconds; machines are slow at times. Abandoned brains are named, which none may be here."""
@@ -135,6 +137,57 @@ def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str) -> 
     assert last.status == "failed"
     facts = eventually(lambda: [f for f in service.monitor.facts("ann").facts if f.name == "RunEnded"])
     assert facts[-1].data["fault"] == fault
+
+
+@those_with("tools")
+def test_it_calls_a_tool_and_the_next_run_sees_what_came_of_it(rig: Rig, tmp_path: Path) -> None:
+    @roost.tool
+    async def price(sku: str) -> float:
+        """What it costs."""
+        return 4.25 if sku == "tea" else 0.0
+
+    rig.play("Let me see.", Call("price", {"sku": "tea"}))
+    rig.play("It costs 4.25.")
+    service = rig.open(tmp_path, tools=[price])
+    talk = begun(rig, service, "what is tea?")
+    last = settled(service, "ann", talk)[-1]
+    assert last.status == "complete"
+    assert last.content.startswith("Let me see.")
+    assert last.content.endswith("It costs 4.25.")
+    assert "4.25" in rig.asked[1]
+    service.add_message("ann", talk, "sure?")
+    settled(service, "ann", talk)
+    for text in ("price", "tea", "4.25", "sure?"):
+        assert text in rig.asked[2]
+
+
+@those_with("tools")
+def test_it_is_stopped_in_a_tool_which_hears_of_it_and_the_call_is_stated_as_interrupted(
+    rig: Rig, tmp_path: Path
+) -> None:
+    inside, left = threading.Event(), threading.Event()
+
+    @roost.tool
+    async def dig() -> str:
+        inside.set()
+        try:
+            await until(lambda: False)
+        finally:
+            left.set()
+        return "never"
+
+    rig.play("Digging. ", Call("dig", {}))
+    service = rig.open(tmp_path, tools=[dig])
+    talk = begun(rig, service, "dig")
+    assert inside.wait(10)
+    stopped(service, talk)
+    assert left.wait(10)
+    last = everything(service, "ann", talk)[-1]
+    assert (last.content, last.status) == ("Digging. ", "interrupted")
+    service.add_message("ann", talk, "and?")
+    assert settled(service, "ann", talk)[-1].status == "complete"
+    assert "dig" in rig.asked[-1]
+    assert "interrupted" in rig.asked[-1]
 
 
 def test_it_never_blocks_the_loop(rig: Rig, tmp_path: Path) -> None:

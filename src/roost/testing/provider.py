@@ -100,6 +100,10 @@ class Provider:
         """What happens when a model is asked next; called again, when it is asked after that."""
         self._plays.append(acts)
 
+    def forget(self) -> None:
+        """What was laid out and has not happened."""
+        self._plays.clear()
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"

@@ -6,9 +6,12 @@ to stop in the middle. A provider that fails before anything was said is tried a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
@@ -19,17 +22,20 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ThinkingPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 
 from roost.brains.llm import context
-from roost.brains.llm.dialogue import Dialogue, summing
+from roost.brains.llm.dialogue import Dialogue, summing, told
 from roost.brains.llm.providers import opened, settings_of, window_of
 from roost.brains.llm.troubles import LONGEST_WAIT, RETRIED, TROUBLES, sorted_out, wait_of
 from roost.core.faults import Fault
-from roost.core.notes import Channel
+from roost.core.notes import Channel, answered, called
 from roost.core.usage import Usage
-from roost.errors import BrainFailed
+from roost.errors import BrainFailed, ToolFailed
 from roost.ports import Chunk, Turn
 
 Piece = str | Chunk
@@ -38,6 +44,7 @@ TELLING = 2.0
 """Seconds; who waits longer for the next try is told so."""
 GO_ON = "Go on exactly where you stopped, and repeat nothing."
 NOTHING_ELSE = ModelRequestParameters()
+_RESPONSE = TypeAdapter(ModelResponse)
 
 
 async def llm(turn: Turn) -> AsyncGenerator[Piece]:
@@ -55,9 +62,24 @@ class Answering:
         self._window = window_of(turn.profile)
         self._view = context.view(turn.history)
         self._dialogue = Dialogue(turn.profile.instructions)
+        self._prepared = 0
+        """How much of the dialogue was there before this run."""
         self._response = ModelResponse([])
+        self._calls = 0
+        self._results: list[ToolReturnPart] = []
+        self._spoken = False
+        """Whether the message being written has words already."""
         self._gap = ""
         """What parts the words of one step from those of the step before."""
+        self._tools = {tool.wire_name: tool.name for tool in turn.tools}
+        self._how = ModelRequestParameters(
+            function_tools=[
+                ToolDefinition(
+                    name=tool.wire_name, parameters_json_schema=tool.parameters, description=tool.description
+                )
+                for tool in turn.tools
+            ]
+        )
 
     async def answer(self) -> AsyncGenerator[Piece]:
         async for piece in self._prepare():
@@ -66,6 +88,9 @@ class Answering:
             async with aclosing(self._step()) as pieces:
                 async for piece in pieces:
                     yield piece
+            async with aclosing(self._act()) as notes:
+                async for note in notes:
+                    yield note
             if not self._goes_on():
                 return
         raise BrainFailed(f"it was asked {self._turn.profile.steps} times", kind=Fault.STEPS)
@@ -84,6 +109,7 @@ class Answering:
         self._dialogue.show(self._view)
         for text in new:
             self._dialogue.ask(text)
+        self._prepared = len(self._dialogue.messages)
 
     async def _shorten(self) -> AsyncGenerator[Piece]:
         older, kept = context.parted(self._view, self._window)
@@ -92,7 +118,8 @@ class Answering:
         summary, covered = self._view.summary, older[-1].seq
         for portion in context.portions(older, self._window):
             said = []
-            async with aclosing(self._ask(summing(summary, portion, self._window), NOTHING_ELSE)) as pieces:
+            request = summing(summary, portion, self._window)
+            async with aclosing(self._ask(request, NOTHING_ELSE, {"sum up": told(request)})) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, str):
                         said.append(piece)
@@ -105,10 +132,10 @@ class Answering:
     async def _step(self) -> AsyncGenerator[Piece]:
         """Ask, and say what comes; if it was too much after all, with less of what was before."""
         try:
-            async with aclosing(self._ask(self._dialogue.messages, NOTHING_ELSE)) as pieces:
+            async with aclosing(self._ask_on()) as pieces:
                 async for piece in pieces:
-                    if self._gap and isinstance(piece, str):
-                        piece, self._gap = self._gap + piece, ""
+                    if isinstance(piece, str):
+                        piece, self._gap, self._spoken = self._gap + piece, "", True
                     yield piece
         except BrainFailed as error:
             if error.kind is not Fault.TOO_LONG or self._response.parts or not self._view.messages:
@@ -116,35 +143,85 @@ class Answering:
             self._window = min(self._window, int(self._view.tokens / context.FULL) + 1) // 2
             async for chunk in self._prepare():
                 yield chunk
-            async with aclosing(self._ask(self._dialogue.messages, NOTHING_ELSE)) as pieces:
+            async with aclosing(self._ask_on()) as pieces:
                 async for piece in pieces:
                     yield piece
+
+    def _ask_on(self) -> AsyncGenerator[Piece]:
+        """It is found again by what this run is about: what was before it may have grown by an answer cut off."""
+        new = [message.content for message in self._turn.messages]
+        since = told(self._dialogue.messages[self._prepared :])
+        return self._ask(self._dialogue.messages, self._how, {"new": new, "since": since})
+
+    # --- what it does ----------------------------------------------------------------------------
+
+    async def _act(self) -> AsyncGenerator[Chunk]:
+        """Call the tools it asked for, all at once, and note each call and what came of it."""
+        wanted = [part for part in self._response.parts if isinstance(part, ToolCallPart)]
+        self._results = []
+        names = []
+        for part in wanted:
+            self._calls += 1
+            names.append(str(self._calls))
+            tool = self._tools.get(part.tool_name, part.tool_name)
+            yield Chunk(called(names[-1], tool, _arguments(part)), Channel.TOOLS)
+        for name, part, (text, ok) in zip(names, wanted, await self._call_all(wanted), strict=True):
+            self._results.append(ToolReturnPart(part.tool_name, text, part.tool_call_id))
+            yield Chunk(answered(name, text, ok=ok), Channel.TOOLS)
+
+    async def _call_all(self, wanted: list[ToolCallPart]) -> list[tuple[str, bool]]:
+        if len(wanted) < 2:
+            return [await self._call(part) for part in wanted]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._call(part), name=f"tool {part.tool_name}") for part in wanted]
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _call(self, part: ToolCallPart) -> tuple[str, bool]:
+        """What it gave, or why it gave nothing, which the model is told too."""
+        try:
+            given = part.args_as_dict(raise_if_invalid=True)
+        except ValueError as error:
+            return f"the arguments are no JSON object ({error}): call it again with what its schema asks for", False
+        try:
+            tool = self._tools.get(part.tool_name, part.tool_name)
+            return await self._turn.call_tool(tool, given, call_id=part.tool_call_id), True
+        except ToolFailed as error:
+            return str(error), False
 
     def _goes_on(self) -> bool:
         """Whether there is more to ask, which is then part of the dialogue."""
         response = self._response
         self._dialogue.messages.append(response)
+        if self._results:
+            self._dialogue.request(self._results)
+            used = response.usage.total_tokens + sum(context.tokens(str(part.content)) for part in self._results)
+            self._dialogue.make_room(used - int(self._window * context.FULL))
         steered = self._turn.steered()
         for message in steered:
             self._dialogue.ask(message.content)
-        self._gap = "" if steered or response.finish_reason == "length" else "\n\n"
+        self._spoken = self._spoken and not steered
+        self._gap = "\n\n" if self._spoken and response.finish_reason != "length" else ""
         if not steered and response.finish_reason == "length":
             self._dialogue.ask(GO_ON)
             return True
-        return bool(steered)
+        return bool(steered or self._results)
 
     # --- asking ----------------------------------------------------------------------------------
 
-    async def _ask(self, messages: list[ModelMessage], how: ModelRequestParameters) -> AsyncGenerator[Piece]:
+    async def _ask(
+        self, messages: list[ModelMessage], how: ModelRequestParameters, about: Any
+    ) -> AsyncGenerator[Piece]:  # fmt: skip
         """What the model says, piece by piece; tried again while nothing was said."""
         for tries in range(TRIES):
             said = False
             try:
-                async with aclosing(self._listen(messages, how)) as pieces:
+                async with aclosing(self._listen(messages, how, about)) as pieces:
                     async for piece in pieces:
                         said = True
                         yield piece
-                self._check()
             except TROUBLES as error:
                 trouble, wait = sorted_out(error, self._turn.profile), wait_of(error)
                 if said or trouble.kind not in RETRIED or tries + 1 == TRIES or wait > LONGEST_WAIT:
@@ -155,27 +232,34 @@ class Answering:
                 yield Chunk(f"The provider asks to wait {wait:.0f} seconds. ", Channel.COMMENTARY)
             await self._turn.pause(tries, at_least=wait)
 
-    async def _listen(self, messages: list[ModelMessage], how: ModelRequestParameters) -> AsyncGenerator[Piece]:
+    async def _listen(
+        self, messages: list[ModelMessage], how: ModelRequestParameters, about: Any
+    ) -> AsyncGenerator[Piece]:  # fmt: skip
+        """As a step on record: what was answered before the program ended is not asked again."""
         settings = settings_of(self._turn.profile, self._turn.allowance())
         self._response = ModelResponse([])
-        async with model_request_stream(
-            self._model, messages, model_settings=settings, model_request_parameters=how
-        ) as stream:
-            try:
-                async for event in stream:
-                    if isinstance(event, PartDeltaEvent):
-                        if isinstance(event.delta, TextPartDelta):
-                            yield event.delta.content_delta
-                        elif isinstance(event.delta, ThinkingPartDelta) and event.delta.content_delta:
-                            yield Chunk(event.delta.content_delta, Channel.THINKING)
-                    elif isinstance(event, PartStartEvent):
-                        if isinstance(event.part, TextPart) and event.part.content:
-                            yield event.part.content
-                        elif isinstance(event.part, ThinkingPart) and event.part.content:
-                            yield Chunk(event.part.content, Channel.THINKING)
-            finally:
-                self._response = stream.get()
+        async with self._turn.model_call(self._turn.profile.model or "", about) as call:
+            if call.recorded is not None:
+                self._response = _RESPONSE.validate_python(call.recorded)
+                for part in self._response.parts:
+                    if piece := _said(part):
+                        yield piece
                 self._turn.spend(self._usage(self._response))
+                return
+            async with model_request_stream(
+                self._model, messages, model_settings=settings, model_request_parameters=how
+            ) as stream:
+                try:
+                    async for event in stream:
+                        if isinstance(event, PartDeltaEvent | PartStartEvent) and (piece := _said(event)):
+                            yield piece
+                except (AttributeError, LookupError, TypeError) as error:  # what the library did not expect
+                    raise ConnectionError(f"the answer cannot be read: {type(error).__name__}: {error}") from None
+                finally:
+                    self._response = stream.get()
+                    self._turn.spend(self._usage(self._response))
+            self._check()
+            call.response = _RESPONSE.dump_python(self._response, mode="json")
 
     def _check(self) -> None:
         """Raises if what came is no whole answer, though the provider took it for one."""
@@ -199,3 +283,27 @@ class Answering:
             return float(response.cost().total_price)
         except (LookupError, ValueError, AssertionError):
             return None
+
+
+def _said(event: object) -> Piece | None:
+    """What is to be said of what came."""
+    match event:
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)):
+            return Chunk(text, Channel.THINKING) if text else None
+        case PartStartEvent(part=part):
+            return _said(part)
+        case TextPart(content=text):
+            return text
+        case ThinkingPart(content=text):
+            return Chunk(text, Channel.THINKING) if text else None
+    return None
+
+
+def _arguments(part: ToolCallPart) -> Any:
+    """As they were given, be they what they may."""
+    try:
+        return part.args_as_dict(raise_if_invalid=True)
+    except ValueError:
+        return part.args

@@ -60,7 +60,7 @@ def parted(shown: View, window: int) -> tuple[tuple[Message, ...], tuple[Message
         room -= tokens_of(shown.messages[index])
         if room < 0:
             break
-        if shown.messages[index].sender is not Sender.AGENT:
+        if shown.messages[index].sender != Sender.AGENT:
             start = index
     return shown.messages[:start], shown.messages[start:]
 
@@ -73,7 +73,7 @@ def portions(messages: Iterable[Message], window: int) -> list[list[Message]]:
         room -= tokens_of(message)
         if room < 0 or not found:
             found.append([])
-            room = window * FULL / 2 - tokens_of(message)
+            room = window * FULL * 0.8 - tokens_of(message)  # the rest is for the summary before it
         found[-1].append(message)
     return found
 
@@ -93,7 +93,7 @@ def summary_in(message: Message) -> tuple[str, int]:
 
 def words(message: Message) -> str:
     """What a message says to a model; how an answer ended is stated, if it did not end well."""
-    if message.sender is not Sender.AGENT or message.status is Status.COMPLETE:
+    if message.sender != Sender.AGENT or message.status is Status.COMPLETE:
         return message.content
     how = "was interrupted" if message.status is Status.INTERRUPTED else "failed"
     return f"{message.content}\n[this answer {how} here]".lstrip()
@@ -120,7 +120,7 @@ def prompt(turn: Turn, message: Message) -> str:
 
 def told(message: Message) -> str:
     """A message as one text, for a summary."""
-    who = "Agent" if message.sender is Sender.AGENT else "Person"
+    who = "Agent" if message.sender == Sender.AGENT else "Person"
     done = "".join(f"\n({call.tool} {json.dumps(call.arguments, ensure_ascii=False)} gave: {call.result})"
                    for call in acts(message))  # fmt: skip
     return f"{who}: {words(message)}{done}"

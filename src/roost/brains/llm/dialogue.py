@@ -39,7 +39,7 @@ class Dialogue:
         if view.summary:
             self.ask(SUMMED_UP + view.summary)
         for message in view.messages:
-            if message.sender is Sender.AGENT:
+            if message.sender == Sender.AGENT:
                 self._show_answer(message)
             else:
                 self.ask(message.content)
@@ -79,9 +79,10 @@ class Dialogue:
                     parts.append(part)
                 self.messages[index] = replace(message, parts=parts)
 
-    def told(self) -> list[dict[str, Any]]:
-        """What decides the answer, as JSON, and nothing that changes from try to try."""
-        return [{"role": message.kind, "parts": [_told(part) for part in message.parts]} for message in self.messages]
+
+def told(messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
+    """What decides the answer, as JSON, and nothing that changes from try to try."""
+    return [{"role": message.kind, "parts": [_told(part) for part in message.parts]} for message in messages]
 
 
 def summing(summary: str, messages: Iterable[Message], window: int) -> list[ModelMessage]:
