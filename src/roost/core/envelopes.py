@@ -149,6 +149,16 @@ class Answered:
     answer: Mapping[str, str]
 
 
+@record(frozen=True, slots=True)
+class Told:
+    """What others were told of an agent that was stopped or deleted: answers, and what came into their inboxes."""
+
+    answered: tuple[Answered, ...]
+    posted: tuple[Envelope, ...]
+    talks: tuple[str, ...] = ()
+    """Those with it, which are gone too."""
+
+
 class LetterKind(StrEnum):
     """What a dead letter was: something in an inbox, an event that nobody takes, or what a turn could not send."""
 

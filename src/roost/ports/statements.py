@@ -15,13 +15,16 @@ from roost.core import wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State
 from roost.core.diary import Entry, Place, Scope
 from roost.core.envelopes import (
+    Answered,
     Change,
     DeadLetter,
     Effect,
     Envelope,
+    Publish,
     Request,
     SendMail,
     Taken,
+    Told,
     WorkClosing,
     WorkSettled,
 )
@@ -182,8 +185,18 @@ class AgentStatements(Protocol):
         """False: it was not stopped."""
         ...
 
-    def stop(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
-        """Whatever runs may write no more; what is in the inbox stays. False: it was stopped already."""
+    def stop(self, tx: Tx, user_id: str, agent_id: str, change: Change, news: Publish, /) -> Told | None:
+        """Whatever runs may write no more; what is in the inbox stays. None: it was stopped already.
+
+        Those who wait for an answer of its are told that there will be none, and all others by the news.
+        """
+        ...
+
+    def restart(self, tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change, /) -> bool:
+        """Whatever runs may write no more, and it begins anew: what waits for it goes on waiting.
+
+        False: it was stopped already, and is started now.
+        """
         ...
 
     def pause(self, tx: Tx, user_id: str, agent_id: str, paused: bool, /) -> bool: ...
@@ -200,8 +213,8 @@ class AgentStatements(Protocol):
         """Wake it, whatever it waits for. False: it did not sleep."""
         ...
 
-    def delete(self, tx: Tx, user_id: str, agent_id: str, /) -> list[str]:
-        """With everything that belongs to it; the ids of its talks, which are gone too."""
+    def delete(self, tx: Tx, user_id: str, agent_id: str, news: Publish | None = ..., /) -> Told:
+        """With everything that belongs to it, its talks too; others are told as by `stop`."""
         ...
 
     def history(self, tx: Tx, user_id: str, agent_id: str, limit: int, before: str, /) -> list[tuple[str, AgentChange]]:
@@ -240,10 +253,11 @@ class InboxStatements(Protocol):
 
     def ask(
         self, tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = ..., /
-    ) -> tuple[bool | None, ...]:  # fmt: skip
+    ) -> tuple[bool | Answered | None, ...]:  # fmt: skip
         """Post requests, and put on record that their answers are waited for; `full` as for `settle`.
 
         Of each whether it was posted: False if whom it asks does not exist (any more), None if its turn may not ask.
+        One who is stopped is not asked: that is the answer.
         """
         ...
 

@@ -428,7 +428,10 @@ class Activation:
         e = closing.envelope
         if closing.fault == EXPIRED or e.lane == f"event:{FAILED}":
             return ()
-        data = {"agent": self.agent_id, "reason": closing.reason, "envelope_id": e.envelope_id, "kind": e.kind}
+        data = {
+            "agent": self.agent_id, "reason": closing.reason, "fault": closing.fault, "envelope_id": e.envelope_id,
+            "kind": e.kind,
+        }  # fmt: skip
         return (
             self.office.event(
                 self.owner, self.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin

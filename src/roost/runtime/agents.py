@@ -13,7 +13,8 @@ from typing import Any
 from roost.core import addresses, checks, memories, wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, configured
 from roost.core.audience import audience
-from roost.core.envelopes import Change
+from roost.core.envelopes import Change, Publish, Told
+from roost.core.events import FAILED
 from roost.core.facts import Name
 from roost.core.health import Inspection, Running, of_agent
 from roost.core.memories import Memory
@@ -91,11 +92,23 @@ class Agents:
 
     async def stop(self, user_id: str, agent_id: str) -> Agent:
         """End what it does, at once; what is in its inbox stays until it is started again."""
-        return await self._moved(self._ops.stop, user_id, agent_id, State.STOPPED, "stopped", Name.AGENT_STOPPED)
+        self._check(user_id, agent_id)
+        key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id)
+        news = self._news(user_id, agent_id, "stopped")
+        await self._shop.store.write(
+            self._ops.stop, user_id, agent_id, change, news, key=key, then=partial(self._stopped, key)
+        )  # fmt: skip
+        return await self.get(user_id, agent_id)
 
     async def restart(self, user_id: str, agent_id: str) -> Agent:
-        await self.stop(user_id, agent_id)
-        return await self.start(user_id, agent_id)
+        """Stop it and start it again, at once: who waits for an answer of its goes on waiting."""
+        self._check(user_id, agent_id)
+        key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id)
+        started = self._change(State.IDLE, "started", user_id)
+        await self._shop.store.write(
+            self._ops.restart, user_id, agent_id, stopped, started, key=key, then=partial(self._restarted, key)
+        )  # fmt: skip
+        return await self.get(user_id, agent_id)
 
     async def pause(self, user_id: str, agent_id: str) -> Agent:
         """Have it begin nothing new, for looking at it in peace; what runs goes on."""
@@ -149,9 +162,9 @@ class Agents:
     async def delete(self, user_id: str, agent_id: str) -> None:
         """With everything that belongs to it."""
         self._check(user_id, agent_id)
-        key = _key(user_id, agent_id)
+        key, news = _key(user_id, agent_id), self._news(user_id, agent_id, "deleted")
         await self._shop.store.write(
-            self._ops.delete, user_id, agent_id, key=key, then=lambda talks: self._deleted(key, talks)
+            self._ops.delete, user_id, agent_id, news, key=key, then=partial(self._deleted, key)
         )
 
     async def history(
@@ -266,7 +279,7 @@ class Agents:
         key, change = _key(user_id, agent_id), self._change(after, cause, user_id)
         await self._shop.store.write(
             op, user_id, agent_id, change, key=key,
-            then=lambda changed: self._look_again(key, after, name if changed else None, cause),
+            then=lambda changed: self._look_again(key, name if changed else None, cause),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -299,13 +312,32 @@ class Agents:
         for agent_id in agent_ids:
             self._tell(Name.AGENT_CREATED, _key(user_id, agent_id))
 
-    def _look_again(self, key: str, after: State, name: Name | None, cause: str) -> None:
+    def _look_again(self, key: str, name: Name | None, cause: str) -> None:
         if name is not None:
             self._tell(name, key, cause)
-        if after is State.STOPPED:
-            self._hall.dismiss(key)
-        else:
-            self._hall.look(key)
+        self._hall.look(key)
+
+    def _stopped(self, key: str, told: Told | None) -> None:
+        if told is not None:
+            self._tell(Name.AGENT_STOPPED, key, "stopped")
+            self._pass_on(told)
+        self._hall.dismiss(key)
+
+    def _restarted(self, key: str, stopped: bool) -> None:
+        if stopped:
+            self._tell(Name.AGENT_STOPPED, key, "stopped")
+        self._hall.dismiss(key)
+        self._look_again(key, Name.AGENT_STARTED, "started")
+
+    def _pass_on(self, told: Told) -> None:
+        """Those who wait for its answers are told, and all others by the news."""
+        for answered in told.answered:
+            self._hall.answer(answered)
+        self._hall.posted(told.posted)
+
+    def _news(self, user_id: str, agent_id: str, fault: str) -> Publish:
+        data = {"agent": agent_id, "reason": f"it was {fault}", "fault": fault}
+        return self._hall.office.event(user_id, f"agent:{_key(user_id, agent_id)}", FAILED, data, optional=True)
 
     def _rest(self, key: str) -> None:
         """It shall begin nothing new; when all it does has ended, it is looked at again."""
@@ -315,10 +347,13 @@ class Agents:
         else:
             self._hall.look(key)
 
-    def _deleted(self, key: str, talks: Sequence[str]) -> None:
+    def _deleted(self, key: str, told: Told) -> None:
         self._tell(Name.AGENT_DELETED, key)
+        self._pass_on(told)
         self._hall.dismiss(key)
-        for talk_id in talks:
+        for task_id in list(self._hall.waiters):  # its tasks are gone too: whoever waits for one shall see
+            self._hall.tell(task_id)
+        for talk_id in told.talks:
             self._shop.talks.forget(talk_id)
 
     def _live(self, agent: Agent) -> Agent:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from roost.core import checks, wake
+from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
 from roost.core.envelopes import Effect, Request
 from roost.core.mail import Mail, answering
@@ -64,8 +65,11 @@ class Means:
         self._default_wake = default_wake
         self._root = root
         """With what it all began that this turn is about; whatever it sends says so."""
-        self._asked = dict(enumerate((one for one in recorded if one.kind == "ask"), start=1))
-        self._asks = 0
+        self._asked: dict[str, deque[Recorded]] = {}
+        """What earlier tries have asked each, in order."""
+        for one in recorded:
+            if one.kind == "ask":
+                self._asked.setdefault(one.name, deque()).append(one)
         self._ids: list[str] = [i for one in recorded if one.kind == "sent" for i in json.loads(one.result or "[]")]
         self._count = 0
         """How many sends there were, those on record included."""
@@ -79,7 +83,7 @@ class Means:
     # --- sending ---------------------------------------------------------------------------------
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
-        self._check_hops()
+        self._check_hops(to)
         if (there := self._on_record()) is not None:
             return there
         effect = await self._office.mail(
@@ -90,7 +94,7 @@ class Means:
 
     async def answer(self, letter: Mail, text: str) -> None:
         """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
-        self._check_hops()
+        self._check_hops(letter.sender)
         effect = await self._office.mail(
             self._user_id, self._sender, letter.sender, answering(letter.subject), text, priority=letter.priority,
             thread_id=letter.thread_id, reply_to=letter.mail_id, hops=self._hops, known=True, root=self._root,
@@ -149,10 +153,11 @@ class Means:
         if self._posting is not None:
             await self._posting
 
-    def _check_hops(self) -> None:
+    def _check_hops(self, to: str = "") -> None:
+        """A person answers in their own time, so that a chain does not go on by itself through them."""
         self._check_fence()
         most = self._shop.limits.hops
-        if self._hops > most:
+        if self._hops > most and not to.startswith("user:"):
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
 
     def _on_record(self) -> str | None:
@@ -202,8 +207,8 @@ class Means:
         if self._envelope_id is None:
             raise Invalid("only an agent can ask: this turn is not one of an agent")
         seconds = checks.seconds(deadline, "the deadline")
-        self._asks += 1
-        there = self._asked.get(self._asks)
+        asked = self._asked.get(addresses.parse(to, self._user_id).key)
+        there = asked.popleft() if asked else None
         if there is not None and there.done:
             return _answered(to, json.loads(there.result or "{}"))
         if there is None:

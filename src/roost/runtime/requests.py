@@ -79,7 +79,7 @@ class Requests:
         except Unavailable as error:
             self._failed(batch, error)
 
-    def _ask(self, tx: Tx, batch: list[Request]) -> tuple[bool | None, ...]:
+    def _ask(self, tx: Tx, batch: list[Request]) -> tuple[bool | Answered | None, ...]:
         self._close(batch)
         count = Counter(request.envelope.address for request in batch)
         full = frozenset(address for address, more in count.items() if not self._hall.has_room(address, more))
@@ -91,11 +91,13 @@ class Requests:
             if self._batch is batch:
                 self._batch = None
 
-    def _posted(self, batch: list[Request], posted: tuple[bool | None, ...]) -> None:
+    def _posted(self, batch: list[Request], posted: tuple[bool | Answered | None, ...]) -> None:
         """On the writer's thread, after the commit."""
-        self._hall.deliver(tuple(one.envelope for one, there in zip(batch, posted, strict=True) if there))
+        self._hall.deliver(tuple(one.envelope for one, there in zip(batch, posted, strict=True) if there is True))
         for request, there in zip(batch, posted, strict=True):
-            if not there:
+            if isinstance(there, Answered):
+                self._hall.answer(there)
+            elif not there:
                 agent_id = of_key(request.envelope.address).agent_id
                 self._refuse(request, asyncio.CancelledError() if there is None else unknown(agent_id))
 

@@ -113,7 +113,11 @@ class Thinking(ABC):
                 await self._say_all(brain)
             else:
                 await self._in_time(brain, profile.seconds_per_run)
-        except (SystemExit, KeyboardInterrupt) as error:
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and (self.fenced or _is_cancelled()):
+                raise
             # Raised further it would end the worker's loop, and with it everybody's runs.
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
 
@@ -273,6 +277,12 @@ class Thinking(ABC):
         fault, sentence = report(error, self.run_id, self._where, self.turn.text, self.root)
         self._shop.breakers.told(self.turn.profile, fault)
         return fault, sentence
+
+
+def _is_cancelled() -> bool:
+    """Whether someone has cancelled this task; a brain can raise the same error by itself, or let one through."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def is_blocking(brain: Brain) -> bool:

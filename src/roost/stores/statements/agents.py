@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from roost.core import patterns, wake
 from roost.core.addresses import unknown
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, move
-from roost.core.envelopes import Change
+from roost.core.envelopes import Change, Publish, Told
 from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
 from roost.ports import Row, Tx
-from roost.stores.statements import bulk, diary
+from roost.stores.statements import bulk, diary, requests
 from roost.stores.statements.journals import forget_journal
+from roost.stores.statements.posting import post
 from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, record_all, wake_up
 
 _AGENT = (
@@ -119,18 +121,35 @@ def configure(tx: Tx, user_id: str, agent_id: str, config: str) -> Agent:
     return get(tx, user_id, agent_id)
 
 
-def stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
-    """Whatever runs may write no more. False: it was stopped already."""
+def stop(tx: Tx, user_id: str, agent_id: str, change: Change, news: Publish) -> Told | None:
+    """Whatever runs may write no more; those who deal with it are told. None: it was stopped already."""
+    key = _stop(tx, user_id, agent_id, change)
+    return None if key is None else _tell(tx, key, "it was stopped", news)
+
+
+def restart(tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change) -> bool:
+    """Whatever runs may write no more, and it begins anew: what waits for it goes on waiting."""
+    key = _stop(tx, user_id, agent_id, stopped)
+    start(tx, user_id, agent_id, started)
+    return key is not None
+
+
+def _tell(tx: Tx, key: str, why: str, news: Publish | None) -> Told:
+    return Told(requests.end(tx, key, why), () if news is None else post(tx, news))
+
+
+def _stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> str | None:
+    """Its key, unless it was stopped already."""
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is State.STOPPED:
-        return False
+        return None
     tx.write(
         "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
         {"address": key},
     )
     forget_sleep(tx, [key])
     record(tx, key, change, before=state)
-    return True
+    return key
 
 
 def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
@@ -180,9 +199,10 @@ def rouse(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
     return True
 
 
-def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
-    """With everything that belongs to it; the ids of its talks, which are gone too."""
+def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> Told:
+    """With everything that belongs to it; those who deal with it are told."""
     key, _, _ = _locked(tx, user_id, agent_id)
+    told = _tell(tx, key, "it was deleted", news)
     ids = {"address": key, "user": user_id}
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
     for talk_id, talker in talks:
@@ -208,7 +228,7 @@ def delete(tx: Tx, user_id: str, agent_id: str) -> list[str]:
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
     tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
-    return [talk_id for talk_id, _ in talks]
+    return replace(told, talks=tuple(talk_id for talk_id, _ in talks))
 
 
 def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[tuple[str, AgentChange]]:

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from roost.core import patterns
 from roost.core.addresses import parse, unknown
 from roost.core.envelopes import Broadcast, DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask, messages
+from roost.core.events import FAILED
 from roost.core.memories import Remember
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
@@ -194,6 +195,8 @@ def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any]]]:
     for address, pattern, fields, config in rows:
         if patterns.matches(pattern, p.name) and patterns.fields_match(json.loads(fields), p.data):
             takers[address] = config
+    if p.name == FAILED:  # which is for all others
+        takers.pop(p.publisher.removeprefix("agent:"), None)
     return [(address, json.loads(config)) for address, config in takers.items()]
 
 
@@ -231,9 +234,13 @@ def insert_all(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> s
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
     known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}
-    there = [e if e.address not in full else replace(e, attempts=0) for e in envelopes if e.address in known]
-    put_all(tx, there, recorded=False)
+    insert_there(tx, [e for e in envelopes if e.address in known] if len(known) < len(addresses) else envelopes, full)
     return set(addresses) - known
+
+
+def insert_there(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> None:
+    """The same, to those who exist."""
+    put_all(tx, [e if e.address not in full else replace(e, attempts=0) for e in envelopes], recorded=False)
 
 
 def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from roost.core.agents import State
 from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing
 from roost.core.priority import rank
 from roost.ports import Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.envelopes import put
-from roost.stores.statements.posting import insert_all
+from roost.stores.statements.posting import insert_there
 
 _STEP = ("envelope_id", "step", "name", "created")
 _ASKED = {"kind": "'ask'", "done": "0"}
+_STOPPED = {"error": "it is stopped"}
 _ONCE = " ON CONFLICT (envelope_id, step) DO NOTHING"
 
 
-def ask(tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = frozenset()) -> tuple[bool | None, ...]:
+def ask(
+    tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = frozenset()
+) -> tuple[bool | Answered | None, ...]:  # fmt: skip
     """Post requests, and put on record that their answers are waited for.
 
-    Of each whether it was posted: False if whom it asks does not exist (any more), None if its turn may not ask.
+    Of each whether it was posted: False if whom it asks does not exist (any more), None if its turn may not ask. One
+    who is stopped is not asked: that is the answer.
     """
     askers = sorted({request.envelope_id for request in requests})
     rows = bulk.among(
@@ -29,12 +34,23 @@ def ask(tx: Tx, requests: tuple[Request, ...], full: frozenset[str] = frozenset(
     )  # fmt: skip
     may = {(envelope_id, address, epoch) for envelope_id, address, epoch in rows}
     ours = [r for r in requests if (r.envelope_id, r.address, r.epoch) in may]
-    lost = insert_all(tx, [r.envelope for r in ours], full)
-    posted = [r for r in ours if r.envelope.address not in lost]
-    noted = [(r.envelope_id, r.number, r.envelope.address, r.envelope.created) for r in posted]
-    bulk.insert(tx, "steps", _STEP, noted, _ONCE, _ASKED)
-    there = {id(r): r.envelope.address not in lost for r in ours}
-    return tuple(there.get(id(r)) for r in requests)
+    asked = bulk.among(
+        tx, "SELECT address, state FROM agents WHERE address IN", sorted({r.envelope.address for r in ours})
+    )  # fmt: skip
+    states: dict[str, str] = {row[0]: row[1] for row in asked}
+    posted = [r for r in ours if states.get(r.envelope.address, State.STOPPED) != State.STOPPED]
+    insert_there(tx, [r.envelope for r in posted], full)
+    bulk.insert(tx, "steps", _STEP, [_step(r) for r in posted], _ONCE, _ASKED)
+    refused = [r for r in ours if states.get(r.envelope.address) == State.STOPPED]
+    noted = [(*_step(r), json.dumps(_STOPPED)) for r in refused]
+    bulk.insert(tx, "steps", (*_STEP, "result"), noted, _ONCE, {**_ASKED, "done": "1"})
+    found: dict[int, bool | Answered] = {id(r): r.envelope.address in states for r in ours}
+    found |= {id(r): Answered(str(r.envelope.ask), _STOPPED) for r in refused}
+    return tuple(found.get(id(r)) for r in requests)
+
+
+def _step(r: Request) -> tuple[str, int, str, float]:
+    return r.envelope_id, r.number, r.envelope.address, r.envelope.created
 
 
 def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | None:
@@ -61,6 +77,17 @@ def answer(
     return {
         id(c): (answered, ()) if answered.request in waiting else (None, _late(tx, c, answered)) for c, answered in said
     }
+
+
+def end(tx: Tx, address: str, why: str) -> tuple[Answered, ...]:
+    """Those who wait for answers of this agent are told that there will be none."""
+    rows = tx.read(
+        "SELECT ask FROM inbox WHERE address = :address AND address <> '' AND ask IS NOT NULL ORDER BY envelope_id",
+        {"address": address},
+    )
+    answers = [Answered(row[0], {"error": why}) for row in rows]
+    waiting = give(tx, answers)
+    return tuple(one for one in answers if one.request in waiting)
 
 
 def give(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
