@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
 import httpx
@@ -12,8 +13,8 @@ import pytest
 
 import roost
 from roost.api import places, streams
-from tests.api.serving import Served
-from tests.conftest import eventually
+from tests.api.serving import Served, serving
+from tests.conftest import Open, eventually
 
 
 def lines(response: httpx.Response) -> Iterator[str]:
@@ -43,10 +44,9 @@ def grown(texts: dict[int, str], change: Any) -> None:
     texts[seq] = before + change["text"]
 
 
-def read(client: httpx.Client, talk: str, texts: dict[int, str], after: str | None = None) -> list[str | None]:
+def read(client: httpx.Client, talk: str, texts: dict[int, str], heard: Callable[[], None]) -> list[str | None]:
     """Read a stream to its end; the ids that came."""
-    headers = {"Last-Event-ID": after} if after else {}
-    with client.stream("GET", f"/api/v1/talks/{talk}/stream", headers=headers) as response:
+    with client.stream("GET", f"/api/v1/talks/{talk}/stream") as response:
         assert response.status_code == 200
         ids: list[str | None] = []
         for kind, number, data in events(response):
@@ -54,17 +54,27 @@ def read(client: httpx.Client, talk: str, texts: dict[int, str], after: str | No
                 return ids
             grown(texts, data)
             ids.append(number)
+            heard()
     pytest.fail("the stream broke off")
 
 
-def test_a_stream_gives_the_answer_to_the_byte_and_ends_with_it(served: Served) -> None:
-    talk = served.service.create_talk_session("ann", profile="slow")
-    served.service.add_message("ann", talk, "go\n\nnow: \u2028 data: x")
-    texts: dict[int, str] = {}
-    with served.browser("ann") as ann:
-        ids = read(ann, talk, texts)
-    assert len(ids) > 3, "it comes in pieces, however late one listens"
-    assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
+def test_a_stream_gives_the_answer_to_the_byte_and_ends_with_it(service: Open) -> None:
+    heard = threading.Semaphore()
+
+    async def paced(turn: roost.Turn) -> AsyncIterator[str]:
+        """Goes on when what it said was heard."""
+        for number in range(5):
+            yield f"wört{number} 🐦 "
+            while not heard.acquire(blocking=False):  # noqa: ASYNC110 — it is released on another thread
+                await asyncio.sleep(0.002)
+
+    with serving(service({"paced": paced})) as served, served.browser("ann") as ann:
+        talk = served.service.create_talk_session("ann", profile="paced")
+        served.service.add_message("ann", talk, "go\n\nnow: \u2028 data: x")
+        texts: dict[int, str] = {}
+        ids = read(ann, talk, texts, heard=heard.release)
+        assert len(ids) >= 5, "it comes in pieces"
+        assert texts == {m.seq: m.content for m in served.service.get_messages("ann", talk).messages}
 
 
 def test_a_stream_can_be_resumed_after_every_event_to_the_byte(served: Served) -> None:
