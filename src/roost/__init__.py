@@ -10,6 +10,7 @@ from roost.core.facts import Fact, FactPage
 from roost.core.health import Inspection
 from roost.core.limits import Limits
 from roost.core.mail import Mail
+from roost.core.meetings.shown import MeetingSummary, MeetingView
 from roost.core.memories import Memory
 from roost.core.messages import Change, Message, Page
 from roost.core.notes import Note
@@ -60,6 +61,8 @@ __all__ = [
     "LimitReached",
     "Limits",
     "Mail",
+    "MeetingSummary",
+    "MeetingView",
     "Memory",
     "Message",
     "ModelCall",

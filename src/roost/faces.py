@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from roost.core.facts import Fact
+from roost.core.meetings.shown import MeetingView
 from roost.hosts.pending import drive
 from roost.runtime.agents import Agents
 from roost.runtime.approvals import Approvals
 from roost.runtime.events import Events
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
+from roost.runtime.meetings import Meetings
 from roost.runtime.monitor import Monitor
 from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.tasks import Tasks
@@ -123,6 +125,33 @@ class PlainEvents(Plain[Events]):
     history = plain(Events.history)
 
 
+class PlainMeetings(Plain[Meetings]):
+    """`wait` and `watch` wait for what others do; the others never do."""
+
+    call = plain(Meetings.call)
+    join = plain(Meetings.join)
+    decline = plain(Meetings.decline)
+    leave = plain(Meetings.leave)
+    say = plain(Meetings.say)
+    move = plain(Meetings.move)
+    raise_hand = plain(Meetings.raise_hand)
+    grant = plain(Meetings.grant)
+    pass_turn = plain(Meetings.pass_turn)
+    invite = plain(Meetings.invite)
+    kick = plain(Meetings.kick)
+    end = plain(Meetings.end)
+    view = plain(Meetings.view)
+    list = plain(Meetings.list)
+    minutes = plain(Meetings.minutes)
+    wait = plain(Meetings.wait)
+
+    def watch(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
+    ) -> Iterator[MeetingView]:
+        """As it is, and again whenever it has changed. Waits; ends when the meeting is over, or the program is."""
+        return each(self._face.watch(user_id, meeting_id, seen_by=seen_by, after=after))
+
+
 class PlainDeadLetters(Plain[DeadLetters]):
     list = plain(DeadLetters.list)
     get = plain(DeadLetters.get)
@@ -163,6 +192,7 @@ class AsyncFaces:
     sleep_scheduler: SleepScheduler
     mail: Mails
     events: Events
+    meetings: Meetings
     dead_letters: DeadLetters
     approvals: Approvals
     monitor: Monitor
@@ -182,6 +212,7 @@ class PlainFaces:
         self.sleep_scheduler = PlainSleepScheduler(asynchronous.sleep_scheduler)
         self.mail = PlainMail(asynchronous.mail)
         self.events = PlainEvents(asynchronous.events)
+        self.meetings = PlainMeetings(asynchronous.meetings)
         self.dead_letters = PlainDeadLetters(asynchronous.dead_letters)
         self.approvals = PlainApprovals(asynchronous.approvals)
         self.monitor = PlainMonitor(asynchronous.monitor)
@@ -194,6 +225,7 @@ FACES: Mapping[str, type] = {
     "sleep_scheduler": SleepScheduler,
     "mail": Mails,
     "events": Events,
+    "meetings": Meetings,
     "dead_letters": DeadLetters,
     "approvals": Approvals,
     "monitor": Monitor,

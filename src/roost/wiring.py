@@ -27,6 +27,7 @@ from roost.stores.statements import (
     inbox,
     letters,
     mail,
+    meetings,
     memories,
     messages,
     retention,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 STATEMENTS = Statements(
     talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
     events=events, letters=letters, memories=memories, diary=diary, watching=watching, retention=retention,
-    steps=steps, approvals=approvals, runbook=runbook,
+    steps=steps, approvals=approvals, runbook=runbook, meetings=meetings,
 )  # fmt: skip
 
 

@@ -53,6 +53,10 @@ SETTINGS: dict[str, Any] = {
         bool | None,
         typer.Option("--shared/--not-shared", help="Whether other users may write to it.", show_default=False),
     ],
+    "invitations": Annotated[
+        str | None,
+        typer.Option("--invitations", metavar="WHAT", help="Of meetings: accept, decline, or ask its brain (accept)."),
+    ],
     "description": Annotated[str | None, typer.Option("--description", help="What it is for.")],
 }
 

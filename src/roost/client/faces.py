@@ -12,6 +12,7 @@ from typing import Any
 from roost.client.http import Wire
 from roost.core import checks
 from roost.core.facts import Fact, FactPage, decode
+from roost.core.meetings.shown import MeetingView
 from roost.core.metrics import Metric
 from roost.faces import FACES
 from roost.protocol.faces import LONGEST_WAIT, Method, methods
@@ -54,9 +55,35 @@ class FarMonitor(Far):
             cursor = page.cursor
 
 
+class FarMeetings(Far):
+    view: Callable[..., Any]
+    wait: Callable[..., Any]
+
+    def watch(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
+    ) -> AsyncIterator[MeetingView]:
+        """As it is, and again whenever it has changed. Waits; ends when the meeting is over."""
+        checks.name(user_id, "the user id")
+        return self._watch(user_id, meeting_id, seen_by, after)
+
+    async def _watch(
+        self, user_id: str, meeting_id: str, seen_by: str | None, after: str | None
+    ) -> AsyncIterator[MeetingView]:
+        while True:
+            if after is None:
+                found: MeetingView = await self.view(user_id, meeting_id, seen_by=seen_by)
+            else:
+                found = await self.wait(user_id, meeting_id, after, seen_by=seen_by)
+            if found.cursor != after:
+                yield found
+            if found.is_over:
+                return
+            after = found.cursor
+
+
 @cache
 def _kind(name: str) -> type[Far]:
-    base = {"monitor": FarMonitor}.get(name, Far)
+    base = {"monitor": FarMonitor, "meetings": FarMeetings}.get(name, Far)
     return type(f"Far{FACES[name].__name__}", (base,), {one.name: _asking(one) for one in methods(name, FACES[name])})
 
 

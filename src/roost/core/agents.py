@@ -24,6 +24,14 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
+class Invitations(StrEnum):
+    """What an agent does when it is invited to a meeting; with `ask` its brain decides."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    ASK = "ask"
+
+
 MOVES: Mapping[State, frozenset[State]] = {
     State.IDLE: frozenset({State.ACTIVE, State.SLEEPING, State.STOPPED}),
     State.ACTIVE: frozenset({State.IDLE, State.WAITING, State.SLEEPING, State.STOPPED}),
@@ -71,6 +79,7 @@ class AgentConfig:
     idle_timeout: float = 60.0
     shared: bool = False
     description: str = ""
+    invitations: Invitations = Invitations.ACCEPT
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -80,6 +89,7 @@ class AgentConfig:
     def from_json(cls, text: str) -> AgentConfig:
         values = json.loads(text)
         values["wake_on_priority"] = Priority(values["wake_on_priority"])
+        values["invitations"] = Invitations(values.get("invitations", Invitations.ACCEPT))
         values["subscriptions"] = tuple(Subscription(**one) for one in values["subscriptions"])
         values["groups"] = tuple(values.get("groups", ()))
         return cls(**values)
@@ -98,6 +108,7 @@ _CHECKS: dict[str, Any] = {
     "groups": lambda v: _groups(v),
     "idle_timeout": lambda v: _duration(v, "idle_timeout", least=0.0),
     "shared": lambda v: checks.flag(v, "shared"),
+    "invitations": lambda v: checks.choice(v, "invitations", Invitations),
     "description": lambda v: v if v == "" else checks.text(v, "the description", most=10_000),
 }
 
@@ -166,6 +177,8 @@ class Agent:
     wake_events: tuple[str, ...] = ()
     wake_reason: str | None = None
     error_count: int = 0
+    meetings: tuple[str, ...] = ()
+    """Those it is in that are not over, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from roost.core.diary import Written
+from roost.core.meetings.effects import MeetingEffect
 from roost.core.memories import Remember
 from roost.core.priority import Priority
 from roost.core.records import record
@@ -119,7 +120,7 @@ class Broadcast:
     """For those whose inboxes are full: these become dead letters."""
 
 
-Effect = SendTask | SendMail | Publish | Remember | Broadcast
+Effect = SendTask | SendMail | Publish | Remember | Broadcast | MeetingEffect
 
 
 def messages(effect: Effect) -> tuple[Envelope, ...]:

@@ -40,6 +40,11 @@ class Limits:
     keep_mail_days: float = 365.0
     keep_letters_days: float = 90.0
     keep_talks_days: float = 0.0
+    keep_meeting_logs_days: float = 30.0
+    keep_meetings_days: float = 365.0
+    meeting_words: int = 200
+    meeting_quiet: float = 0.5
+    meeting_most: float = 2.0
     hops: int = 32
     agents_per_broadcast: int = 10_000
     schedules_per_agent: int = 1_000

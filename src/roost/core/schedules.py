@@ -345,3 +345,5 @@ class Fired:
     cancelled: tuple[tuple[str, str], ...]
     more: bool
     next: float | None
+    meetings: tuple[tuple[str, str], ...] = ()
+    """Participants of meetings who look at them: each with the meeting."""

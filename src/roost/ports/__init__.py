@@ -5,6 +5,7 @@ Adapters live in `hosts`, `stores` and `brains`; the runtime knows only what sta
 
 from __future__ import annotations
 
+from roost.ports.attending import Meeting
 from roost.ports.brains import (
     Acts,
     AsyncBrain,
@@ -26,6 +27,7 @@ from roost.ports.host import (
     Pump,
     Tracer,
 )
+from roost.ports.meetings import Acted, Heard, MeetingStatements, Seated
 from roost.ports.statements import (
     AgentStatements,
     DiaryStatements,
@@ -58,6 +60,7 @@ from roost.ports.store import (
 from roost.ports.tools import Tool, tool
 
 __all__ = [
+    "Acted",
     "Acts",
     "AgentStatements",
     "ApprovalStatements",
@@ -71,6 +74,7 @@ __all__ = [
     "DiaryStatements",
     "EventStatements",
     "Hand",
+    "Heard",
     "Host",
     "InboxStatements",
     "LetterStatements",
@@ -78,6 +82,8 @@ __all__ = [
     "Look",
     "Loop",
     "MailStatements",
+    "Meeting",
+    "MeetingStatements",
     "MemoryStatements",
     "MessageStatements",
     "ModelCall",
@@ -91,6 +97,7 @@ __all__ = [
     "Row",
     "RunBook",
     "RunStatements",
+    "Seated",
     "Seen",
     "Statements",
     "StepStatements",

@@ -18,11 +18,13 @@ from urllib.parse import urlsplit
 from roost.core import wake
 from roost.core.audience import Audience, audience
 from roost.core.diary import Entry, Scope
+from roost.core.meetings.bodies import Body
 from roost.core.memories import RECALLED, Memory
 from roost.core.messages import Message
 from roost.core.notes import Channel
 from roost.core.usage import Usage
 from roost.errors import Invalid
+from roost.ports.attending import Meeting
 from roost.ports.host import Host
 from roost.ports.tools import STEP_KEY, Tool
 
@@ -136,6 +138,10 @@ class Acts(Protocol):
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str: ...
 
+    async def call_meeting(self, topic: str, **options: Any) -> str: ...
+
+    async def write_entry(self, meeting: Meeting, body: Body) -> None: ...
+
     async def remember(self, text: str, key: str | None) -> str: ...
 
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]: ...
@@ -198,6 +204,8 @@ class Turn:
     """Of an event."""
     attempt: int = 1
     """How often this was tried, this time included."""
+    meeting: Meeting = field(default=None)  # type: ignore[assignment]  # only a turn in a meeting has one
+    """The meeting that this turn takes part in, to look at and to act in."""
 
     @property
     def stopping(self) -> bool:
@@ -259,6 +267,22 @@ class Turn:
     ) -> str:  # fmt: skip
         """Tell whoever subscribed; the event's id. With `optional` it does not matter if nobody has."""
         return await self._acts.publish(name, data, priority=priority, optional=optional)
+
+    async def call_meeting(
+        self, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (), floor: str = "free",
+        moderator: str | None = None, game: str | None = None, setting: Any = None, deadline: float = 60.0,
+        open: bool = False, max_words: int | None = None, max_moves: int = 100, turn_timeout: float = 300.0,
+        priority: str = "normal",
+    ) -> str:  # fmt: skip
+        """Call a meeting as its creator; its id. It begins when all who are required have come, or fails.
+
+        `deadline`: seconds in which they must. What is said there comes in turns of their own.
+        """
+        return await self._acts.call_meeting(
+            topic, required=required, optional=optional, floor=floor, moderator=moderator, game=game, setting=setting,
+            deadline=deadline, open=open, max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout,
+            priority=priority,
+        )  # fmt: skip
 
     async def sleep(
         self, seconds: float | None = None, *, until: datetime | float | None = None,

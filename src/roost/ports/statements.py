@@ -38,6 +38,7 @@ from roost.core.schedules import Fired, Schedule
 from roost.core.steps import Recorded
 from roost.core.talks import Talk
 from roost.core.tasks import Task
+from roost.ports.meetings import MeetingStatements
 from roost.ports.steps import ApprovalStatements, RunBook, StepStatements
 from roost.ports.store import Look, Tx, World
 
@@ -541,3 +542,4 @@ class Statements:
     steps: StepStatements
     approvals: ApprovalStatements
     runbook: RunBook
+    meetings: MeetingStatements

@@ -44,7 +44,7 @@ REPEATABLE = frozenset(
         "get", "list", "find", "inspect", "history", "inbox", "thread", "unread_count", "next_times",
         "get_next_wake_time", "wait", "read", "archive", "cancel", "pause", "resume", "start", "stop", "wake",
         "configure", "change", "schedule_wake", "cancel_wake", "set_memory", "memories", "facts", "states", "grant",
-        "refuse", "answer",
+        "refuse", "answer", "view", "minutes",
     }
 )  # fmt: skip
 """Methods that may reach the server twice and are done once; and all that take a `key`. No others are."""

@@ -22,10 +22,12 @@ from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Effect, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.events import FAILED
 from roost.core.faults import Fault
+from roost.core.meetings.effects import EndTurn, meeting_of, turn_lane
 from roost.core.runs import Outcome, Why
 from roost.core.steps import Recorded
 from roost.errors import BrainFailed, Invalid, Unavailable
 from roost.ports import Loop, Pending, Profile
+from roost.runtime.attending import attended
 from roost.runtime.desk import Desk, Lane
 from roost.runtime.shop import Shop
 from roost.runtime.thinking import kept_state
@@ -218,7 +220,8 @@ class Activation:
         )  # fmt: skip
 
     def _is_quiet(self) -> bool:
-        return not (self._servers or self._unsettled or self.talks.lanes)
+        busy = self._servers or self._unsettled or self.talks.lanes
+        return not busy and (self.ending or not self.desk.lanes or not self.desk.is_held)
 
     def _idle(self) -> None:
         loop = asyncio.get_running_loop()
@@ -316,12 +319,14 @@ class Activation:
                 lane.busy = False
                 return
         envelope = lane.waiting[0]
+        if envelope.kind is Kind.MEETING and self._hold(lane, envelope):
+            return
         recorded: tuple[Recorded, ...] = ()
         now = self.shop.host.clock.now()
         if envelope.expires is not None and envelope.expires <= now:
             self._close(_expired(envelope, self.epoch, now), lane)
             return
-        if not envelope.claimed or envelope.kind is Kind.MAIL:
+        if not envelope.claimed or envelope.kind in (Kind.MAIL, Kind.MEETING):
             claimed = await self._claim(envelope)
             if self.ending:  # it was not tried: whoever lets go of it says so
                 lane.busy = False
@@ -333,7 +338,11 @@ class Activation:
                 return
             envelope, recorded = claimed
         if envelope.attempts > envelope.most_attempts:  # its tries were cut off: it may have cut them off
+            self.letters.pop(envelope.envelope_id, None)
             self._close(_worn_out(envelope, self.epoch, now), lane)
+            return
+        if envelope.kind is Kind.MEETING and (over := self._idle_turn(envelope, now)) is not None:
+            self._close(over, lane)
             return
         lane.work = work = Work(self, envelope, recorded, profile)
         if self.state is not State.ACTIVE:
@@ -354,6 +363,10 @@ class Activation:
             try:
                 if envelope.kind is Kind.MAIL and not await self._read_letter(envelope):
                     return None
+                if envelope.kind is Kind.MEETING:
+                    self.letters[envelope.envelope_id] = await attended(
+                        self.shop, self.full_address, envelope, self.config
+                    )  # fmt: skip
                 if envelope.claimed:
                     return envelope, ()
                 claimed = await self.shop.store.write(self.shop.statements.inbox.claim, envelope, self.epoch)
@@ -367,6 +380,35 @@ class Activation:
         if letter is not None:
             self.letters[envelope.envelope_id] = letter
         return letter is not None
+
+    def _hold(self, lane: Lane, envelope: Envelope) -> bool:
+        """Whether the turn waits for a quiet moment, since others are speaking."""
+        pause = self.hall.listener.quiet_in(self.address, meeting_of(envelope.lane))
+        if not pause:
+            return False
+        lane.busy, lane.held = False, True
+        lane.due = self.shop.host.clock.now() + pause
+        asyncio.get_running_loop().call_later(pause, self._unhold, lane)
+        return True
+
+    def _unhold(self, lane: Lane) -> None:
+        if lane.held:
+            lane.held, lane.due = False, 0.0
+            self.desk.offer(lane)
+            self._go_on()
+
+    def hurry(self, meeting_id: str) -> None:
+        """Its turn in this meeting waits no longer."""
+        if (lane := self.desk.lanes.get(turn_lane(meeting_id))) is not None:
+            self._unhold(lane)
+
+    def _idle_turn(self, envelope: Envelope, now: float) -> WorkClosing | None:
+        """Of a turn in which there is nothing to react to any more: what ends it."""
+        if (meeting := self.letters[envelope.envelope_id]) is not None and meeting.why is not None:
+            return None
+        del self.letters[envelope.envelope_id]
+        sent = () if meeting is None else (meeting.end_of_turn(self.shop.host.new_id("entry")),)
+        return WorkClosing("", envelope, self.epoch, Verdict.DONE, "", now, now, sent=sent)
 
     def profile(self) -> Profile:
         brains = self.shop.brains
@@ -424,15 +466,23 @@ class Activation:
         self._settle(closing)
 
     def _news(self, closing: WorkClosing) -> tuple[Effect, ...]:
-        """The owner's other agents are told that it failed; not of failing at such news, which might go on for ever."""
+        """The owner's other agents are told that it failed; not of failing at such news, which might go on for ever.
+
+        So are those who are in a meeting with it.
+        """
         e = closing.envelope
         if closing.fault == EXPIRED or e.lane == f"event:{FAILED}":
             return ()
+        told: tuple[Effect, ...] = ()
+        if e.kind is Kind.MEETING:
+            failed, name = f"it failed: {closing.reason}", self.shop.host.new_id("entry")
+            told = (EndTurn(name, self.full_address, meeting_of(e.lane), None, (), failed),)
         data = {
             "agent": self.agent_id, "reason": closing.reason, "fault": closing.fault, "envelope_id": e.envelope_id,
             "kind": e.kind,
         }  # fmt: skip
         return (
+            *told,
             self.office.event(
                 self.owner, self.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
             ),

@@ -160,7 +160,7 @@ class Agents:
         return len(posted)
 
     async def delete(self, user_id: str, agent_id: str) -> None:
-        """With everything that belongs to it."""
+        """With everything that belongs to it; those with whom it is in meetings are told."""
         self._check(user_id, agent_id)
         key, news = _key(user_id, agent_id), self._news(user_id, agent_id, "deleted")
         await self._shop.store.write(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Lane:
     """Envelopes that are handled one at a time and in order."""
 
-    __slots__ = ("_minima", "busy", "due", "name", "waiting", "work")
+    __slots__ = ("_minima", "busy", "due", "held", "name", "waiting", "work")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,6 +25,8 @@ class Lane:
         self.work: Work | None = None
         self.due = 0.0
         """When its first envelope is tried again, if it failed before."""
+        self.held = False
+        """Whether it waits for a quiet moment instead, and nothing was tried."""
         self._minima: deque[float] = deque()
 
     def append(self, envelope: Envelope) -> None:
@@ -113,6 +115,11 @@ class Desk:
         return len(self._ready)
 
     @property
+    def is_held(self) -> bool:
+        """Whether any of them waits for a quiet moment."""
+        return any(lane.held for lane in list(self.lanes.values()))
+
+    @property
     def busy(self) -> int:
         """How many lanes are being worked on."""
         return sum(lane.busy for lane in list(self.lanes.values()))
@@ -125,7 +132,7 @@ class Desk:
         """What was handed over, and counted as tried, and not begun."""
         handed: list[Envelope] = []
         for lane in list(self.lanes.values()):
-            begun = int(lane.work is not None or lane.due > 0)
+            begun = int(lane.work is not None or (lane.due > 0 and not lane.held))
             handed += [envelope for envelope in list(lane.waiting)[begun:] if envelope.claimed]
         return handed
 

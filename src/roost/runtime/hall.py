@@ -6,16 +6,19 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roost.core.agents import State
-from roost.core.envelopes import Answered, Effect, Envelope, Taken, Verdict, WorkClosing, WorkSettled, messages
+from roost.core.envelopes import Answered, Effect, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled, messages
 from roost.core.facts import Name
+from roost.core.meetings.effects import is_post
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
 from roost.ports import Look, Loop, Pending, World
 from roost.runtime.activation import Activation
+from roost.runtime.listening import Listener
 from roost.runtime.loops import Loops
 from roost.runtime.office import Office
 from roost.runtime.requests import Requests
@@ -44,6 +47,7 @@ class Hall:
         self.office = Office(shop, self)
         self.settler = Settler(shop, self)
         self.requests = Requests(shop, self)
+        self.listener = Listener(shop, self)
         self.load: float | None = None
         """The share of the processors in use, as last looked at."""
         self.closing = False
@@ -151,13 +155,19 @@ class Hall:
         self.shop.monitor.posted(envelopes)
         now = self.shop.host.clock.now()
         boxes: dict[str, list[Envelope]] = {}
+        posts: list[Envelope] = []
         for envelope in envelopes:
-            if envelope.due > now:
+            if envelope.kind is Kind.MEETING and is_post(envelope):
+                posts.append(envelope)
+            elif envelope.due > now:
                 self.ring(envelope.due)
                 if not self.is_awake(envelope.address):
                     self.look(envelope.address)  # it may be what a sleeper waits for
             else:
                 boxes.setdefault(envelope.address, []).append(envelope)
+        if posts:
+            self.listener.ring_of(posts)
+            self.listener.put(posts)
         for address, box in boxes.items():
             with self._lock:
                 activation = self._awake.get(address)
@@ -238,6 +248,7 @@ class Hall:
 
     def _give(self, all_taken: list[Taken]) -> None:
         """Hand over what was taken, and wake whoever is not awake."""
+        all_taken = [self._listened(taken) for taken in all_taken]
         made = [Activation(self, taken) if taken.anew and taken.has_work else None for taken in all_taken]
         woken: list[Activation] = []
         missed: list[Taken] = []
@@ -258,6 +269,14 @@ class Hall:
                     self.inbox.deliver(talk_id, user_id, None, taken.address)
         for taken in missed:
             self.look(taken.address, [envelope.envelope_id for envelope in taken.envelopes if envelope.claimed])
+
+    def _listened(self, taken: Taken) -> Taken:
+        """Without what was said to it in meetings: for that it need not be awake."""
+        posts = tuple(e for e in taken.envelopes if e.kind is Kind.MEETING and is_post(e))
+        if not posts:
+            return taken
+        self.listener.put(posts)
+        return replace(taken, envelopes=tuple(e for e in taken.envelopes if e not in posts))
 
     def _put_back(self, handed: Iterable[Envelope]) -> None:
         """These count as tried, and nobody has begun with them."""

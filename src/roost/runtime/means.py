@@ -21,15 +21,19 @@ from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
 from roost.core.envelopes import Effect, Request
 from roost.core.mail import Mail, answering
+from roost.core.meetings.bodies import Body, Invited
+from roost.core.meetings.effects import WriteEntry
+from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.steps import Recorded, Try
-from roost.errors import BrainFailed, Invalid, NoAnswer, Unavailable
+from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError, Unavailable
 from roost.ports import ModelCall, Tool
 from roost.runtime.journal import Journal
 from roost.runtime.memories import Notes
 from roost.runtime.tools import Calls
 
 if TYPE_CHECKING:
+    from roost.ports import Meeting
     from roost.runtime.office import Office
     from roost.runtime.shop import Shop
     from roost.runtime.thinking import Thinking
@@ -131,6 +135,41 @@ class Means:
         )  # fmt: skip
         self._keep(effect)
         return effect.event_id
+
+    # --- meetings --------------------------------------------------------------------------------
+
+    async def call_meeting(self, topic: str, **options: Any) -> str:
+        self._check_hops()
+        if (there := self._on_record()) is not None:
+            return there
+        effect = await self._office.call(
+            self._user_id, self._sender, topic, hops=self._hops, root=self._root, **options
+        )  # fmt: skip
+        self._keep(effect)
+        return effect.meeting_id
+
+    async def write_entry(self, meeting: Meeting, body: Body) -> None:
+        self._check_hops()
+        if self._on_record() is not None:
+            return
+        try:
+            if isinstance(body, Invited):
+                await self._office.guest(self._user_id, body.who)
+            meeting.note(body, self._now())
+        except RoostError:
+            self._count -= 1
+            raise
+        self._keep(self._entry(meeting, body))
+
+    def speak(self, meeting: Meeting, said: str, *, spoke: bool) -> None:
+        """What the brain has said, when it is over; it leaves with the settle, and never before."""
+        self._unsent += [self._entry(meeting, body) for body in meeting.last_words(said, self._now(), spoke=spoke)]
+
+    def _entry(self, meeting: Meeting, body: Body) -> WriteEntry:
+        return WriteEntry(self._shop.host.new_id("entry"), meeting.me, meeting.meeting_id, body)
+
+    def _now(self) -> int:
+        return milliseconds(self._shop.host.clock.now())
 
     def sleep(
         self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None

@@ -7,7 +7,7 @@ append; they become `Fact`s when they are read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -27,6 +27,8 @@ from roost.core.envelopes import (
     WorkSettled,
 )
 from roost.core.facts import Fact, FactPage, Name, decode, encode
+from roost.core.meetings.bodies import Called, Ended
+from roost.core.meetings.effects import MeetingEffect, WriteEntry
 from roost.core.memories import Remember
 from roost.core.messages import MOST, PAGE, at
 from roost.core.metrics import Metric
@@ -346,6 +348,9 @@ def _acted(
     for effect in effects:
         if type(effect) is Remember:
             continue  # nobody's but the agent's
+        if isinstance(effect, MeetingEffect):
+            told += [(name, when, None, address, data, root) for name, data in _written(effect)]
+            continue
         one = _sent(effect, there, address, root, when)
         if one is not None:
             told.append(one)
@@ -354,6 +359,13 @@ def _acted(
             kind = "event" if type(effect) is Publish else "outgoing"
             data = {"kind": kind, "fault": "untaken" if kind == "event" else "undeliverable"}
             told.append((Name.LETTER_DIED, when, None, address, data, root))
+
+
+def _written(effect: MeetingEffect) -> Iterator[tuple[Name, dict[str, Any]]]:
+    """What others see of it they are told for themselves."""
+    if type(effect) is WriteEntry and isinstance(effect.body, Called | Ended):
+        name = Name.MEETING_CALLED if isinstance(effect.body, Called) else Name.MEETING_ENDED
+        yield name, {"meeting_id": effect.meeting_id, "participant": effect.participant}
 
 
 def _sent(effect: Effect, there: set[str], address: str, root: str, when: float) -> _Told | None:

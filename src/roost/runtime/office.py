@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from roost.core import addresses, checks, patterns
@@ -9,6 +10,10 @@ from roost.core.addresses import Address
 from roost.core.agents import AgentConfig
 from roost.core.audience import Audience
 from roost.core.envelopes import Broadcast, Envelope, Kind, Publish, SendMail, SendTask
+from roost.core.meetings.bodies import Bounds, Called, FloorRule
+from roost.core.meetings.effects import WriteEntry
+from roost.core.meetings.entries import Entry, check
+from roost.core.meetings.stamps import Stamp, milliseconds
 from roost.core.priority import Priority, rank
 from roost.errors import Invalid, LimitReached, NotFound
 from roost.runtime.shop import Shop
@@ -157,6 +162,47 @@ class Office:
         most = max(config.inbox_limit for _, config in reached)
         return await self._shop.store.read(self._shop.statements.agents.depths, keys, most)
 
+    async def call(
+        self, user_id: str, caller: str, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (),
+        floor: str = "free", moderator: str | None = None, game: str | None = None, setting: Any = None,
+        deadline: float = 60.0, open: bool = False, max_words: int | None = None, max_moves: int = 100,
+        turn_timeout: float = 300.0, priority: str = "normal", key: str | None = None, hops: int = 0, root: str = "",
+    ) -> WriteEntry:  # fmt: skip
+        """Raises NotFound for whoever does not exist or may not be reached, Invalid for what no meeting can be."""
+        limits, now = self._shop.limits, self._shop.host.clock.now()
+        must, may = await self._guests(user_id, required, "required"), await self._guests(user_id, optional, "optional")
+        latest = milliseconds(now + checks.seconds(deadline, "the deadline"))
+        bounds = Bounds(
+            words=limits.meeting_words if max_words is None else max_words, moves=max_moves,
+            turn=milliseconds(checks.seconds(turn_timeout, "turn_timeout")),
+        )  # fmt: skip
+        host = self._shop.host
+        if key is not None:
+            checks.name(key, "the key")
+        body = Called(
+            topic, latest, must, may, checks.choice(floor, "the floor rule", FloorRule),
+            None if moderator is None else addresses.parse(moderator, user_id).text, game,
+            _in_full(setting, user_id), open, bounds,
+        )  # fmt: skip
+        meeting_id = host.new_id("meeting")
+        check(Entry(meeting_id, caller, 1, Stamp(milliseconds(now)), {}, body))
+        level = checks.choice(priority, "the priority", Priority)
+        return WriteEntry(host.new_id("entry"), caller, meeting_id, body, hops, root, level, key)
+
+    async def guest(self, user_id: str, who: str) -> str:
+        """The address in full of somebody whom this user may invite: as with mail, one's own and those shared."""
+        address = addresses.parse(who, user_id)
+        if address.is_agent:
+            await self._reach(user_id, address)
+        elif address.user_id != user_id:
+            raise NotFound(f"there is no {address.text!r} whom you may invite")
+        return address.text
+
+    async def _guests(self, user_id: str, those: Sequence[str], what: str) -> tuple[str, ...]:
+        if isinstance(those, str) or not isinstance(those, list | tuple):
+            raise Invalid(f"those {what} must be a list of addresses, not {checks.shown(those)}")
+        return tuple([await self.guest(user_id, one) for one in those])
+
     async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:
         awake = self.hall.awake(address.key)
         if awake is not None:
@@ -171,6 +217,14 @@ class Office:
                 " done some of it"
             )
         return config
+
+
+def _in_full(setting: Any, user_id: str) -> Any:
+    """The players of a game may be named as everywhere else."""
+    players = setting.get("players") if isinstance(setting, dict) else None
+    if not isinstance(players, list | tuple) or not all(isinstance(one, str) for one in players):
+        return setting
+    return {**setting, "players": [addresses.parse(one, user_id).text for one in players]}
 
 
 def _agent(to: object, user_id: str) -> Address:

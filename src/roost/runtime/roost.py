@@ -17,6 +17,7 @@ from roost.runtime.inbox import Inbox
 from roost.runtime.ledger import Ledger
 from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
+from roost.runtime.meetings import Meetings
 from roost.runtime.memory import Memory
 from roost.runtime.monitor import Monitor
 from roost.runtime.retention import Retention
@@ -53,6 +54,7 @@ class Roost:
         self.sleep_scheduler = SleepScheduler(self.shop, self.hall)
         self.mail = Mails(self.shop, self.hall)
         self.events = Events(self.shop, self.hall)
+        self.meetings = Meetings(self.shop, self.hall)
         self.dead_letters = DeadLetters(self.shop, self.hall)
         self.approvals = Approvals(self.shop)
         self.talks = Talks(self.shop, self.inbox)

@@ -113,6 +113,8 @@ class Waker:
                 awake.call(lambda awake=awake, task_id=task_id: awake.cancel(task_id))  # type: ignore[misc]
             self._hall.tell(task_id)
         self._hall.deliver(fired.posted)
+        if fired.meetings:
+            self._hall.listener.tick(fired.meetings)
         for address in fired.looked:
             self._hall.look(address)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
@@ -12,12 +13,13 @@ from roost.core.diary import Place
 from roost.core.envelopes import Envelope, Kind, Verdict, WorkClosing
 from roost.core.faults import Fault
 from roost.core.mail import Mail
+from roost.core.meetings.bodies import Body, Said
 from roost.core.messages import Message, Status, at
 from roost.core.notes import Channel
 from roost.core.runs import Why
 from roost.core.steps import Recorded, Try
-from roost.errors import LimitReached, NotFound
-from roost.ports import Profile, Turn
+from roost.errors import Forbidden, LimitReached, NotFound
+from roost.ports import Meeting, Profile, Turn
 from roost.runtime.diary import Diary
 from roost.runtime.means import Means
 from roost.runtime.thinking import Thinking
@@ -40,12 +42,15 @@ class Work(Thinking):
         self._home = home
         self.envelope = envelope
         self._said: list[str] = []
+        self._spoken = 0
+        """How many of these were said in a meeting before the end of the turn."""
         self._length = 0
         self._over = False
         self._waits = 0
         self.task: asyncio.Task[Any] | None = None
         self._before = home.memory_text
         self._letter: Mail | None = None
+        self._meeting: Meeting | None = None
         self._recorded = recorded
         self._means: Means | None = None
         self._diary: Diary | None = None
@@ -85,12 +90,34 @@ class Work(Thinking):
         elif e.kind is Kind.MAIL:
             self._letter = letter = home.letters.pop(e.envelope_id)
             text, subject = letter.body, letter.subject
-        message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         state = json.loads(self._before) if self._before else {}
+        if e.kind is Kind.MEETING:
+            return self._attend(profile, home.letters.pop(e.envelope_id), state)
+        message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         return Turn(
             e.kind, text, (message,), (), profile, home.owner, "", self.run_id, state, self,
             agent_id=home.agent_id, sender=e.sender, subject=subject, data=data, attempt=e.attempts,
         )  # fmt: skip
+
+    def _attend(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
+        self._meeting = meeting
+        meeting.write = self._write_entry
+        new = meeting.messages()
+        return Turn(
+            Kind.MEETING, "\n".join(one.content for one in new), new, meeting.history(), profile, self._home.owner, "",
+            self.run_id, state, self, agent_id=self._home.agent_id,
+            sender=new[-1].sender if new else self.envelope.sender, subject=meeting.topic,
+            attempt=self.envelope.attempts, meeting=meeting,
+        )  # fmt: skip
+
+    async def _write_entry(self, meeting: Meeting, body: Body) -> None:
+        """What was said before it is said before it, if it may be said."""
+        words, spoken = "".join(self._said[self._spoken :]).strip(), len(self._said)
+        if words:
+            with suppress(Forbidden):
+                await self.means.write_entry(meeting, Said(words))
+                self._spoken = spoken
+        await self.means.write_entry(meeting, body)
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -103,6 +130,8 @@ class Work(Thinking):
             await self._iterate()
             if self._letter is not None:
                 await self._answer(self._letter)
+            if self._meeting is not None:
+                self.means.speak(self._meeting, "".join(self._said[self._spoken :]), spoke=self._spoken > 0)
         except asyncio.CancelledError as error:
             if not self.fenced:  # the lane itself is cancelled: nobody else does that
                 raise
@@ -173,7 +202,10 @@ class Work(Thinking):
         if means is None:
             return self._closing(Verdict.DONE, memory=memory, diary=written)
         asleep = wake.to_json(means.asleep) if means.asleep else None
-        return self._closing(Verdict.DONE, memory=memory, sent=means.unsent(), sleep=asleep, diary=written)
+        sent = means.unsent()
+        if self._meeting is not None:
+            sent = (*sent, self._meeting.end_of_turn(self._shop.host.new_id("entry")))
+        return self._closing(Verdict.DONE, memory=memory, sent=sent, sleep=asleep, diary=written)
 
     def _failure(self, error: BaseException) -> WorkClosing:
         e = self.envelope

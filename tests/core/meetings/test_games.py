@@ -196,6 +196,9 @@ class Count:
     def outcome(self, state: Any) -> Outcome | None:
         return None
 
+    def mover(self, state: Any) -> str | None:
+        return None
+
     def drawn(self, state: Any) -> str:
         return str(state["sum"])
 

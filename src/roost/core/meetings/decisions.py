@@ -10,6 +10,8 @@ from roost.core.meetings.games import Games
 from roost.core.meetings.view import Phase, Status, View
 from roost.errors import Forbidden
 
+LINGER = 10_000
+"""Milliseconds of silence after the end of a game, in which something can still be said about it."""
 GRACE = 5_000
 """Milliseconds that each leaves to the one before it to act: so there is normally one who does."""
 
@@ -74,14 +76,17 @@ def _beginning(view: View, me: str, grace: int, deadline: int) -> tuple[int, Bod
 
 
 def _ending(view: View, me: str, grace: int) -> tuple[int, Body] | None:
-    """A meeting in which no more can be said, or that all others have left, is over."""
+    """A meeting in which no more can be said, or that all others have left, or whose game is over, is over."""
     others = [one for one in view.participants.values() if one.address != me]
     is_left = any(one.went or one.status is Status.KICKED for one in others) and not any(
         one.status in (Status.IN, Status.INVITED) for one in others
     )
-    if not rules.is_full(view) and not is_left:
+    is_played = view.call is not None and view.call.game is not None and rules.is_played_out(view)
+    if not rules.is_full(view) and not is_left and not is_played:
         return None
     patience = _patience(view, me, grace)
+    if not rules.is_full(view) and not is_left:
+        return view.at + LINGER + patience, Ended()
     return (view.at + patience if patience else 0), Ended()
 
 

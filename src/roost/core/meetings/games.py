@@ -34,6 +34,9 @@ class Game(Protocol):
     def outcome(self, state: Any) -> Outcome | None:
         """How it came out, or None while it goes on."""
 
+    def mover(self, state: Any) -> str | None:
+        """Whose move it is; None: nobody's, or anybody's."""
+
     def drawn(self, state: Any) -> str:
         """The state as text, for people and for models."""
 

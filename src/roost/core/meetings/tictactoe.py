@@ -51,6 +51,9 @@ class TicTacToe:
         winner = state["players"][MARKS.index(mark)]
         return Outcome(f"{winner} wins with {mark}.", winner)
 
+    def mover(self, state: Any) -> str | None:
+        return None if state["next"] is None else str(state["players"][MARKS.index(state["next"])])
+
     def drawn(self, state: Any) -> str:
         """Free cells show their number, for those who play by text."""
         shown = [mark or str(number) for number, mark in enumerate(state["board"], 1)]

@@ -13,10 +13,18 @@ from roost.core.envelopes import Change, Publish, Told
 from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
 from roost.ports import Row, Tx
-from roost.stores.statements import bulk, diary, requests
+from roost.stores.statements import bulk, diary, meetings, requests
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.posting import post
-from roost.stores.statements.sleep import await_condition, fall_asleep, forget_sleep, record, record_all, wake_up
+from roost.stores.statements.sleep import (
+    await_condition,
+    fall_asleep,
+    forget_sleep,
+    look_at_meetings,
+    record,
+    record_all,
+    wake_up,
+)
 
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
@@ -53,7 +61,8 @@ _AT_FIRST = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
 
 
 def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
-    return _agent_of(found(_row(tx, _AGENT, user_id, agent_id), agent_id))
+    agent = _agent_of(found(_row(tx, _AGENT, user_id, agent_id), agent_id))
+    return _with_meetings(tx, user_id, [agent])[0]
 
 
 def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> list[Agent]:
@@ -63,7 +72,14 @@ def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> l
         " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(":state IS", _TEXT + " IS"),
         {"user": user_id, "after": after, "limit": limit, "state": state},
     )
-    return [_agent_of(row) for row in rows]
+    return _with_meetings(tx, user_id, [_agent_of(row) for row in rows])
+
+
+def _with_meetings(tx: Tx, user_id: str, listed: list[Agent]) -> list[Agent]:
+    found = meetings.of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in listed])
+    if not found:
+        return listed
+    return [replace(agent, meetings=found.get(f"{user_id}/{agent.agent_id}", ())) for agent in listed]
 
 
 _TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot tell what kind of nothing a NULL is
@@ -158,6 +174,7 @@ def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
     if state is not State.STOPPED:
         return False
     tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
+    look_at_meetings(tx, [key], 0.0)
     record(tx, key, change, before=state)
     return True
 
@@ -166,6 +183,8 @@ def pause(tx: Tx, user_id: str, agent_id: str, paused: bool) -> bool:
     """False: it was so already."""
     key, _, was = _locked(tx, user_id, agent_id)
     tx.write("UPDATE agents SET paused = :paused WHERE address = :address", {"address": key, "paused": int(paused)})
+    if was and not paused:
+        look_at_meetings(tx, [key], 0.0)
     return was != paused
 
 
@@ -203,6 +222,9 @@ def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> 
     """With everything that belongs to it; those who deal with it are told."""
     key, _, _ = _locked(tx, user_id, agent_id)
     told = _tell(tx, key, "it was deleted", news)
+    op_id, now = (news.event_id, news.created) if news is not None else (key, 0.0)
+    left = meetings.abandon(tx, op_id, f"agent:{key}", "it was deleted", now)
+    told = replace(told, posted=told.posted + left)
     ids = {"address": key, "user": user_id}
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
     for talk_id, talker in talks:

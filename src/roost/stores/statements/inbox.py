@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from roost.core.envelopes import Broadcast, Effect, Envelope, SendMail, SendTask, messages
+from roost.core.meetings.effects import MeetingEffect
 from roost.core.steps import Recorded
 from roost.ports import Tx
 from roost.stores.statements import bulk, steps
@@ -80,4 +81,6 @@ def _name(effect: Effect) -> str:
         return effect.envelope.envelope_id
     if type(effect) is Broadcast:
         return str(len(effect.envelopes))
+    if isinstance(effect, MeetingEffect):
+        return effect.meeting_id
     return effect.mail_id if type(effect) is SendMail else effect.event_id  # type: ignore[union-attr]

@@ -11,18 +11,19 @@ from roost.core import patterns
 from roost.core.addresses import parse, unknown
 from roost.core.envelopes import Broadcast, DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask, messages
 from roost.core.events import FAILED
+from roost.core.meetings.effects import MeetingEffect
 from roost.core.memories import Remember
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
 from roost.errors import Conflict, NotFound
 from roost.ports import Tx
-from roost.stores.statements import bulk, burial, memories
+from roost.stores.statements import bulk, burial, meetings, memories
 from roost.stores.statements.burial import bury
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of, put, put_all
 from roost.stores.statements.sleep import arm
 
 
-def post(tx: Tx, effect: Effect) -> tuple[Envelope, ...]:
+def post(tx: Tx, effect: Effect, now: float = 0.0) -> tuple[Envelope, ...]:
     """What it has put into inboxes. NotFound if the recipient does not exist (any more)."""
     if type(effect) is SendTask:
         return _post_task(tx, effect)
@@ -32,6 +33,8 @@ def post(tx: Tx, effect: Effect) -> tuple[Envelope, ...]:
         return memories.settle(tx, effect)
     if type(effect) is Broadcast:
         return _post_broadcast(tx, effect, insert_all(tx, effect.envelopes, frozenset()))
+    if isinstance(effect, MeetingEffect):
+        return meetings.effect(tx, effect, now)
     assert type(effect) is Publish
     return _publish(tx, effect)
 
@@ -250,7 +253,7 @@ def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) 
             if type(effect) is Broadcast:
                 posted += _post_broadcast(tx, effect, lost)
             elif not _is_message(effect):
-                posted += post(tx, effect)
+                posted += post(tx, effect, now)
             elif effect.envelope.address not in lost:
                 posted.append(effect.envelope)
             else:

@@ -44,12 +44,22 @@ def wake_up(tx: Tx, changes: Sequence[tuple[str, Change]]) -> None:
         {"address": "TEXT", "reason": "TEXT"}, [(key, change.cause) for key, change in changes],
     )  # fmt: skip
     forget_sleep(tx, [key for key, _ in changes])
+    look_at_meetings(tx, [key for key, _ in changes], max((c.at for _, c in changes), default=0.0))
     record_all(tx, [(key, replace(change, before=State.SLEEPING)) for key, change in changes])
 
 
 def forget_sleep(tx: Tx, keys: Sequence[str]) -> None:
     bulk.change(tx, "DELETE FROM subscriptions WHERE awaited = 1 AND address IN", keys)
     bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", keys)
+
+
+def look_at_meetings(tx: Tx, keys: Sequence[str], now: float) -> None:
+    """Agents that were away ask what they have missed."""
+    rows = bulk.among(
+        tx, "SELECT participant, 'meeting:' || meeting_id FROM meetings WHERE status = 'in'"
+        " AND phase IN ('calling', 'running') AND participant IN", [f"agent:{key}" for key in keys],
+    )  # fmt: skip
+    arm_all(tx, [(participant, key, now) for participant, key in rows])
 
 
 def record(tx: Tx, key: str, change: Change, *, before: str | None = None) -> None:

@@ -80,7 +80,7 @@ def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in bulk.among(
         tx, "SELECT address, kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first"
-        " FROM inbox WHERE kind IN ('talk', 'event', 'mail') AND address <> '' AND address IN", keys,
+        " FROM inbox WHERE kind IN ('talk', 'event', 'mail', 'meeting') AND address <> '' AND address IN", keys,
         " GROUP BY 1, 2, 3, 4 ORDER BY 5",
     ):  # fmt: skip
         found.setdefault(row[0], []).append(row)
@@ -97,7 +97,7 @@ def _reason(wanted: wake.Condition, came: Iterable[Row], world: World) -> str | 
             if priority == Priority.URGENT:
                 return f"event {name}"
             condition = wake.heard(condition, name)
-        elif kind == Kind.MAIL:
+        elif kind in (Kind.MAIL, Kind.MEETING):  # what is said in meetings is heard as mail is
             condition = wake.got_mail(condition, Priority(priority))
     if wake.is_met(condition, cpu=world.cpu, awake=world.awake):
         return wake.reason(condition, cpu=world.cpu, awake=world.awake)

@@ -25,6 +25,7 @@ _SCHEDULE = (
     "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
 )
 _PREFIX = "schedule:"
+_MEETING = "meeting:"
 
 
 def fire(tx: Tx, now: float) -> Fired:
@@ -37,11 +38,14 @@ def fire(tx: Tx, now: float) -> Fired:
         {"address": "TEXT", "key": "TEXT"}, rows,
     )  # fmt: skip
     # Whoever looks at a sleeper takes this away. Until then it is due again: the one that should look may never do so.
-    arm_all(tx, [(address, key, now + AGAIN) for address, key in rows if key == "wake"])
-    looked = {address: key for address, key in rows if not key.startswith(_PREFIX)}
+    # The same of meetings.
+    again = [(address, key, now + AGAIN) for address, key in rows if key == "wake" or key.startswith(_MEETING)]
+    arm_all(tx, again)
+    looked = {address: key for address, key in rows if not key.startswith((_PREFIX, _MEETING))}
+    looked_at = tuple((who, key.removeprefix(_MEETING)) for who, key in rows if key.startswith(_MEETING))
     mail.check(tx, [address for address, key in rows if key == "mail"], now)
     posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
-    return Fired(tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx))
+    return Fired(tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at)
 
 
 def next_due(tx: Tx) -> float | None:

@@ -1,0 +1,109 @@
+"""Versions: logs by their contents, so that those who hold the same entries share one log and one view of it.
+
+What is kept here can always be made again from the entries: a version is found by what is in it, never by whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from roost.core.meetings.bodies import Body
+from roost.core.meetings.entries import Entry, from_json, to_json
+from roost.core.meetings.fold import Reader
+from roost.core.meetings.log import Log
+from roost.core.meetings.stamps import Clock
+from roost.core.meetings.view import View
+
+KEPT = 512
+"""Versions that are kept: a few of each meeting that is under way."""
+
+
+class Version:
+    """A log, what stands for its contents, and the view of it once it was asked for."""
+
+    __slots__ = ("_shelf", "_view", "contents", "log")
+
+    def __init__(self, shelf: Versions, log: Log, contents: str) -> None:
+        self._shelf = shelf
+        self._view: View | None = None
+        self.log = log
+        self.contents = contents
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = self._shelf.read(self.log)
+        return self._view
+
+    def added(self, entries: Iterable[Entry]) -> Version:
+        return self._shelf.added(self, entries)
+
+    def written(self, clock: Clock, body: Body, now: int) -> tuple[Version, Entry]:
+        log, _, entry = self.log.written(clock, body, now)
+        return self._shelf.keep(log, _mixed(self.contents, _sum_of(entry))), entry
+
+
+class Versions:
+    """Any thread may use it: what two make at the same time is equal."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Version] = {}
+        self._readers: dict[str, Reader] = {}
+
+    def empty(self, meeting: str, creator: str) -> Version:
+        return Version(self, Log(meeting, creator), "")
+
+    def find(self, contents: str) -> Version | None:
+        return self._kept.get(contents)
+
+    def loaded(self, meeting: str, creator: str, texts: Iterable[str]) -> Version:
+        """From entries as they are stored."""
+        contents, entries = "", []
+        for text in texts:
+            contents = _mixed(contents, _sum(text))
+            entries.append(from_json(text))
+        return self.find(contents) or self.keep(Log(meeting, creator).added(*entries), contents)
+
+    def added(self, version: Version, entries: Iterable[Entry]) -> Version:
+        log = version.log
+        fresh = {entry.id: entry for entry in entries}
+        held = {key: log.get(key) for key in fresh}
+        if any(
+            one is not None and one != fresh[key] for key, one in held.items()
+        ):  # one author, one number, two entries
+            grown = log.added(*fresh.values())
+            return version if grown is log else self.loaded(log.meeting, log.creator, map(to_json, grown))
+        new = [fresh[key] for key, one in held.items() if one is None]
+        contents = version.contents
+        for entry in new:
+            contents = _mixed(contents, _sum_of(entry))
+        return self.find(contents) or self.keep(log.added(*new), contents) if new else version
+
+    def keep(self, log: Log, contents: str) -> Version:
+        version = self._kept[contents] = Version(self, log, contents)
+        while len(self._kept) > KEPT:
+            self._kept.pop(next(iter(self._kept), ""), None)
+        return version
+
+    def read(self, log: Log) -> View:
+        # Taken while it is used: no two threads use the same.
+        reader = self._readers.pop(log.meeting, None) or Reader()
+        view = reader.read(log)
+        self._readers[log.meeting] = reader
+        while len(self._readers) > KEPT:
+            self._readers.pop(next(iter(self._readers), ""), None)
+        return view
+
+
+def _sum_of(entry: Entry) -> int:
+    return _sum(to_json(entry))
+
+
+def _sum(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest())
+
+
+def _mixed(contents: str, more: int) -> str:
+    """The same in whatever order they come."""
+    return f"{int(contents or '0', 16) ^ more:032x}"

@@ -1,0 +1,263 @@
+"""Attending: a meeting as the brain of a participant has it in a turn, to look at and to act in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, overload
+
+from roost.core.addresses import parse
+from roost.core.meetings import floor
+from roost.core.meetings.attention import Attention, Why, attention, mover, unheard
+from roost.core.meetings.bodies import (
+    Accepted,
+    Body,
+    Declined,
+    Ended,
+    EntryId,
+    FloorRule,
+    Granted,
+    Invited,
+    Kicked,
+    Left,
+    Moved,
+    Passed,
+    Raised,
+    Said,
+)
+from roost.core.meetings.catalogue import GAMES
+from roost.core.meetings.effects import EndTurn
+from roost.core.meetings.entries import Vector
+from roost.core.meetings.seats import Seat
+from roost.core.meetings.shown import moment
+from roost.core.meetings.view import Status, View, Word
+from roost.core.messages import Message
+from roost.core.messages import Status as MessageStatus
+from roost.errors import Forbidden, Invalid
+from roost.ports.meetings import Seated
+
+Write = Callable[["Meeting", Body], Awaitable[None]]
+
+
+class Meeting:
+    """`turn.meeting`. Whatever it does is checked at once: Forbidden says why not, and what to do instead.
+
+    What is done is told to the others when the turn ends, or in a moment if it does not.
+    """
+
+    def __init__(self, seated: Seated, *, is_asked: bool) -> None:
+        self.me = seated.participant
+        self.meeting_id = seated.meeting_id
+        self._owner = parse(self.me, "").user_id
+        self._seat = Seat(self.me, seated.version)
+        self._first = seated.version.view
+        self._found: Attention | None = attention(
+            self._first, self.me, seated.heard, seated.asked, is_asked=is_asked
+        )  # fmt: skip
+        self._heard: Vector = seated.heard
+        self.new: tuple[Word, ...] = unheard(self._first, self.me, seated.heard)
+        """What others said since the last turn."""
+        self.write: Write = _made_by_hand
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    @property
+    def why(self) -> Why | None:
+        """Why it is asked: invited, move, floor, opening, hands, over, mentioned or words."""
+        return self._found.why if self._found is not None else None
+
+    @property
+    def view(self) -> View:
+        """The meeting as this participant sees it, with what it did in this turn."""
+        return self._seat.view
+
+    @property
+    def topic(self) -> str:
+        return self.view.call.topic if self.view.call else ""
+
+    @property
+    def attendees(self) -> tuple[str, ...]:
+        """All who are there or were asked to come, the creator first."""
+        return tuple(self.view.participants)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        return self.view.present
+
+    @property
+    def chair(self) -> str | None:
+        """Who may kick and end."""
+        return self.view.chair
+
+    @property
+    def is_chair(self) -> bool:
+        return self.view.chair == self.me
+
+    @property
+    def may_speak(self) -> bool:
+        return self.me in floor.speakers(self.view)
+
+    @property
+    def my_move(self) -> bool:
+        return mover(self.view) == self.me
+
+    @property
+    def state(self) -> Any:
+        """What the game has made of the moves."""
+        return self.view.state
+
+    @property
+    def board(self) -> str:
+        """The same as a text."""
+        game = GAMES.get(self.view.call.game) if self.view.call and self.view.call.game else None
+        return game.drawn(self.view.state) if game else ""
+
+    @property
+    def prompt(self) -> str:
+        """All that a model needs to know to take part."""
+        return _prompt(self)
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    async def say(self, text: str, *, to: Sequence[str] = (), hand: bool = False) -> None:
+        """`to`: who is mentioned. `hand`: there is more to say after this."""
+        await self._do(Said(text, self._all(to), hand))
+
+    async def move(self, move: Any) -> None:
+        """Change the shared state by the rules of the game; tic-tac-toe takes `{"cell": 5}`."""
+        view = self.view
+        await self._do(Moved(view.head or EntryId(view.creator, 1), move))
+
+    async def raise_hand(self) -> None:
+        await self._do(Raised())
+
+    async def grant(self, who: str) -> None:
+        """Give somebody the floor, as the moderator."""
+        await self._do(Granted(self._full(who)))
+
+    async def pass_turn(self, who: str | None = None) -> None:
+        """Let one's own turn go by; or, as the chair or the moderator, somebody else's."""
+        await self._do(Passed(self.me if who is None else self._full(who)))
+
+    async def invite(self, who: str, *, required: bool = False) -> None:
+        await self._do(Invited(self._full(who), required))
+
+    async def kick(self, who: str, reason: str = "") -> None:
+        await self._do(Kicked(self._full(who), reason))
+
+    async def decline(self, reason: str = "") -> None:
+        """Do not come, when asked about an invitation."""
+        await self._do(Declined(reason))
+
+    async def leave(self, reason: str = "") -> None:
+        await self._do(Left(reason))
+
+    async def end(self, minutes: str = "") -> None:
+        """End the meeting for all; without `minutes` there are those made from what was said."""
+        await self._do(Ended(minutes))
+
+    async def _do(self, body: Body) -> None:
+        await self.write(self, body)
+
+    def _full(self, who: str) -> str:
+        return parse(who, self._owner).text
+
+    def _all(self, whom: Iterable[str]) -> tuple[str, ...]:
+        if isinstance(whom, str):
+            raise Invalid(f"those mentioned must be a list of addresses, not the text {whom!r:.80}")
+        return tuple(self._full(one) for one in whom)
+
+    # --- for the runtime -------------------------------------------------------------------------
+
+    def note(self, body: Body, now: int) -> None:
+        """It is done, as far as this turn sees it. Raises Forbidden if it may not be."""
+        self._seat.write(body, now)
+
+    def last_words(self, said: str, now: int, *, spoke: bool) -> list[Body]:
+        """What comes of what the brain has said at last, or has not, when its turn is over."""
+        bodies: list[Body] = []
+        if self.why is Why.INVITED:
+            wanted: list[Body] = [Accepted()] if self._seat.status is Status.INVITED else []
+        elif said.strip():
+            wants_hand = self.view.rule in (FloorRule.RAISE_HAND, FloorRule.MODERATOR) and not self.may_speak
+            wanted = [Raised()] if wants_hand else [Said(said.strip())]
+        else:
+            passes = not spoke and self.why is Why.FLOOR and floor.holder(self.view) == self.me
+            wanted = [Passed(self.me)] if passes else []
+        for body in wanted:
+            try:
+                self.note(body, now)
+            except Forbidden:
+                continue
+            bodies.append(body)
+        return bodies
+
+    def end_of_turn(self, effect_id: str) -> EndTurn:
+        if self._found is None:
+            return EndTurn(effect_id, self.me, self.meeting_id, None, ())
+        return EndTurn(effect_id, self.me, self.meeting_id, self._first.seen, self._found.keys)
+
+    def messages(self) -> tuple[Message, ...]:
+        before = len(self._first.words) - len(self.new)
+        return tuple(_message(word, number) for number, word in enumerate(self.new, before + 1))
+
+    def history(self) -> Sequence[Message]:
+        new = {word.entry_id for word in self.new}
+        return Words(tuple(word for word in self._first.words if word.entry_id not in new)) if len(
+            self._first.words
+        ) else ()  # fmt: skip
+
+
+class Words(Sequence[Message]):
+    """Words as messages, made when they are looked at."""
+
+    def __init__(self, words: tuple[Word, ...]) -> None:
+        self._words = words
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @overload
+    def __getitem__(self, place: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Message]: ...
+
+    def __getitem__(self, place: int | slice) -> Message | Sequence[Message]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        return _message(self._words[place], range(len(self))[place] + 1)
+
+
+def _message(word: Word, number: int) -> Message:
+    return Message(number, word.author, word.text, MessageStatus.COMPLETE, moment(word.at))
+
+
+_EXPECTED = {
+    Why.INVITED: "You are invited. Say nothing to come, or decline.",
+    Why.MOVE: "It is your move.",
+    Why.FLOOR: "You have the floor: say something, or nothing to pass it on.",
+    Why.OPENING: "The meeting has begun, and it is for you to open it.",
+    Why.HANDS: "Hands are up: give somebody the floor.",
+    Why.OVER: "The game is over: say what came of it, and end the meeting.",
+    Why.MENTIONED: "You were mentioned.",
+    Why.WORDS: "Answer if you have something to say; else say nothing.",
+}
+
+
+def _prompt(meeting: Meeting) -> str:
+    view = meeting.view
+    lines = [f"You are {meeting.me} in the meeting {meeting.topic!r}, called by {view.creator}."]
+    lines += [f"There: {', '.join(view.present)}. The chair is {view.chair}. Floor: {view.rule}."]
+    if view.floor.hands:
+        lines.append(f"Hands up: {', '.join(view.floor.hands)}.")
+    if meeting.board:
+        lines += ["", meeting.board]
+    if meeting.new:
+        lines += ["", *(f"{word.author}: {word.text}" for word in meeting.new)]
+    if meeting.why is not None:
+        lines += ["", _EXPECTED[meeting.why]]
+    return "\n".join(lines)
+
+
+async def _made_by_hand(meeting: Meeting, body: Body) -> None:
+    raise Invalid("this meeting has no means to act: it was made by hand")

@@ -1,0 +1,343 @@
+"""A room: all seats of meetings that one operation of the store touches, loaded as needed and kept at its end.
+
+What is sent to agents is put into their inboxes. People have none: what is sent to them is heard at once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from roost.core.addresses import parse
+from roost.core.agents import AgentConfig, Invitations
+from roost.core.envelopes import Envelope, Kind
+from roost.core.meetings import posts
+from roost.core.meetings.attention import attention, is_person
+from roost.core.meetings.bodies import Body, Called, Invited
+from roost.core.meetings.decisions import due_at
+from roost.core.meetings.effects import MeetingChange, log_lane, turn_lane
+from roost.core.meetings.entries import Entry, Vector, to_json
+from roost.core.meetings.posts import Post
+from roost.core.meetings.seats import Seat
+from roost.core.meetings.stamps import milliseconds
+from roost.core.meetings.versions import Version, Versions
+from roost.core.priority import Priority, rank
+from roost.ports import Row, Tx
+from roost.stores.statements import bulk
+from roost.stores.statements.envelopes import put_all
+from roost.stores.statements.sleep import arm_all
+
+log = logging.getLogger("roost.meetings")
+
+SYNC = 15.0
+"""Seconds without news after which the others are asked; longer and longer while there are none."""
+LONGEST_SYNC = 600.0
+TIMER = "meeting:"
+VERSIONS = Versions()
+
+COLUMNS = (
+    "participant", "meeting_id", "user_id", "creator", "topic", "phase", "status", "called", "over", "contents",
+    "entries", "heard", "asked", "turn", "turns", "timer", "pace", "hops", "root", "key",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Place:
+    """A row of `meetings`: where a participant stands."""
+
+    participant: str
+    meeting_id: str
+    user_id: str
+    creator: str
+    topic: str = ""
+    phase: str = "calling"
+    status: str = ""
+    called: float = 0.0
+    over: float | None = None
+    contents: str = ""
+    entries: int = 0
+    heard: str = "{}"
+    asked: str = "[]"
+    turn: str = ""
+    turns: int = 0
+    timer: float | None = None
+    pace: float = SYNC
+    hops: int = 0
+    root: str = ""
+    key: str | None = None
+
+    @property
+    def told(self) -> tuple[Vector, tuple[str, ...]]:
+        return json.loads(self.heard), tuple(json.loads(self.asked))
+
+
+class Sitting:
+    """A seat, and the row it is kept in."""
+
+    def __init__(self, place: Place, seat: Seat, *, is_new: bool) -> None:
+        self.place = place
+        self.before = replace(place)
+        self.seat = seat
+        self.is_new = is_new
+        self.key: tuple[Entry, str] | None = None
+        """An entry that was written with a key."""
+
+    @property
+    def is_invited(self) -> bool:
+        """Whether any entry names it: an empty seat is kept for nobody else."""
+        me = self.seat.me
+        return any(_names(entry.body, me) for entry in self.seat.log)
+
+
+class Room:
+    """Made for one operation. `op_id`: what the ids of all that it posts are made of."""
+
+    def __init__(self, tx: Tx, op_id: str, now: float, awake: frozenset[str] = frozenset()) -> None:
+        self._tx = tx
+        self._op_id = op_id
+        self._now = now
+        self._awake = awake
+        self._sittings: dict[tuple[str, str], Sitting | None] = {}
+        self._touched: dict[tuple[str, str], Sitting] = {}
+        self._configs: dict[str, AgentConfig | None] = {}
+        self._sent: list[tuple[str, str, Post, int, str]] = []
+        self.priority = Priority.NORMAL
+        self.posted: list[Envelope] = []
+        self.changes: list[MeetingChange] = []
+
+    @property
+    def ms(self) -> int:
+        return milliseconds(self._now)
+
+    # --- seats -----------------------------------------------------------------------------------
+
+    def find(self, participant: str, meeting_id: str) -> Sitting | None:
+        name = (participant, meeting_id)
+        if name not in self._sittings:
+            row = self._tx.one(
+                f"SELECT {', '.join(COLUMNS)} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
+                f" AND minutes IS NULL{self._tx.for_update}",
+                {"who": participant, "meeting": meeting_id},
+            )
+            self._sittings[name] = self._sitting(row) if row is not None else None
+        return self._sittings[name]
+
+    def make(self, participant: str, meeting_id: str, creator: str) -> Sitting:
+        owner = parse(participant, "").user_id
+        place = Place(participant, meeting_id, owner, creator, called=self._now)
+        made = Sitting(place, Seat(participant, VERSIONS.empty(meeting_id, creator)), is_new=True)
+        self._sittings[participant, meeting_id] = made
+        return made
+
+    def touch(self, sitting: Sitting) -> None:
+        self._touched[sitting.place.participant, sitting.place.meeting_id] = sitting
+
+    def _sitting(self, row: Row) -> Sitting:
+        place = Place(*row)
+        return Sitting(place, Seat(place.participant, version_of(self._tx, place)), is_new=False)
+
+    def config(self, participant: str) -> AgentConfig | None:
+        """Of an agent; None: there is no such one."""
+        key = participant.removeprefix("agent:")
+        if key not in self._configs:
+            row = self._tx.one("SELECT config FROM agents WHERE address = :key", {"key": key})
+            self._configs[key] = AgentConfig.from_json(row[0]) if row else None
+        return self._configs[key]
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def hear(self, participant: str, sender: str, post: Post, hops: int = 0, root: str = "") -> None:
+        """Somebody's post has come. Of a meeting that is not known only an invitation is listened to."""
+        sitting = self.find(participant, post.meeting)
+        if sitting is None:
+            sitting = self.make(participant, post.meeting, post.creator)
+            sitting.place.hops, sitting.place.root = hops, root
+            if not post.entries and post.digest is not None:
+                self._sittings[participant, post.meeting] = None
+                sitting.seat.ask(sender)  # it may be about an invitation that was lost
+                self.route(sitting)
+                return
+            sitting.seat.hear(sender, post)
+            if not sitting.is_invited:
+                self._sittings[participant, post.meeting] = None
+                return
+        elif sitting.place.creator != post.creator:
+            return
+        else:
+            sitting.seat.hear(sender, post)
+        self.touch(sitting)
+
+    def write(self, sitting: Sitting, body: Body, key: str | None = None) -> Entry:
+        """Raises Forbidden for what the rules of meetings refuse."""
+        entry = sitting.seat.write(body, self.ms)
+        if key is not None:
+            sitting.key = (entry, key)
+        self.touch(sitting)
+        return entry
+
+    # --- the end of it ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let everyone do what is due, hand over what is sent, and keep all of it."""
+        waiting = list(self._touched.values())
+        while waiting:
+            sitting = waiting.pop(0)
+            sitting.seat.act(self.ms, self._accepts(sitting.seat.me))
+            waiting += [one for one in self.route(sitting) if one not in waiting]
+        kept = list(self._touched.values())
+        for sitting in kept:
+            self._look(sitting)
+        self._keep(kept)
+        self._post()
+
+    def _accepts(self, me: str) -> bool | None:
+        """What it does about invitations of itself."""
+        config = None if is_person(me) else self.config(me)
+        if config is None or config.invitations is Invitations.ASK:
+            return None
+        return config.invitations is Invitations.ACCEPT
+
+    def route(self, sitting: Sitting) -> list[Sitting]:
+        """Send what it has to send; those people who heard of it."""
+        heard: list[Sitting] = []
+        outgoing, sitting.seat.outgoing = sitting.seat.outgoing, []
+        me, place = sitting.seat.me, sitting.place
+        for to, post in outgoing:
+            if not is_person(to):
+                self._sent.append((to, me, post, place.hops, place.root))
+                continue
+            self.hear(to, me, post, place.hops, place.root)
+            if (one := self._touched.get((to, post.meeting))) is not None:
+                heard.append(one)
+        return heard
+
+    def _look(self, sitting: Sitting) -> None:
+        """Where it stands now; whether its brain is to be asked, and when it is looked at again."""
+        place, view = sitting.place, sitting.seat.view
+        mine = view.participants.get(place.participant)
+        place.phase, place.status = str(view.phase), str(mine.status) if mine else ""
+        place.topic = view.call.topic if view.call else place.topic
+        place.called = view.called_at / 1000 if view.called_at is not None else place.called
+        place.over = view.over_at / 1000 if view.over_at is not None else None
+        place.contents = sitting.seat.version.contents
+        place.entries = sitting.seat.log.size
+        at_once = self._ask(sitting)
+        self._arm(sitting)
+        before = sitting.before
+        if sitting.is_new or (before.contents, before.phase, before.status) != (
+            place.contents, place.phase, place.status
+        ):  # fmt: skip
+            self.changes.append(
+                MeetingChange(
+                    place.participant, place.meeting_id, "" if sitting.is_new else before.phase, place.phase,
+                    at_once, is_asked=bool(place.turn), reason=view.reason,
+                )
+            )  # fmt: skip
+
+    def _ask(self, sitting: Sitting) -> bool:
+        place = sitting.place
+        if is_person(place.participant) or (config := self.config(place.participant)) is None:
+            return False
+        heard, asked = place.told
+        found = attention(
+            sitting.seat.view, place.participant, heard, asked, is_asked=config.invitations is Invitations.ASK
+        )
+        if found is None:
+            return False
+        if not place.turn:
+            place.turns += 1
+            place.turn = f"{place.meeting_id}:{place.participant}:{place.turns}"
+            self.posted.append(self._turn(place, config))
+        return found.at_once
+
+    def _turn(self, place: Place, config: AgentConfig) -> Envelope:
+        address = place.participant.removeprefix("agent:")
+        awake = address in self._awake
+        return Envelope(
+            place.turn, address, Kind.MEETING, turn_lane(place.meeting_id), Priority.NORMAL, place.creator,
+            place.meeting_id, self._now, rank(self._now, Priority.NORMAL), most_attempts=config.max_attempts,
+            retry_delay=config.retry_delay, hops=place.hops, attempts=int(awake), claimed=awake, root=place.root,
+        )  # fmt: skip
+
+    def _arm(self, sitting: Sitting) -> None:
+        place, view = sitting.place, sitting.seat.view
+        if view.is_over or not view.is_in(place.participant):
+            return
+        if sitting.seat.fresh:
+            place.pace = SYNC
+        due = self._now + place.pace
+        if (own := due_at(view, place.participant)) is not None:
+            due = min(due, max(own / 1000, self._now + 1.0))  # what could be done now is done
+        if place.timer is None or due < place.timer - 0.001:
+            place.timer = due
+
+    def _keep(self, kept: Sequence[Sitting]) -> None:
+        rows = []
+        for sitting in kept:
+            place = sitting.place
+            for entry in sitting.seat.fresh.values():
+                key = sitting.key[1] if sitting.key is not None and sitting.key[0].id == entry.id else None
+                rows.append(
+                    (place.participant, place.meeting_id, entry.author, entry.number, to_json(entry), key)
+                )  # fmt: skip
+        bulk.insert(self._tx, "meeting_log", _LOG, rows, _NEWER)
+        changed = [one.place for one in kept if one.is_new or one.place != one.before]
+        values = [tuple(getattr(place, name) for name in COLUMNS) for place in changed]
+        bulk.insert(self._tx, "meetings", COLUMNS, values, _REPLACED)
+        timers = [
+            (place.participant, TIMER + place.meeting_id, place.timer)
+            for place, before in ((one.place, one.before) for one in kept)
+            if place.timer is not None and place.timer != before.timer
+        ]
+        arm_all(self._tx, timers)
+
+    def _post(self) -> None:
+        """All that is sent to agents; to those who are gone nothing is."""
+        keys = sorted({to.removeprefix("agent:") for to, *_ in self._sent})
+        there = {row[0] for row in bulk.among(self._tx, "SELECT address FROM agents WHERE address IN", keys)}
+        texts: dict[int, str] = {}
+        made: list[Envelope] = []
+        for number, (to, sender, post, hops, root) in enumerate(self._sent):
+            address = to.removeprefix("agent:")
+            if address not in there:
+                continue
+            if id(post) not in texts:
+                texts[id(post)] = posts.to_json(post)
+            made.append(
+                Envelope(
+                    f"{self._op_id}:{number}", address, Kind.MEETING, log_lane(post.meeting), self.priority, sender,
+                    texts[id(post)], self._now, rank(self._now, self.priority), attempts=0, hops=hops, claimed=False,
+                    root=root,
+                )
+            )  # fmt: skip
+        put_all(self._tx, [*made, *self.posted], recorded=False)
+        self.posted += made
+
+
+def version_of(tx: Tx, place: Place) -> Version:
+    """Its log, if it is not at hand from the store."""
+    found = VERSIONS.find(place.contents) if place.contents else None
+    if found is not None:
+        return found
+    rows = tx.read(
+        "SELECT entry FROM meeting_log WHERE participant = :who AND meeting_id = :meeting",
+        {"who": place.participant, "meeting": place.meeting_id},
+    )
+    return VERSIONS.loaded(place.meeting_id, place.creator, [row[0] for row in rows])
+
+
+def _names(body: Body, me: str) -> bool:
+    if isinstance(body, Called):
+        return me in body.required or me in body.optional
+    return isinstance(body, Invited) and body.who == me
+
+
+_LOG = ("participant", "meeting_id", "author", "number", "entry", "key")
+_NEWER = (
+    " ON CONFLICT (participant, meeting_id, author, number) DO UPDATE SET entry = excluded.entry, key = excluded.key"
+)
+_REPLACED = " ON CONFLICT (participant, meeting_id) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in COLUMNS if name not in ("participant", "meeting_id", "user_id", "key")
+)
