@@ -63,6 +63,8 @@ class Theirs:
                 "mail_id": mail,
                 "thread_id": service.mail.get("ann", mail).thread_id,
                 "letter_id": letter.letter_id,
+                "meeting_id": service.meetings.call("ann", "secret", optional=["agent:d"]),
+                "who": "agent:ann/d",
                 "cursor": cursor,
             }
         )
@@ -92,11 +94,11 @@ PAGES = ("before", "after")
 PLACES = {"before": "task_id", "after": "schedule_id"}
 OTHERS: dict[str, Any] = {
     "prompt": "x", "subject": "x", "body": "x", "name": "heard", "time": 4e9, "every": 60, "timeout": 0,
-    "agent_ids": ["d"], "text": "x", "state": {"x": 1}, "key": "mine", "result": "x",
+    "agent_ids": ["d"], "text": "x", "state": {"x": 1}, "key": "mine", "result": "x", "topic": "x", "move": 1,
 }  # fmt: skip
 CURSORS = {"monitor/facts", "monitor/wait"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""
-OWN = {"agents/create", "agents/create-many", "events/publish"}
+OWN = {"agents/create", "agents/create-many", "events/publish", "meetings/call"}
 """What makes something of one's own, whatever others have."""
 
 
@@ -114,6 +116,8 @@ def arguments(method: Method, ids: dict[str, str]) -> dict[str, Any]:
             given[parameter.name] = OTHERS[parameter.name]
     if method.has("timeout"):
         given["timeout"] = 0
+    if method.path == "meetings/say":
+        given["to"] = [given["to"]]
     if method.path == "schedules/create":
         given["every"] = 60
     return given
@@ -135,6 +139,7 @@ def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
     found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
     found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
     found += [service.agents.memories("ann", "d"), service.approvals.list("ann")]
+    found += [service.meetings.view("ann", ids["meeting_id"])]
     return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
 
 

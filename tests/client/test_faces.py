@@ -30,6 +30,7 @@ LATER = datetime(2040, 1, 1, 9, tzinfo=UTC)
 PLAIN = {
     "agents": faces.PlainAgents, "tasks": faces.PlainTasks, "schedules": faces.PlainSchedules,
     "sleep_scheduler": faces.PlainSleepScheduler, "mail": faces.PlainMail, "events": faces.PlainEvents,
+    "meetings": faces.PlainMeetings,
     "dead_letters": faces.PlainDeadLetters, "approvals": faces.PlainApprovals, "monitor": faces.PlainMonitor,
 }  # fmt: skip
 
@@ -158,9 +159,46 @@ def journal_story(s: Face) -> list[Any]:
     return [*told, len(s.approvals.list("ann", all=True, before=newest))]
 
 
-STORIES = [agents_story, clock_story, work_story, mail_story, monitor_story, memory_story, journal_story]
-IDS = re.compile(r"\b(approval|task|mail|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b")
-TIMES = re.compile(r"datetime\.datetime\([^)]*\)+|TzInfo\([^)]*\)|\d{10}\.\d+")
+def meetings_story(s: Face) -> list[Any]:
+    for name in ("d", "e", "f"):
+        s.agents.create("ann", name, start=False)
+    people = ["user:ann", "agent:d"]
+    game: dict[str, Any] = {"game": "tic-tac-toe", "setting": {"players": people}}
+    one = s.meetings.call("ann", "Grüße 🐦", optional=["agent:d", "agent:e"], floor="moderator", key="k", **game)
+    told: list[Any] = [one == s.meetings.call("ann", "Grüße 🐦", key="k"), s.meetings.view("ann", one, limit=1)]
+    told += [s.meetings.say("ann", one, "to\nall", to=["agent:d"], key="w"), s.meetings.move("ann", one, {"cell": 5})]
+    told += [s.meetings.minutes("ann", one), s.meetings.invite("ann", one, "agent:f").participants]
+    told += [s.meetings.kick("ann", one, "agent:e", "no room").participants, s.meetings.list("ann", phase="running")]
+    stream = s.meetings.watch("ann", one)
+    told += [next(stream).phase, s.meetings.raise_hand("ann", one).hands, s.meetings.grant("ann", one, "user:ann")]
+    told += [next(stream).words, s.meetings.pass_turn("ann", one).speakers]
+    cursor = s.meetings.view("ann", one).cursor
+    told += [s.meetings.wait("ann", one, cursor, timeout=0).cursor == cursor, s.meetings.end("ann", one, "fine").over]
+    told += [s.meetings.wait("ann", one, cursor).minutes, [view.phase for view in stream][-1]]
+    two = s.meetings.call("ann", "Two", required=["user:ann"], by="agent:d", priority="high")
+    told += [s.meetings.join("ann", two).status, s.meetings.leave("ann", two, "tired")]
+    three = s.meetings.call("ann", "Three", required=["user:ann"], optional=["agent:e"], by="agent:d")
+    told += [s.meetings.decline("ann", three, "no time"), s.meetings.list("ann", participant="agent:d")]
+    return told
+
+
+STORIES = [
+    agents_story,
+    clock_story,
+    work_story,
+    mail_story,
+    monitor_story,
+    memory_story,
+    journal_story,
+    meetings_story,
+]
+IDS = re.compile(
+    r"\b(approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b"
+)
+TIMES = re.compile(
+    r"cursor='[0-9a-f]+'|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|- \d\d:\d\d:\d\d"
+    r"|datetime\.datetime\([^)]*\)+|TzInfo\([^)]*\)|\d{10}\.\d+"
+)
 
 
 def alike(told: list[Any]) -> list[str]:
