@@ -368,7 +368,7 @@ def test_bad_input_of_every_kind_is_refused_and_changes_nothing() -> None:
         await team(s, "d")
         await s.agents.create("bob", "own")
         refused = [
-            s.meetings.call("ann", ""), s.meetings.call("ann", "x", required="agent:d"),  # type: ignore[arg-type]
+            s.meetings.call("ann", ""), s.meetings.call("ann", "x", required="agent:d"),
             s.meetings.call("ann", "x", floor="chaos"), s.meetings.call("ann", "x", game="chess"),
             s.meetings.call("ann", "x", required=["agent:d", "agent:d"]), s.meetings.call("ann", "x", deadline=-1),
             s.meetings.call("ann", "x", required=["user:ann"]), s.meetings.call("ann", "x", max_words=0),
@@ -385,7 +385,7 @@ def test_bad_input_of_every_kind_is_refused_and_changes_nothing() -> None:
         meeting = await s.meetings.call("ann", "x", required=["agent:d"])
         await seen(s, meeting, running)
         before = await s.meetings.view("ann", meeting)
-        for call in (  # type: ignore[assignment]
+        for call in (
             s.meetings.say("ann", meeting, ""), s.meetings.say("ann", meeting, "x", to="agent:d"),
             s.meetings.raise_hand("ann", meeting), s.meetings.grant("ann", meeting, "agent:d"),
             s.meetings.move("ann", meeting, 1), s.meetings.kick("ann", meeting, "agent:e"),
