@@ -11,15 +11,21 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
+
 import roost
+from roost.brains import gguf
 from roost.brains.profiles import Shelf
 from roost.service import AgentService
 from roost.testing.provider import Act, Call, Cut, Provider, Refuse, Wait
 from roost.wiring import open_roost
+from tests.brains.led_model import PROGRAM
 from tests.brains_for_tests import until
-from tests.conftest import QUICK
+from tests.conftest import ENVIRONMENT, QUICK
+from tests.contracts.leading import Leader
 
 FAULTS = ("provider", "rate_limit", "bad_key", "too_long", "model")
 """What every brain with a provider tells apart."""
@@ -30,6 +36,9 @@ class Rig(ABC):
 
     without: frozenset[str] = frozenset()
     """Parts of the contract that this brain has nothing to do with: `faults`, `retry`, `tools`."""
+
+    models = Path("models")
+    """The folder with the models on this machine."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
@@ -57,7 +66,7 @@ class Rig(ABC):
     def open(self, path: Path, *, tools: Sequence[roost.Tool] = (), **changes: Any) -> AgentService:
         """A service whose only profile, with these changes, is the rig's."""
         profile = replace(self.profile, name="rig", **changes)
-        shelf = Shelf(self.brains(), [profile], "rig")
+        shelf = Shelf(self.brains(), [profile], "rig", models=self.models)
         opened = open_roost(f"sqlite:///{path / 'roost.db'}", shelf, QUICK, tools=tools)
         return self.stack.enter_context(AgentService(opened))
 
@@ -139,10 +148,36 @@ class AnthropicRig(ProviderRig):
     }
 
 
+class GgufRig(Rig):
+    """The brain `gguf`, with a library in its process that asks this one what to say: see `brains/led_model.py`."""
+
+    without = frozenset({"faults", "retry", "tools"})
+    profile = roost.Profile("gguf", "gguf")
+
+    def __init__(self, stack: ExitStack) -> None:
+        super().__init__(stack)
+        folder = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))  # the path of a socket is short
+        (folder / "smollm2.gguf").write_bytes(b"GGUF")
+        self.models = folder
+        self._leader = stack.enter_context(Leader(folder / "socket"))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(gguf, "PROGRAM", PROGRAM)
+        patch.setenv("ROOST_LEADER", str(folder / "socket"))
+        patch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+
+    def play(self, *acts: Act) -> None:
+        self._leader.plays.append(acts)
+
+    @property
+    def asked(self) -> list[str]:
+        return self._leader.asked
+
+
 RIGS: dict[str, type[Rig]] = {
     "function": FunctionRig,
     "llm-openai": ProviderRig,
     "llm-anthropic": AnthropicRig,
+    "gguf": GgufRig,
 }
 
 __all__ = ["FAULTS", "RIGS", "Act", "Call", "Cut", "Refuse", "Rig", "Wait"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from roost.core.messages import Message, Sender
+from roost.core.messages import Message, Sender, Status
 
 STEP = 16
 """Where something is left out, what is kept begins at a message whose number this divides, if it can: then it begins
@@ -12,6 +12,14 @@ at the same one for several turns, and a model that has read it need not read it
 
 Said = dict[str, str]
 """`role` and `content`."""
+
+
+def words(message: Message) -> str:
+    """What a message says to a model; how an answer ended is stated, if it did not end well."""
+    if message.sender != Sender.AGENT or message.status is Status.COMPLETE:
+        return message.content
+    how = "was interrupted" if message.status is Status.INTERRUPTED else "failed"
+    return f"{message.content}\n[this answer {how} here]".lstrip()
 
 
 def tokens(text: str) -> int:
@@ -22,7 +30,7 @@ def tokens(text: str) -> int:
 def fitting(messages: Sequence[Message], room: int, size: Callable[[str], int] = tokens) -> list[Said]:
     """The newest messages for which there is room, as turns of people and the model; the very last one in any case."""
     start = len(messages)
-    while start > 0 and (room := room - size(messages[start - 1].content)) >= 0:
+    while start > 0 and (room := room - size(words(messages[start - 1]))) >= 0:
         start -= 1
     kept = list(messages[start:] or messages[-1:])
     if start > 0:
@@ -42,7 +50,7 @@ def _in_turn(messages: Sequence[Message]) -> list[Said]:
     for message in messages:
         role = "assistant" if message.sender == Sender.AGENT else "user"
         if said and said[-1]["role"] == role:
-            said[-1]["content"] += f"\n\n{message.content}"
+            said[-1]["content"] += f"\n\n{words(message)}"
         elif message.content or message is messages[-1]:
-            said.append({"role": role, "content": message.content})
+            said.append({"role": role, "content": words(message)})
     return said

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from roost.core.messages import Message, Sender, Status
+from roost.brains.dialogue import words
+from roost.core.messages import Message, Sender
 from roost.core.notes import Call, Channel, calls
 from roost.ports import Turn
 
@@ -89,14 +90,6 @@ def summary_in(message: Message) -> tuple[str, int]:
         if one.channel == Channel.SUMMARY and (found := _SUMMARY.match(one.text)):
             return one.text[found.end() :], int(found[1])
     return "", 0
-
-
-def words(message: Message) -> str:
-    """What a message says to a model; how an answer ended is stated, if it did not end well."""
-    if message.sender != Sender.AGENT or message.status is Status.COMPLETE:
-        return message.content
-    how = "was interrupted" if message.status is Status.INTERRUPTED else "failed"
-    return f"{message.content}\n[this answer {how} here]".lstrip()
 
 
 def acts(message: Message) -> list[Call]:

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from roost.brains.dialogue import words
 from roost.brains.llm import context
 from roost.brains.llm.context import View
 from roost.core.messages import Message, Sender
@@ -63,7 +64,7 @@ class Dialogue:
         if acts:
             self.answer([ToolCallPart(wired(act.tool), _arguments(act.arguments), name) for name, act in acts])
             self.request([ToolReturnPart(wired(act.tool), act.result, name) for name, act in acts])
-        if said := context.words(message):
+        if said := words(message):
             self.answer([TextPart(said)])
 
     def make_room(self, tokens: int) -> None:

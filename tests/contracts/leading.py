@@ -1,0 +1,61 @@
+"""The test's side of `brains/led_model.py`: it answers each question of that model with what it was told to play."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from roost.testing.provider import Act, Cut, Wait
+from tests.brains.led_model import CUT, LOOK
+
+
+class Leader:
+    """Listens, and plays what is next to whoever asks; `ok` if nothing is."""
+
+    def __init__(self, path: Path) -> None:
+        self.plays: list[tuple[Act, ...]] = []
+        self.asked: list[str] = []
+        self._over = threading.Event()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while not self._over.is_set():
+            try:
+                asker, _ = self._listener.accept()
+            except OSError:
+                return
+            acts = self.plays.pop(0) if self.plays else ("ok",)
+            threading.Thread(target=self._lead, args=(asker, acts), daemon=True).start()
+
+    def _lead(self, asker: socket.socket, acts: tuple[Act, ...]) -> None:
+        with asker, asker.makefile("rb") as stream, suppress(OSError):  # one that was stopped hears no more
+            self.asked.append(stream.readline().decode())
+            for act in acts:
+                asker.sendall(self._played(act))
+
+    def _played(self, act: Act) -> bytes:
+        if isinstance(act, Wait):
+            while not act.until() and not self._over.wait(LOOK):
+                pass
+            return b""
+        return CUT if isinstance(act, Cut) else json.dumps(act).encode() + b"\n"
