@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import roost
+from roost.brains.defaults import KEYS
 
 T = TypeVar("T")
 
@@ -21,6 +22,10 @@ QUICK = roost.Limits(drain=0.5, stop_patience=0.3)
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 """For programs that a test starts: they find the same Roost, wherever they run."""
+
+for _names in KEYS.values():  # whoever runs the tests may have one
+    for _name in _names:
+        os.environ.pop(_name, None)
 
 settings.register_profile(
     "roost", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

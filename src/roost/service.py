@@ -25,7 +25,7 @@ from roost.hosts.pending import drive
 from roost.ports import Brain, Profile, Tool
 from roost.runtime.roost import Roost
 from roost.runtime.talk import Talks
-from roost.wiring import default_url, from_settings, is_configured, models_folder, open_roost
+from roost.wiring import default_url, from_settings, is_configured, models_folder, open_roost, read_secrets
 
 SWITCH_INTERVAL = 5e-4
 """Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
@@ -266,6 +266,7 @@ def _opened(
 ) -> Roost:
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
     if not is_configured(config):
+        read_secrets()
         shelf = Shelf(brains, (), default, models=models_folder())
         return open_roost(url or default_url(), shelf, limits or Limits(), tools=tools)
     from roost.settings import load  # pydantic takes longer to import than all of Roost

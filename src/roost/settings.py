@@ -24,7 +24,7 @@ from roost.ports import Profile
 
 FILE = "roost.toml"
 PREFIX = "ROOST_"
-OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
+OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_SECRETS", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
 """Read elsewhere: not settings."""
 
 UNBOUNDED = ("keep_", "process_mib")

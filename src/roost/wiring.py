@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roost import telemetry
+from roost import keys, telemetry
 from roost.brains.profiles import Shelf
 from roost.core.limits import Limits
 from roost.core.secrets import Redactor
@@ -111,6 +112,14 @@ def open_roost(
     )  # fmt: skip
 
 
+def read_secrets(settings: Settings | None = None) -> None:
+    """From where they are kept: beside the settings, or in the data folder."""
+    folders = [settings.folder if settings else Path()]
+    with suppress(Unavailable):  # told when it is needed
+        folders.append(data_folder(settings.data if settings else None))
+    keys.read(folders)
+
+
 def is_configured(config: str | Path | None) -> bool:
     """Whether there are settings to be read."""
     matters = ("ROOST_CONFIG", "ROOST_STORE", "ROOST_LIMITS__", "ROOST_PROFILES__", "ROOST_DEFAULT_PROFILE")
@@ -128,6 +137,7 @@ def from_settings(
     tools: Sequence[Tool] = (),
 ) -> Roost:
     """A running Roost as it was set up; what is given here goes before the settings."""
+    read_secrets(settings)
     folder = str(settings.folder)
     if settings.profiles and folder not in sys.path:
         sys.path.insert(0, folder)

@@ -106,7 +106,7 @@ def test_all_is_well_at_first(tmp_path: Path) -> None:
     assert (code, {status for status, _ in found.values()}) == (0, {"ok"})
     assert set(found) == {
         "python", "sqlite", "pages", "postgresql", "settings", "profiles", "model", "data folder", "store", "server",
-        "port",
+        "port", "default profile",
     }  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def test_a_brain_that_is_neither_built_in_nor_a_function_of_a_module_is_told(tmp
     (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'gide'")
     examined = roost(tmp_path, "doctor", "--port", str(free_port()))
     assert (
-        "problem  profiles: lost: there is no brain 'gide': use guide, echo, adk, gguf or module:function"
+        "problem  profiles: lost: there is no brain 'gide': use guide, echo, llm, adk, gguf or module:function"
         in examined.stdout
     )
 

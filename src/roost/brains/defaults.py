@@ -24,9 +24,14 @@ MODELS: Mapping[str, str] = {
 """The model that is asked there, if nobody says which."""
 
 
+def has_key() -> bool:
+    """Whether a key of any provider is set."""
+    return any(os.environ.get(key) for names in KEYS.values() for key in names)
+
+
 def found() -> list[Profile]:
     """A profile for each provider whose key is set; none without the extra that they need."""
-    if find_spec("pydantic_ai") is None:
+    if not has_key() or find_spec("pydantic_ai") is None:
         return []
     return [
         Profile(name, "llm", f"A model of {name}; its key was found.", MODELS[name])
@@ -35,6 +40,7 @@ def found() -> list[Profile]:
     ]
 
 
-def keys() -> str:
-    """The variables, for advice."""
-    return ", ".join(names[0] for names in KEYS.values())
+def better() -> str:
+    """What to do for a model of a provider."""
+    install = "" if find_spec("pydantic_ai") else "pip install 'roost[llm]', "
+    return f"{install}set {', '.join(names[0] for names in list(KEYS.values())[:-1])} or another key, and start again"

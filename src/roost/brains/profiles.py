@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from roost.brains import defaults
 from roost.brains.files import Files
 from roost.brains.gguf import Gguf
 from roost.brains.guide import guide
@@ -50,11 +51,19 @@ class Shelf:
         self._local: Gguf | None = None
         problem = self._files.why_not()
         self.without_model = str(problem) if problem else None
-        best = [*(given or {}), *(profile.name for profile in configured), "guide" if problem else LOCAL]
+        asked = defaults.found()
+        self._profiles = {profile.name: profile for profile in asked} | self._profiles
+        best = [*(given or {}), *(p.name for p in (*configured, *asked)), "guide" if problem else LOCAL]
         self.default = self.profile(default).name if default else best[0]
-        if problem and not default and self.default == "guide":
-            about = f"{_ABOUT['guide']} There is no model to talk with yet: {problem.advice}."
-            self._profiles["guide"] = replace(self._profiles["guide"], description=about)
+        if not default and best[0] == LOCAL:
+            self._advise(f"For a better one, {defaults.better()}.")
+        elif problem and not default and best[0] == "guide":
+            self._advise(f"There is no model to talk with yet: {problem.advice}; or {defaults.better()}.")
+
+    def _advise(self, advice: str) -> None:
+        """Nothing better was found: say how to get it."""
+        chosen = self._profiles[self.default]
+        self._profiles[self.default] = replace(chosen, description=f"{chosen.description} {advice}")
 
     def open(self, host: Host) -> None:
         self._local = Gguf(host, self._files)

@@ -24,7 +24,7 @@ from roost.client import connect
 from roost.errors import RoostError
 from roost.hosts.threads import ThreadHost
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
-from roost.wiring import data_folder, models_folder, sqlite_path
+from roost.wiring import data_folder, models_folder, read_secrets, sqlite_path
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
@@ -61,6 +61,7 @@ def look(config: Path | None, options: dict[str, Any]) -> Iterator[Finding]:
     yield from _variables()
     try:
         settings = load(config, **options)
+        read_secrets(settings)
     except RoostError as error:
         for sentence in str(error).splitlines():
             yield Finding("settings", "problem", sentence, "correct it there, and look again")
@@ -132,6 +133,8 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
             fix = _mending(error, profile.brain.partition(":")[0])
             yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
     yield Finding("profiles", "ok", ", ".join(good))
+    chosen = shelf.profile(shelf.default)
+    yield Finding("default profile", "ok", f"{chosen.name}: {chosen.description}".removesuffix(": "))
     if shelf.without_model is None:
         yield Finding("model", "ok", "there is one on this machine")
     else:

@@ -11,7 +11,7 @@ from roost.errors import RoostError, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
 from roost.stores.sqlite import LockFile, owner
-from roost.wiring import data_folder, default_url, from_settings, sqlite_path
+from roost.wiring import data_folder, default_url, from_settings, read_secrets, sqlite_path
 
 if TYPE_CHECKING:
     from roost.client import RemoteService
@@ -92,6 +92,7 @@ def service_of(settings: Settings) -> Service:
     if remote is not None:
         return remote
     # What goes wrong inside belongs into the log, not between the lines of a talk.
+    read_secrets(settings)  # before the log, which hides them
     log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, terminal=False)
     return AgentService(from_settings(settings))
 

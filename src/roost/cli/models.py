@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from roost.brains.defaults import has_key
 from roost.brains.files import DEFAULT, SUFFIX, Files, files_in
 from roost.brains.profiles import LOCAL
 from roost.cli.desk import show, show_list
@@ -18,7 +19,7 @@ from roost.cli.options import Config, Json, group, settings_of
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Profile
 from roost.settings import Settings
-from roost.wiring import models_folder
+from roost.wiring import models_folder, read_secrets
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="The name of a model.")]
@@ -96,7 +97,9 @@ def pull(
     settings = settings_of(config)
     folder = models_folder(settings.data)
     there = (folder / f"{model}{SUFFIX}").exists()
-    if if_needed and (there or settings.profiles or settings.default_profile or find_spec("xllamacpp") is None):
+    read_secrets(settings)
+    configured = settings.profiles or settings.default_profile or has_key()
+    if if_needed and (there or configured or find_spec("xllamacpp") is None):
         return
     try:
         file = fetch(source, folder)

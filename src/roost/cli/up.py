@@ -25,7 +25,7 @@ from roost.core.limits import Limits
 from roost.errors import RoostError, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
-from roost.wiring import announce, data_folder, from_settings
+from roost.wiring import announce, data_folder, from_settings, read_secrets
 
 GRACE = 0.2
 """Seconds that open connections get to end by themselves, once all agents are at rest."""
@@ -89,6 +89,7 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
     """Start everything and serve until a signal comes; raises what stands in the way, in one sentence."""
     refuse_strangers(settings)
     data = data_folder(settings.data)
+    read_secrets(settings)  # before the log, which hides them
     redactor = log.set_up(data / "roost.log", level=settings.log)
     secret = settings.secret.get_secret_value() if settings.secret else None
     who = identity(data, secret, settings.user)
