@@ -37,7 +37,10 @@ class Tool:
     repeatable: bool = False
     """Whether it does no harm to do it again, if it is not known whether it was done."""
     check: Callable[..., Any] | None = None
-    """Given the key of a call whose outcome is not known, it says what came of it: None if it was not done."""
+    """Given the key of a call whose outcome is not known (and the arguments it names), it says what came of it.
+
+    None: it was not done.
+    """
     recorded: bool = True
     """Whether its result is reused. Not if all it does is a part of the turn, and settles with it."""
 

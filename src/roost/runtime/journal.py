@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from roost.core import checks
 from roost.core.approvals import Asked
 from roost.core.runs import Why
 from roost.core.steps import (
@@ -29,9 +28,8 @@ from roost.core.steps import (
     digest,
     idempotency_key,
 )
-from roost.errors import BrainFailed, Unavailable
+from roost.errors import Unavailable
 from roost.ports import ModelCall
-from roost.ports.tools import STEP_KEY
 
 if TYPE_CHECKING:
     from roost.runtime.shop import Shop
@@ -88,13 +86,21 @@ class Journal:
 
     async def begin(
         self, kind: StepKind, name: str, key: str, request: str | None, *, number: int | None = None,
-        outcome: StepOutcome = StepOutcome.BEGUN, asked: Asked | None = None,
+        outcome: StepOutcome = StepOutcome.BEGUN, asked: Asked | None = None, wait: bool = True,
     ) -> int:  # fmt: skip
-        """Put it on record before it is done, or before a person is asked about it; its number."""
+        """Put it on record before it is done, or before a person is asked about it; its number.
+
+        What does no harm if it is done again need not wait for that.
+        """
         self.is_used = True
         number = self.next_number() if number is None else number
         kept = None if request is None else cut(request, REQUEST_CHARS)
-        await self._may(self._ops.begin, number, kind, name, key, kept, outcome, self._now(), asked)
+        args = number, kind, name, key, kept, outcome, self._now(), asked
+        if wait:
+            await self._may(self._ops.begin, *args)
+        else:
+            with suppress(Unavailable):
+                self._write(self._ops.begin, *args)
         return number
 
     async def take_up(
@@ -149,41 +155,7 @@ class Journal:
         log.warning("a step is put on record later: %s", error, extra={"run": self.place.run_id})
         await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
 
-    # --- steps of a brain ------------------------------------------------------------------------
-
-    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result on record; or do it, with a note before it and its result after it."""
-        checks.name(name, "the name of a step")
-        self._counts[name] = count = self._counts.get(name, 0) + 1
-        name = name if count == 1 else f"{name} ({count})"  # the same name again in one turn is another step
-        key = f"{StepKind.STEP}:{name}"
-        there = self._there.get(key)
-        if there is not None and there.done:
-            return json.loads(there.result or "null")
-        if there is not None:
-            raise BrainFailed(
-                f"whether the step {name!r} was done before the program ended is not known", kind="unknown_step"
-            )
-        number = await self.begin(StepKind.STEP, name, key, None)
-        STEP_KEY.set(self.step_key(key))
-        try:
-            result = await self.do(act, args, options)
-        except BaseException as error:
-            # It failed, which is known: a retry does it again. One that was cut off is not known.
-            if isinstance(error, Exception):
-                await self.end(number, StepOutcome.STALE, json.dumps(self.clean(f"{type(error).__name__}: {error}")))
-            raise
-        finally:
-            STEP_KEY.set("")
-        try:
-            text = json.dumps(result, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
-            raise BrainFailed(
-                f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
-                kind="unknown_step",
-            ) from error
-        await self.end(number, StepOutcome.DONE, self.clean(text))
-        return json.loads(text)
+    # --- acting ----------------------------------------------------------------------------------
 
     async def do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A coroutine function here, anything else on a thread of its own."""
@@ -204,7 +176,7 @@ class Journal:
             yield ModelCall(recorded=json.loads(there.result or "null"))
             return
         call = ModelCall()
-        number = await self.begin(StepKind.MODEL, name, key, asked)
+        number = await self.begin(StepKind.MODEL, name, key, asked, wait=False)
         try:
             yield call
         except Exception as error:

@@ -28,8 +28,10 @@ from roost.core.memories import Memory
 from roost.core.steps import Recorded, Try
 from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError, Unavailable
 from roost.ports import ModelCall, Tool
+from roost.runtime.asking import Asking
 from roost.runtime.journal import Journal
 from roost.runtime.memories import Notes
+from roost.runtime.steps import Steps
 from roost.runtime.tools import Calls
 
 if TYPE_CHECKING:
@@ -57,8 +59,9 @@ class Means:
         self._shop = shop
         self._office = office
         self._thinking = thinking
-        self._user_id = user_id
-        self._sender = sender
+        self._user_id = self.owner = user_id
+        """In whose name it acts."""
+        self._sender = self.address = sender
         self._hops = hops + 1
         self._place = place
         self._envelope_id = None if place.is_talk else place.envelope_id
@@ -318,7 +321,15 @@ class Means:
 
     @cached_property
     def _calls(self) -> Calls:
-        return Calls(self._shop, self._thinking, self.journal)
+        return Calls(self._shop, self._thinking, self.journal, self._asking)
+
+    @cached_property
+    def _asking(self) -> Asking:
+        return Asking(self._shop, self._thinking, self.journal)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self.journal, self._asking)
 
     @property
     def is_journaled(self) -> bool:
@@ -327,7 +338,7 @@ class Means:
 
     async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         self._check_fence()
-        return await self.journal.step(name, act, args, options)
+        return await self._steps.step(name, act, args, options)
 
     @property
     def tools(self) -> Sequence[Tool]:

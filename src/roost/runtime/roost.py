@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from roost.core.health import Health
 from roost.core.limits import Limits
@@ -40,7 +40,7 @@ class Roost:
         brains.open(host)
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
-        self.shop.tools = Toolbox(tools)
+        self.shop.tools = Toolbox(tools, self._own_tools)
         self.monitor = self.shop.monitor = Monitor(self.shop)
         self.shop.breakers = Breakers(host, limits)
         self.shop.ledger = Ledger(self.shop)
@@ -62,6 +62,11 @@ class Roost:
         self.retention = Retention(self.shop)
         self.supervisor = Supervisor(self.shop, self.inbox, self.hall, self.retention)
         self._closed = False
+
+    def _own_tools(self) -> Iterable[Tool]:
+        from roost.runtime.own_tools import OwnTools  # whose schemas take their time
+
+        return OwnTools(self.mail, self.schedules, self.agents).all()
 
     def health(self) -> Health:
         return Health(

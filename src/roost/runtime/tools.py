@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from roost.core import patterns
@@ -15,9 +16,9 @@ from roost.core.steps import Recorded, StepKind, StepOutcome, canonical, cut
 from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
 from roost.ports import Profile, Tool, Turn
 from roost.ports.tools import STEP_KEY, as_text
-from roost.runtime.asking import Asking
 
 if TYPE_CHECKING:
+    from roost.runtime.asking import Asking
     from roost.runtime.journal import Journal
     from roost.runtime.shop import Shop
     from roost.runtime.thinking import Thinking
@@ -25,21 +26,29 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.tools")
 
 
-class Toolbox:
-    """All tools of a Roost, by name."""
+OWN = frozenset({"mail", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"})
+"""How the names of Roost's own tools begin."""
 
-    def __init__(self, given: Iterable[Tool] = (), own: Iterable[Tool] = ()) -> None:
+
+class Toolbox:
+    """All tools of a Roost, by name. Roost's own are made when an agent first wants any."""
+
+    def __init__(self, given: Iterable[Tool] = (), own: Callable[[], Iterable[Tool]] = tuple) -> None:
         self._given: dict[str, Tool] = {}
-        self._own: dict[str, Tool] = {}
-        for tool in own:
-            self._own[tool.name] = tool
+        self._make_own = own
         for tool in given:
             if not isinstance(tool, Tool):
                 raise Invalid(f"{tool!r:.80} is no tool: put @roost.tool above the function")
-            if tool.name in self._given or tool.name in self._own:
+            if tool.name.partition(".")[0] in OWN:
+                raise Invalid(f"the name {tool.name!r} is taken by Roost's own tools: give it another name")
+            if tool.name in self._given:
                 raise Invalid(f"there are two tools called {tool.name!r}: give one of them another name")
             tool.parameters  # noqa: B018 — what is wrong with it is told now
             self._given[tool.name] = tool
+
+    @cached_property
+    def _own(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in self._make_own()}
 
     def allowed(self, profile: Profile, is_agent: bool) -> tuple[Tool, ...]:
         """Those its profile names; if it names none, all there are. Roost's own are for agents."""
@@ -54,12 +63,11 @@ class Toolbox:
 class Calls:
     """The calls of tools in one turn; used on its loop."""
 
-    def __init__(self, shop: Shop, thinking: Thinking, journal: Journal) -> None:
-        self._shop = shop
+    def __init__(self, shop: Shop, thinking: Thinking, journal: Journal, asking: Asking) -> None:
         self._thinking = thinking
         self._journal = journal
         self.tools: Sequence[Tool] = shop.tools.allowed(thinking.turn.profile, thinking.turn.agent_id is not None)
-        self._asking = Asking(shop, thinking, journal)
+        self._asking = asking
         self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
 
     @property
@@ -78,23 +86,23 @@ class Calls:
             asked = self._journal.clean(canonical(dict(arguments), f"the arguments of {tool.name}"))
         except BrainFailed as error:
             raise ToolFailed(str(error)) from error
+        key = self._journal.key(StepKind.TOOL, tool.name, asked)
         if not tool.recorded:
-            return await self._with_the_turn(tool, checked, asked)
-        return await self._recorded(tool, checked, asked)
+            return await self._with_the_turn(tool, checked, asked, key)
+        return await self._recorded(tool, checked, asked, key)
 
-    async def _with_the_turn(self, tool: Tool, checked: dict[str, Any], asked: str) -> str:
+    async def _with_the_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
         """All it does is a part of the turn: it settles with it, and is done again when that is repeated."""
         try:
-            text = await self._act(tool, checked)
+            text = await self._act(tool, checked, self._journal.step_key(key))
         except ToolFailed as error:
             self._journal.note(tool.name, asked, str(error), StepOutcome.FAILED)
             raise
         self._journal.note(tool.name, asked, text, StepOutcome.DONE)
         return text
 
-    async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str) -> str:
+    async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
         journal = self._journal
-        key = journal.key(StepKind.TOOL, tool.name, asked)
         there = journal.found(key)
         if there is not None and there.done:
             return _known(there)
@@ -104,7 +112,8 @@ class Calls:
         elif tool.approval:
             number, known = await self._ask_first(tool, key, asked)
         else:
-            number, known = await journal.begin(StepKind.TOOL, tool.name, key, asked), None
+            begun = journal.begin(StepKind.TOOL, tool.name, key, asked, wait=not tool.repeatable)
+            number, known = await begun, None
         return await self._do(tool, checked, number, key) if known is None else known
 
     async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
@@ -123,33 +132,29 @@ class Calls:
         journal, number = self._journal, there.number
         if there.outcome == StepOutcome.ASKED and (question := await self._asking.known(number)) is not None:
             return await self._asking.decided(question, is_new=False)
-        if not tool.repeatable and tool.check is None:
+        found, is_known = await self._look(tool, checked, key)
+        if not is_known:
             question = self._asking.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
             await journal.take_up(number, StepOutcome.ASKED, await self._asking.letter(question))
             return await self._asking.decided(question, is_new=True)
-        if tool.check is not None and (found := await self._look(tool, checked, key)) is not None:
-            await journal.take_up(number)
-            await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(found)))
-            return found
         await journal.take_up(number)
-        return None
+        if found is not None:
+            await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(found)))
+        return found
 
-    async def _look(self, tool: Tool, checked: dict[str, Any], key: str) -> str | None:
-        """What the tool itself says of a call whose outcome is not known."""
-        assert tool.check is not None
-        takes = inspect.signature(tool.check).parameters
+    async def _look(self, tool: Tool, checked: dict[str, Any], key: str) -> tuple[str | None, bool]:
+        """What came of a call whose outcome is not on record, None if it was not done; and whether that is known."""
+        if tool.check is None:
+            return None, tool.repeatable
+        takes = list(inspect.signature(tool.check).parameters)[1:]
         given = {name: value for name, value in checked.items() if name in takes}
-        if "key" in takes:
-            given["key"] = self._journal.step_key(key)
         try:
             async with asyncio.timeout(tool.limit):
-                found = await self._journal.do(tool.check, (), given)
+                found = await self._journal.do(tool.check, (self._journal.step_key(key),), given)
         except Exception as error:
             log.warning("it could not be found out whether a tool has acted", exc_info=error, extra={"tool": tool.name})
-            raise BrainFailed(
-                f"whether {tool.name} has acted before the program ended could not be found out", kind="tool"
-            ) from error
-        return None if found is None else cut(as_text(found, tool.name), tool.output)
+            return None, False
+        return None if found is None else cut(as_text(found, tool.name), tool.output), True
 
     async def _do(self, tool: Tool, checked: dict[str, Any], number: int, key: str) -> str:
         journal = self._journal
@@ -164,7 +169,7 @@ class Calls:
         await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(text)))
         return text
 
-    async def _act(self, tool: Tool, checked: dict[str, Any], key: str = "") -> str:
+    async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
         """Its result as text, within its limits; whatever goes wrong is a ToolFailed."""
         token, limit = STEP_KEY.set(key), asyncio.timeout(tool.limit)
         try:

@@ -1,0 +1,197 @@
+"""Roost's own tools, which every agent has: mail, sleep, the clock, events, memory, and other agents.
+
+What they send and remember is a part of the turn and settles with it; those are not taken from the record when a turn
+is repeated, and say nothing that differs from one try to the next.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from roost.core import addresses, wake
+from roost.core.mail import Mail
+from roost.core.memories import RECALLED
+from roost.errors import Conflict, Invalid, NotFound
+from roost.ports import Tool, Turn
+
+if TYPE_CHECKING:
+    from roost.runtime.agents import Agents
+    from roost.runtime.mail import Mails
+    from roost.runtime.means import Means
+    from roost.runtime.schedules import Schedules
+
+Urgency = Literal["low", "normal", "high", "urgent"]
+To = Annotated[str, Field(description="agent:NAME, or user:NAME for a person")]
+Other = Annotated[str, Field(description="agent:NAME")]
+MailId = Annotated[str, Field(description="as mail.check gives it")]
+
+
+class OwnTools:
+    """Each public method is a tool; what its docstring says is for the model."""
+
+    def __init__(self, mails: Mails, schedules: Schedules, agents: Agents) -> None:
+        self._mails = mails
+        self._schedules = schedules
+        self._agents = agents
+
+    def all(self) -> Iterator[Tool]:
+        with_the_turn = {"recorded": False}
+        again = {"repeatable": True}
+        made: Sequence[tuple[str, Callable[..., Any], dict[str, bool]]] = (
+            ("mail.send", self.send_mail, with_the_turn),
+            ("mail.check", self.check_mail, again),
+            ("mail.read", self.read_mail, again),
+            ("mail.reply", self.reply, again),
+            ("mail.archive", self.archive, again),
+            ("send", self.send, with_the_turn),
+            ("ask", self.ask, with_the_turn),
+            ("publish", self.publish, with_the_turn),
+            ("sleep", self.sleep, with_the_turn),
+            ("wake", self.wake, again),
+            ("schedule", self.schedule, again),
+            ("remember", self.remember, with_the_turn),
+            ("recall", self.recall, again),
+            ("forget", self.forget, with_the_turn),
+        )
+        for name, method, options in made:
+            limit = {"limit": LONGEST_ASK} if name == "ask" else {}
+            yield Tool(name, inspect.getdoc(method) or "", method, **options, **limit)  # type: ignore[arg-type]
+
+    # --- mail ------------------------------------------------------------------------------------
+
+    async def send_mail(self, turn: Turn, to: To, subject: str, body: str, priority: Urgency = "normal") -> str:
+        """Write a mail to another agent or to a person."""
+        await turn.mail(to, subject, body, priority=priority)
+        return f"sent to {to}"
+
+    async def check_mail(
+        self, turn: Turn, unread_only: bool = True, limit: Annotated[int, Field(ge=1, le=100)] = 20
+    ) -> list[dict[str, str]]:
+        """List the mails in your mailbox, urgent ones first, without reading them."""
+        owner, box = _owner(turn)
+        found = await self._mails.inbox(owner, box, status="unread" if unread_only else None, limit=limit)
+        return [_shown(one) for one in found]
+
+    async def read_mail(self, turn: Turn, mail_id: MailId) -> dict[str, str]:
+        """Read one mail of your mailbox."""
+        await self._own(turn, mail_id)
+        letter = await self._mails.read(_owner(turn)[0], mail_id)
+        return {**_shown(letter), "body": letter.body}
+
+    async def reply(self, turn: Turn, mail_id: MailId, body: str) -> str:
+        """Answer a mail of your mailbox."""
+        letter = await self._own(turn, mail_id)
+        await self._mails.reply(_owner(turn)[0], mail_id, body, key=turn.step_key)
+        return f"sent to {letter.sender}"
+
+    async def archive(self, turn: Turn, mail_id: MailId) -> str:
+        """Put away a mail of your mailbox that is dealt with."""
+        await self._own(turn, mail_id)
+        await self._mails.archive(_owner(turn)[0], mail_id)
+        return "archived"
+
+    async def _own(self, turn: Turn, mail_id: str) -> Mail:
+        """The owner's other mail is none of an agent's business."""
+        owner, box = _owner(turn)
+        letter = await self._mails.get(owner, mail_id)
+        if box not in (letter.recipient, letter.sender):
+            raise NotFound(f"there is no mail {mail_id!r:.80} in your mailbox")
+        return letter
+
+    # --- others ----------------------------------------------------------------------------------
+
+    async def send(self, turn: Turn, to: Other, text: str, priority: Urgency = "normal") -> str:
+        """Tell another agent something, without waiting for an answer."""
+        await turn.send(to, text, priority=priority)
+        return f"sent to {to}"
+
+    async def ask(
+        self, turn: Turn, to: Other, text: str, seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    ) -> str:  # fmt: skip
+        """Ask another agent something, and wait so many seconds for the answer."""
+        return await turn.ask(to, text, deadline=seconds)
+
+    async def wake(self, turn: Turn, agent: Other) -> str:
+        """Wake another agent that sleeps."""
+        owner, _ = _owner(turn)
+        address = addresses.of_agent(agent, owner)
+        if address.user_id != owner:
+            raise NotFound(f"there is no agent {agent!r:.80} that you may wake")
+        await self._agents.wake(owner, str(address.agent_id), f"woken by {turn.agent_id}")
+        return f"{agent} is awake"
+
+    async def publish(self, turn: Turn, name: str, data: Any = None, priority: Urgency = "normal") -> str:
+        """Tell whoever has subscribed that something has happened; names are like `data.ready`."""
+        await turn.publish(name, data, priority=priority, optional=True)
+        return "published"
+
+    # --- time ------------------------------------------------------------------------------------
+
+    async def sleep(
+        self, turn: Turn, seconds: Annotated[float, Field(gt=0)] | None = None, until: datetime | None = None,
+        events: Annotated[list[str], Field(description="wake on these, such as alerts.*")] = [],  # noqa: B006
+        mail: Annotated[Urgency | None, Field(description="wake on mail that is at least so urgent")] = None,
+    ) -> str:  # fmt: skip
+        """Sleep when this turn is over: for so long, until a time, or until one of these events or mail comes."""
+        wanted = [wake.event(name) for name in events] + ([wake.mail(mail)] if mail is not None else [])
+        await turn.sleep(seconds, until=until, wake_on=wake.any_of(*wanted) if wanted else None)
+        return "you will sleep when this turn is over"
+
+    async def schedule(
+        self, turn: Turn, prompt: Annotated[str, Field(description="what to do then")],
+        cron: Annotated[str | None, Field(description="such as 0 9 * * 1-5")] = None,
+        every: Annotated[float | None, Field(gt=0, description="seconds")] = None,
+        at: datetime | None = None, zone: str = "UTC", name: str | None = None,
+    ) -> str:  # fmt: skip
+        """Have yourself do something by the clock: by cron, every so many seconds, or once at a time."""
+        owner, _ = _owner(turn)
+        named = name or f"by itself {turn.step_key}"
+        try:
+            made = await self._schedules.create(
+                owner, str(turn.agent_id), prompt, cron=cron, every=every, at=at, zone=zone, name=named
+            )
+        except Conflict:
+            return f"there is a schedule {named!r} already"
+        return f"scheduled; next at {made.next.isoformat() if made.next else 'no time'}"
+
+    # --- memory ----------------------------------------------------------------------------------
+
+    async def remember(
+        self, turn: Turn, text: str,
+        key: Annotated[str | None, Field(description="a newer text under the same key replaces it")] = None,
+    ) -> str:  # fmt: skip
+        """Remember something for later turns."""
+        return f"remembered under {await turn.remember(text, key=key or turn.step_key)}"
+
+    async def recall(
+        self, turn: Turn, query: str = "", limit: Annotated[int, Field(ge=1, le=100)] = RECALLED
+    ) -> list[dict[str, str]]:  # fmt: skip
+        """What you remember that has words of the query in it; without one, the newest."""
+        return [{"key": one.key, "text": one.text} for one in await turn.recall(query, limit=limit)]
+
+    async def forget(self, turn: Turn, key: str) -> str:
+        """Forget what you remember under a key."""
+        return "forgotten" if await turn.forget(key) else f"there is nothing under {key!r:.80}"
+
+
+LONGEST_ASK = 3_660.0
+
+
+def _owner(turn: Turn) -> tuple[str, str]:
+    """In whose name the agent acts, and its mailbox. In a talk that may be another person's agent."""
+    means: Means | None = turn._hand and turn._hand.means  # type: ignore[assignment]
+    if means is None or turn.agent_id is None:
+        raise Invalid("only an agent can do this")
+    return means.owner, means.address
+
+
+def _shown(one: Mail) -> dict[str, str]:
+    return {
+        "mail_id": one.mail_id, "from": one.sender, "to": one.recipient, "subject": one.subject,
+        "priority": one.priority, "status": one.status, "sent": one.created.isoformat(timespec="seconds"),
+    }  # fmt: skip

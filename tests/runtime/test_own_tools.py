@@ -1,0 +1,167 @@
+"""B3: what every agent can do through tools: mail, sleep, the clock, events, memory, other agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, ToolFailed, Turn
+from tests.runtime.conftest import World, becomes, ended
+
+NAMES = [
+    "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "send", "ask", "publish", "sleep", "wake",
+    "schedule", "remember", "recall", "forget",
+]  # fmt: skip
+
+
+async def hands(turn: Turn) -> AsyncIterator[str]:
+    """Calls the tools that a task names, one after the other, and says what came of each."""
+    if turn.kind != "task" or not turn.text.startswith("["):
+        yield f"heard {turn.text}"
+        return
+    results = []
+    for name, arguments in json.loads(turn.text):
+        try:
+            results.append(await turn.call_tool(name, arguments))
+        except ToolFailed as error:
+            results.append(f"failed: {error}")
+    yield json.dumps(results)
+
+
+async def names(turn: Turn) -> AsyncIterator[str]:
+    yield " ".join(tool.name for tool in turn.tools)
+    for tool in turn.tools:
+        assert tool.description
+        assert tool.parameters["type"] == "object"
+        assert "turn" not in tool.parameters["properties"]
+
+
+BRAINS: dict[str, roost.Brain] = {"hands": hands, "names": names}
+
+
+async def did(service: AsyncAgentService, *calls: tuple[str, dict[str, Any]], agent: str = "d") -> list[str]:
+    task = await service.tasks.send("ann", agent, json.dumps(calls))
+    over = await service.tasks.wait("ann", task)
+    assert over.status == "done", over.error
+    return [str(one) for one in json.loads(over.result or "[]")]
+
+
+async def team(service: AsyncAgentService) -> None:
+    for name in ("d", "e"):
+        await service.agents.create("ann", name, profile="hands", subscriptions=["told.*"])
+
+
+def test_agents_have_all_of_them_and_talks_with_profiles_none(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[str]:
+        await service.agents.create("ann", "d", profile="names")
+        over = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "which?"))
+        talk = await service.create_talk_session("ann", profile="names")
+        await service.add_message("ann", talk, "which?")
+        return [over.result or "", "".join(m.content for m in (await ended(service, talk))[1:])]
+
+    assert world(BRAINS, story) == [" ".join(NAMES), ""]
+
+
+def test_mail_is_sent_checked_read_answered_and_archived(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        await service.mail.send("ann", "user:ann", "secret", "of ann's own")
+        [private] = await service.mail.inbox("ann")
+        await service.agents.pause("ann", "e")
+        sent = await did(service, ("mail.send", {"to": "agent:e", "subject": "hi", "body": "how?", "priority": "high"}))
+        assert sent == ["sent to agent:e"]
+        await service.agents.pause("ann", "d")
+        await service.mail.send("ann", "agent:d", "to d", "the body", priority="low")
+        await service.agents.resume("ann", "d")
+        [listed] = await did(service, ("mail.check", {}))
+        [shown] = json.loads(listed)
+        assert (shown["from"], shown["subject"], shown["status"]) == ("user:ann", "to d", "unread")
+        name = {"mail_id": shown["mail_id"]}
+        read, replied, archived, left, stolen = await did(
+            service, ("mail.read", name), ("mail.reply", {**name, "body": "fine"}), ("mail.archive", name),
+            ("mail.check", {"unread_only": False}), ("mail.read", {"mail_id": private.mail_id}),
+        )  # fmt: skip
+        assert json.loads(read)["body"] == "the body"
+        assert (replied, archived, json.loads(left)) == ("sent to user:ann", "archived", [])
+        assert stolen.startswith("failed: mail.read: there is no mail"), "it is the owner's"
+        assert [(m.sender, m.subject, m.body) for m in await service.mail.inbox("ann", status="unread")][-1] == (
+            "agent:ann/d", "Re: to d", "fine",
+        )  # fmt: skip
+
+    world(BRAINS, story)
+
+
+def test_others_are_told_asked_and_woken_and_events_published(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        await service.agents.sleep("ann", "e", 3600)
+        results = await did(
+            service, ("wake", {"agent": "agent:e"}), ("ask", {"to": "agent:e", "text": "what?"}),
+            ("send", {"to": "agent:e", "text": "this"}), ("publish", {"name": "told.all", "data": {"n": 1}}),
+            ("wake", {"agent": "agent:bob/x"}), ("ask", {"to": "agent:nobody", "text": "?"}),
+        )  # fmt: skip
+        assert results[:4] == ["agent:e is awake", "heard what?", "sent to agent:e", "published"]
+        assert "there is no agent 'agent:bob/x' that you may wake" in results[4]
+        assert results[5].startswith("failed: ask: ")
+        [event] = await service.events.history("ann", name="told.*")
+        assert event.data == {"n": 1}
+
+    world(BRAINS, story)
+
+
+def test_an_agent_sleeps_schedules_and_remembers(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        remembered, found, forgotten, nothing = await did(
+            service, ("remember", {"text": "ann likes birds", "key": "likes"}), ("recall", {"query": "birds"}),
+            ("forget", {"key": "likes"}), ("forget", {"key": "likes"}),
+        )  # fmt: skip
+        assert (remembered, forgotten) == ("remembered under likes", "forgotten")
+        assert json.loads(found) == [{"key": "likes", "text": "ann likes birds"}]
+        assert nothing == "there is nothing under 'likes'"
+        again = ("schedule", {"prompt": "look", "every": 3600.0, "name": "looks"})
+        scheduled, there, wrong, asleep = await did(
+            service, again, again, ("schedule", {"prompt": "look"}),
+            ("sleep", {"seconds": 600, "events": ["told.*"], "mail": "high"}),
+        )  # fmt: skip
+        assert scheduled.startswith("scheduled; next at ")
+        assert there == "there is a schedule 'looks' already"
+        assert wrong.startswith("failed: schedule: ")
+        assert asleep == "you will sleep when this turn is over"
+        assert [one.name for one in await service.schedules.list("ann")] == ["looks"]
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state == "sleeping")
+        await service.events.publish("ann", "told.now")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state != "sleeping")
+
+    world(BRAINS, story)
+
+
+def test_a_repeated_turn_sends_what_its_tools_sent_once(world: World) -> None:
+    async def tries(turn: Turn) -> AsyncIterator[str]:
+        await turn.call_tool("mail.send", {"to": "user:ann", "subject": "once", "body": "x"})
+        await turn.call_tool("remember", {"text": "a fact"})
+        if turn.attempt < 3:
+            await asyncio.sleep(0.1 * (turn.attempt - 1))  # the second time the mail leaves before it fails
+            raise ValueError
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
+        await service.agents.create("ann", "d", profile="tries", retry_delay=0.05)
+        await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"))
+        mails = await service.mail.inbox("ann")
+        return [m.subject for m in mails], [m.text for m in await service.agents.memories("ann", "d")]
+
+    assert world({"tries": tries}, story) == (["once"], ["a fact"])
+
+
+def test_the_names_of_own_tools_are_taken() -> None:
+    async def sleep() -> str:
+        return ""
+
+    with pytest.raises(roost.Invalid, match="taken by Roost's own tools"):
+        roost.open("sqlite:////nowhere/at/all.db", tools=[roost.tool(sleep)])
