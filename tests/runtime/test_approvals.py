@@ -1,0 +1,193 @@
+"""B3: a tool that asks for approval waits for a person's word, for days and across restarts if need be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Limits, ToolFailed, Turn
+from roost.core.approvals import Approval
+from roost.testing import Simulation
+from tests.runtime.conftest import World, becomes, ended
+
+DAY = 86_400.0
+
+
+def paying(acted: list[str]) -> tuple[dict[str, roost.Brain], list[roost.Tool]]:
+    """A brain that wants to pay, and the tool that does it once a person has said so."""
+
+    @roost.tool(approval=True)
+    async def pay(turn: Turn, euros: int) -> str:
+        """Pay so much."""
+        acted.append(turn.step_key)
+        return f"{euros} paid"
+
+    @roost.tool(repeatable=True)
+    async def look() -> str:
+        acted.append("look")
+        return "bill of 5"
+
+    async def pays(turn: Turn) -> AsyncIterator[str]:
+        yield f"{await turn.call_tool('look', {})}: "
+        try:
+            yield await turn.call_tool("pay", {"euros": 5})
+        except ToolFailed as error:
+            yield f"not paid, {error}"
+
+    return {"pays": pays}, [pay, look]
+
+
+async def asked(service: AsyncAgentService, count: int = 1) -> list[Approval]:
+    return await becomes(lambda: service.approvals.list("ann"), lambda found: len(found) == count)
+
+
+async def begin(service: AsyncAgentService) -> tuple[str, str]:
+    """A task and a talk, each of which comes to the same question."""
+    await service.agents.create("ann", "d", profile="pays", task_expiry=DAY, max_attempts=1)
+    task = await service.tasks.send("ann", "d", "pay")
+    talk = await service.create_talk_session("ann", profile="pays")
+    await service.add_message("ann", talk, "pay")
+    await asked(service, 2)
+    return task, talk
+
+
+def test_an_approval_granted_three_days_and_two_restarts_later_goes_on_with_the_run(tmp_path: Path) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+    simulation = Simulation(tmp_path, seed=3)
+    limits = Limits(attempts=1, drain=0.3, stop_patience=0.15)
+    service = simulation.start(brains, limits, tools)
+    task, talk = simulation.run(begin(service))
+    before = [one.approval_id for one in simulation.run(service.approvals.list("ann"))]
+    assert simulation.run(service.agents.get("ann", "d")).state == "waiting"
+    simulation.crash()  # the power is cut, and a day passes
+    for restart in range(2):
+        simulation.clock.advance(1.5 * DAY)
+        service = simulation.start(brains, limits, tools)
+        found = simulation.run(asked(service, 2))
+        assert [one.approval_id for one in found] == before, "they are asked once"
+        if restart == 0:
+            simulation.run(service.close())
+            simulation.crash()
+
+    async def decide() -> tuple[roost.Task, list[roost.Message]]:
+        for one in await service.approvals.list("ann"):
+            await service.approvals.grant("ann", one.approval_id)
+        return await service.tasks.wait("ann", task), await ended(service, talk)
+
+    over, messages = simulation.run(decide())
+    mails = simulation.run(service.mail.inbox("ann"))
+    simulation.crash()
+    assert (over.status, over.result) == ("done", "bill of 5: 5 paid")
+    assert (messages[-1].status, messages[-1].content) == ("complete", "bill of 5: 5 paid")
+    assert acted.count("look") == 2, "what is on record is not done again"
+    assert len(set(acted) - {"look"}) == len(acted) - 2 == 2, "paid once for each"
+    assert [(m.sender, m.subject) for m in mails] == [("agent:ann/d", "May I call pay?")]
+
+
+def test_what_is_refused_is_told_to_the_brain_with_the_reason(world: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> str | None:
+        task, talk = await begin(service)
+        for one in await service.approvals.list("ann"):
+            refused = await service.approvals.refuse("ann", one.approval_id, reason="too dear")
+            assert (refused.decision, refused.note) == ("refused", "too dear")
+            with pytest.raises(roost.Conflict, match="was refused already"):
+                await service.approvals.grant("ann", one.approval_id)
+        assert await service.approvals.list("ann") == []
+        assert len(await service.approvals.list("ann", all=True)) == 2
+        assert "too dear" in (await ended(service, talk))[-1].content
+        return (await service.tasks.wait("ann", task)).result
+
+    assert world(brains, story, tools=tools) == "bill of 5: not paid, a person has refused pay: too dear"
+    assert set(acted) == {"look"}
+
+
+def test_nobody_waits_for_what_was_stopped_interrupted_or_cancelled(world: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> None:
+        task, talk = await begin(service)
+        old = {one.talk_session_id: one.approval_id for one in await service.approvals.list("ann")}
+        assert (await service.stop("ann", talk, wait=5)).quiesced
+        await service.tasks.cancel("ann", task)
+        await becomes(lambda: service.approvals.list("ann"), lambda found: not found)
+        with pytest.raises(roost.Conflict, match="nobody waits for this any more"):
+            await service.approvals.grant("ann", old[talk])
+        await service.add_message("ann", talk, "pay after all")
+        [void] = await asked(service)
+        await service.add_message("ann", talk, "no, wait")  # interrupts, and asks anew
+        look = partial(service.approvals.list, "ann")
+        [new] = await becomes(look, lambda found: [one for one in found if one.approval_id != void.approval_id])
+        await service.approvals.answer("ann", new.approval_id, "paid by hand")
+        assert (await ended(service, talk))[-1].content == "bill of 5: paid by hand"
+
+    world(brains, story, tools=tools)
+    assert set(acted) == {"look"}
+
+
+def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
+    brains, tools = paying([])
+
+    async def main() -> None:
+        service = await roost.aopen(f"sqlite:///{tmp_path}/a.db", brains=brains, tools=tools, limits=Limits(drain=60.0))
+        await begin(service)
+        async with asyncio.timeout(20):
+            await service.close()
+
+    asyncio.run(main())
+
+
+def test_a_task_that_waits_leaves_the_agent_free_for_others(world: World) -> None:
+    brains, tools = paying([])
+
+    async def either(turn: Turn) -> AsyncIterator[str]:
+        if turn.text == "quick":
+            yield "quick"
+            return
+        yield await turn.call_tool("pay", {"euros": 1})
+
+    async def story(service: AsyncAgentService) -> list[str | None]:
+        await service.agents.create("ann", "d", profile="either")
+        slow = await service.tasks.send("ann", "d", "slow")
+        [one] = await asked(service)
+        quick = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "quick"))
+        await service.approvals.grant("ann", one.approval_id)
+        return [quick.result, (await service.tasks.wait("ann", slow)).result]
+
+    assert world({"either": either, **brains}, story, tools=tools) == ["quick", "1 paid"]
+
+
+def test_it_is_told_as_a_fact_and_the_arguments_are_shown_without_secrets(world: World) -> None:
+    brains, tools = paying([])
+
+    async def shows(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.call_tool("tell", {"what": "sk-0123456789abcdef0123"})
+
+    @roost.tool(approval=True)
+    async def tell(what: str) -> str:
+        return f"{len(what)} characters"
+
+    async def story(service: AsyncAgentService) -> str:
+        start = await service.monitor.facts("ann", limit=1)
+        talk = await service.create_talk_session("ann", profile="shows")
+        await service.add_message("ann", talk, "go")
+        [one] = await asked(service)
+        assert one.arguments == {"what": "•••"}
+        await service.approvals.grant("ann", one.approval_id)
+        answer = (await ended(service, talk))[-1].content
+        told = [f for f in (await service.monitor.facts("ann", after=start.cursor)).facts if "Approval" in f.name]
+        assert [(f.name, f.about, f.data["tool"]) for f in told] == [
+            ("ApprovalAsked", talk, "tell"), ("ApprovalDecided", talk, "tell"),
+        ]  # fmt: skip
+        return answer
+
+    assert world({"shows": shows, **brains}, story, tools=[*tools, tell]) == "23 characters"
