@@ -16,6 +16,7 @@ from roost.runtime.letters import DeadLetters
 from roost.runtime.mail import Mails
 from roost.runtime.meetings import Meetings
 from roost.runtime.monitor import Monitor
+from roost.runtime.runs import Runs
 from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.tasks import Tasks
 
@@ -169,6 +170,14 @@ class PlainApprovals(Plain[Approvals]):
     answer = plain(Approvals.answer)
 
 
+class PlainRuns(Plain[Runs]):
+    """`replay` waits for the brain; the others never do."""
+
+    list = plain(Runs.list)
+    get = plain(Runs.get)
+    replay = plain(Runs.replay)
+
+
 class PlainMonitor(Plain[Monitor]):
     """`wait` and `follow` wait for what happens; the others never do."""
 
@@ -195,6 +204,7 @@ class AsyncFaces:
     meetings: Meetings
     dead_letters: DeadLetters
     approvals: Approvals
+    runs: Runs
     monitor: Monitor
 
     def __init__(self, face: Callable[[str], Any]) -> None:
@@ -215,6 +225,7 @@ class PlainFaces:
         self.meetings = PlainMeetings(asynchronous.meetings)
         self.dead_letters = PlainDeadLetters(asynchronous.dead_letters)
         self.approvals = PlainApprovals(asynchronous.approvals)
+        self.runs = PlainRuns(asynchronous.runs)
         self.monitor = PlainMonitor(asynchronous.monitor)
 
 
@@ -228,6 +239,7 @@ FACES: Mapping[str, type] = {
     "meetings": Meetings,
     "dead_letters": DeadLetters,
     "approvals": Approvals,
+    "runs": Runs,
     "monitor": Monitor,
 }
 """Each by its name in the service: from these the routes of the API and the methods of its client are made."""

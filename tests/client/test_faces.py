@@ -31,7 +31,8 @@ PLAIN = {
     "agents": faces.PlainAgents, "tasks": faces.PlainTasks, "schedules": faces.PlainSchedules,
     "sleep_scheduler": faces.PlainSleepScheduler, "mail": faces.PlainMail, "events": faces.PlainEvents,
     "meetings": faces.PlainMeetings,
-    "dead_letters": faces.PlainDeadLetters, "approvals": faces.PlainApprovals, "monitor": faces.PlainMonitor,
+    "dead_letters": faces.PlainDeadLetters, "approvals": faces.PlainApprovals, "runs": faces.PlainRuns,
+    "monitor": faces.PlainMonitor,
 }  # fmt: skip
 
 
@@ -155,6 +156,8 @@ def journal_story(s: Face) -> list[Any]:
         else:
             told.append(s.approvals.answer("ann", asked.approval_id, "it was there already"))
         told.append(s.tasks.wait("ann", task, 10))
+    run = s.runs.list("ann", agent="d", limit=1)[0]
+    told += [run, s.runs.get("ann", run.run_id), s.runs.replay("ann", run.run_id)]
     newest = s.approvals.list("ann", all=True)[0].approval_id
     return [*told, len(s.approvals.list("ann", all=True, before=newest))]
 
@@ -193,7 +196,7 @@ STORIES = [
     meetings_story,
 ]
 IDS = re.compile(
-    r"\b(approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{25}\b"
+    r"\b(key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{24,25}\b"
 )
 TIMES = re.compile(
     r"cursor='[0-9a-f]+'|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|- \d\d:\d\d:\d\d"

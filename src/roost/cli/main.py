@@ -22,6 +22,8 @@ LATER = {
     "mail": ("mail", "Write to agents and people, and read what they write."),
     "events": ("events", "Tell agents what has happened, and see what was told."),
     "models": ("models", "Look at the models on this machine, fetch one, remove one."),
+    "approvals": ("approvals", "Look at what runs wait for, and say what may be done."),
+    "runs": ("runs", "Look at what was done, step by step."),
     "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
 }
 """Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""
@@ -178,6 +180,21 @@ def talks_show(
     from roost.cli import talks as command
 
     command.show(settings_of(config, store=store), talk, as_json=json)
+
+
+@app.command()
+def replay(
+    run: Annotated[str, typer.Argument(help="The id of a run, or any part of it that no other has.")],
+    until: Annotated[int | None, typer.Option("--until", min=0, help="End after so many steps.")] = None,
+    live: Annotated[bool, typer.Option("--live", help="Do what is not on record, or comes after --until.")] = False,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Run a run again from its journal, and tell what differs. Nothing is sent and nothing is written."""
+    from roost.cli import runs as command
+
+    raise typer.Exit(command.replay(store, config, run, until, live=live, as_json=json))
 
 
 @app.command()

@@ -7,7 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from roost.core.memories import Memory
 from roost.core.steps import Step
+
+STATE_CHARS = 65_536
+"""A longer state before a turn is not kept for a replay."""
+
+
+def given(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """What a turn was given beside its messages, as it is kept for a replay: what is empty is left out."""
+    kept: dict[str, Any] = {"profile": profile, **{name: value for name, value in more.items() if value}}
+    if state and len(state) > STATE_CHARS:
+        kept["state_is_missing"] = True
+    elif state and state != "{}":
+        kept["state"] = state
+    if seen:
+        kept["seen"] = {name: [_plain(value) for value in values] for name, values in seen.items()}
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [[one.key, one.text, one.created.isoformat()] for one in value if isinstance(one, Memory)]
+    return value
 
 
 @dataclass(frozen=True, slots=True)

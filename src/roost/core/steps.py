@@ -31,8 +31,10 @@ class StepOutcome(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     """Cut off by whoever stopped the run, or changed its mind."""
+    RETRIED = "retried"
+    """It failed, and is done again by the next try."""
     STALE = "stale"
-    """Of a try that failed: not used again."""
+    """Done by a try that failed, and asked anew by the next one."""
 
 
 REUSED = frozenset({StepOutcome.DONE, StepOutcome.FAILED})

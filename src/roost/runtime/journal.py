@@ -182,12 +182,12 @@ class Journal:
         except Exception as error:
             # Asked again it may answer: a failure is for the record alone.
             said = self.clean(f"{type(error).__name__}: {error}")
-            await self.end(number, StepOutcome.STALE, json.dumps(cut(said, REQUEST_CHARS)))
+            await self.end(number, StepOutcome.RETRIED, json.dumps(cut(said, REQUEST_CHARS)))
             raise
         except BaseException:
             self.cut_off(number, "it was stopped before it had answered")
             raise
         if call.response is None:
-            await self.end(number, StepOutcome.STALE, None)
+            await self.end(number, StepOutcome.RETRIED, None)
         else:
             await self.end(number, StepOutcome.DONE, self.clean(canonical(call.response, "what a model answers")))

@@ -8,14 +8,15 @@ counted, and those on record are not sent again.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
@@ -42,8 +43,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.means")
 
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
 PROMPTLY = 0.05
 """Seconds after which something sent is posted although its turn goes on."""
+
+
+def seen(method: F) -> F:
+    """Keep what it gives, for a replay."""
+
+    @functools.wraps(method)
+    async def call(self: Means, *args: Any, **options: Any) -> Any:
+        given = await method(self, *args, **options)
+        self.seen.setdefault(method.__name__, []).append(given)
+        return given
+
+    return cast("F", call)
 
 
 class Means:
@@ -86,9 +101,12 @@ class Means:
         self._posting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.asleep: wake.Condition | None = None
+        self.seen: dict[str, list[Any]] = {}
+        """What the turn was given in answer to what it did, in order, for a replay."""
 
     # --- sending ---------------------------------------------------------------------------------
 
+    @seen
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
         self._check_hops(to)
         if (there := self._on_record()) is not None:
@@ -119,6 +137,7 @@ class Means:
             )
         )  # fmt: skip
 
+    @seen
     async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
         self._check_hops()
         if (there := self._on_record()) is not None:
@@ -129,6 +148,7 @@ class Means:
         self._keep(effect)
         return len(effect.envelopes)
 
+    @seen
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         self._check_hops()
         if (there := self._on_record()) is not None:
@@ -293,12 +313,15 @@ class Means:
 
     # --- remembering -----------------------------------------------------------------------------
 
+    @seen
     async def remember(self, text: str, key: str | None) -> str:
         return await self._noted().remember(text, key)
 
+    @seen
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
         return await self._noted().recall(query, limit)
 
+    @seen
     async def forget(self, key: str) -> bool:
         return await self._noted().forget(key)
 

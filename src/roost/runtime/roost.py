@@ -21,6 +21,7 @@ from roost.runtime.meetings import Meetings
 from roost.runtime.memory import Memory
 from roost.runtime.monitor import Monitor
 from roost.runtime.retention import Retention
+from roost.runtime.runs import Runs
 from roost.runtime.schedules import Schedules, SleepScheduler
 from roost.runtime.shop import LiveTalks, Shop
 from roost.runtime.supervisor import Supervisor
@@ -57,6 +58,7 @@ class Roost:
         self.meetings = Meetings(self.shop, self.hall)
         self.dead_letters = DeadLetters(self.shop, self.hall)
         self.approvals = Approvals(self.shop)
+        self.runs = Runs(self.shop)
         self.talks = Talks(self.shop, self.inbox)
         self.waker = Waker(self.shop, self.hall)
         self.retention = Retention(self.shop)

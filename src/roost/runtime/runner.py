@@ -7,7 +7,7 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from roost.core import faults, wake
+from roost.core import faults, runbook, wake
 from roost.core.diary import Place, Written
 from roost.core.messages import Message, Status
 from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
@@ -39,6 +39,9 @@ class Run(Thinking):
         self.quiesced: Pending[Stop] = shop.host.pending()
         self._answer = Answer(shop, loop, live, self.run_id, self.epoch)
         self._steering: deque[tuple[Envelope, Message]] = deque()
+        self._looks = 0
+        self._steered: list[tuple[int, list[int]]] = []
+        """At which of its looks for them it was given which further messages."""
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
         self._diary: Diary | None = None
@@ -126,11 +129,13 @@ class Run(Thinking):
 
     def take_steering(self) -> tuple[Message, ...]:
         taken = []
+        self._looks += 1
         while self._steering and not self.fenced:
             envelope, message = self._steering.popleft()
             self.envelopes += (envelope,)
             taken.append(message)
         if taken:
+            self._steered.append((self._looks, [message.seq for message in taken]))
             self._answer.split()
         return tuple(taken)
 
@@ -141,6 +146,7 @@ class Run(Thinking):
         common: dict[str, Any] = {
             "run_id": self.run_id, "talk_id": self._live.talk_id, "epoch": self.epoch, "text": self._answer.said(),
             "envelopes": self.envelopes, "started": self._started, "first_chunk": self._answer.first_chunk,
+            "given": self._given(),
             "notes": self._answer.noted(), "usage": self.usage, "profile": self.turn.profile.name,
             "diary": self._written(),
         }  # fmt: skip
@@ -175,6 +181,16 @@ class Run(Thinking):
         """Nothing, if this is run again, or if nothing of it is to be left."""
         again = self.why in (Why.DRAIN, Why.ROLLBACK, Why.LOST, Why.DELETE)
         return None if again or self._diary is None else self._diary.written()
+
+    def _given(self) -> str:
+        """For a replay."""
+        turn = self.turn
+        kept = runbook.given(
+            turn.profile.name, self._before, self.means.seen, messages=[m.seq for m in turn.messages],
+            history=turn.history[-1].seq if turn.history else 0, options=dict(self._live.talk.options),
+            steered=self._steered, agent=turn.agent_id,
+        )  # fmt: skip
+        return self._shop.redactor.clean(json.dumps(kept))
 
     def lost(self, fault: faults.Fault | None) -> Closing:
         """The same for a run whose worker is no more: it is run again, or fails if it is to blame."""

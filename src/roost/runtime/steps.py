@@ -66,7 +66,7 @@ class Steps:
             # It failed, which is known: a retry does it again. One that was cut off is not known.
             if isinstance(error, Exception):
                 said = journal.clean(f"{type(error).__name__}: {error}")
-                await journal.end(number, StepOutcome.STALE, json.dumps(said))
+                await journal.end(number, StepOutcome.RETRIED, json.dumps(said))
             else:
                 journal.cut_off(number, "it was stopped before it had ended: whether it was done is not known")
             raise

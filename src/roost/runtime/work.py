@@ -8,7 +8,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from roost.core import checks, wake
+from roost.core import checks, runbook, wake
 from roost.core.diary import Place
 from roost.core.envelopes import Envelope, Kind, Verdict, WorkClosing
 from roost.core.faults import Fault
@@ -220,8 +220,20 @@ class Work(Thinking):
         journaled = bool(self._recorded) or (self._means is not None and self._means.is_journaled)
         return WorkClosing(
             self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault,
-            usage=self.usage, profile=self.turn.profile.name, journaled=journaled, **more,
+            usage=self.usage, profile=self.turn.profile.name, journaled=journaled,
+            given=self._given(verdict), **more,
         )  # fmt: skip
+
+    def _given(self, verdict: Verdict) -> str | None:
+        """For a replay; nothing where there is no record of the run."""
+        e = self.envelope
+        if verdict is Verdict.RELEASED or (verdict is Verdict.DONE and e.kind is Kind.TASK and not e.recorded):
+            return None
+        seen = {} if self._means is None else self._means.seen
+        kept = runbook.given(
+            self.turn.profile.name, self._before, seen, attempt=e.attempts, created=e.created, lane=e.lane
+        )
+        return self._shop.redactor.clean(json.dumps(kept))
 
     def _memory(self) -> tuple[str | None, BaseException | None]:
         """The agent's memory with what this turn has changed in it; None if it has changed nothing."""

@@ -78,9 +78,10 @@ def recorded(tx: Tx, envelope_ids: Sequence[str]) -> tuple[Recorded, ...]:
 def freshen(tx: Tx, envelope_id: str) -> None:
     """A try has failed: what failed in it is done again, and so are questions to a model on which nothing was done."""
     tx.write(
-        "UPDATE steps SET outcome = 'stale' WHERE envelope_id = :id AND (outcome = 'failed' OR (kind = 'model'"
+        "UPDATE steps SET outcome = CASE WHEN outcome = 'failed' THEN 'retried' ELSE 'stale' END"
+        " WHERE envelope_id = :id AND (outcome = 'failed' OR (kind = 'model'"
         " AND outcome = 'done' AND step > (SELECT COALESCE(max(s.step), 0) FROM steps s WHERE s.envelope_id = :id"
-        " AND s.kind <> 'model' AND s.done = 1 AND s.outcome NOT IN ('failed', 'stale', 'interrupted'))))",
+        " AND s.kind <> 'model' AND s.done = 1 AND s.outcome NOT IN ('failed', 'retried', 'stale', 'interrupted'))))",
         {"id": envelope_id},
     )
 

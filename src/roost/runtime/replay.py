@@ -1,0 +1,174 @@
+"""A replay: a run that is over is run again with what it was given, and its steps are answered from the journal.
+
+Nothing is sent, remembered or written. What the brain asks for and is not on record makes a difference, at which the
+replay ends; or, live, is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roost.core import faults
+from roost.core.diary import Entry, Place, Scope
+from roost.core.messages import Message
+from roost.core.notes import Channel
+from roost.core.runbook import Replay
+from roost.core.runs import Outcome, Why
+from roost.core.usage import Usage
+from roost.ports import Logged, Loop, Turn
+from roost.runtime.retelling import Retelling
+from roost.runtime.shop import Shop
+from roost.runtime.thinking import Thinking
+
+LATER = 1_000
+"""So many entries of a diary may have come since."""
+STOPPED = frozenset({Outcome.STOPPED, Outcome.LOST})
+
+
+class Replayer(Thinking):
+    """The same brain over the same turn; made on the loop it runs on, and thrown away after it."""
+
+    def __init__(
+        self, shop: Shop, loop: Loop, logged: Logged, turn: Turn, steered: Mapping[int, tuple[Message, ...]],
+        diary: OldDiary, until: int | None, live: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(shop, loop, logged.run.run_id, logged.run.root)
+        self.run_id = logged.run.run_id
+        self._logged = logged
+        self._said: list[str] = []
+        self._over = False
+        self._looks = 0
+        self._steered = steered
+        self.halted: str | None = None
+        """Why it was ended before the brain had."""
+        self.stopped_at: int | None = None
+        turn._hand = self
+        self.turn = turn
+        self.means = Retelling(shop, self, logged, until, live)
+        self.diary = diary
+
+    async def play(self, seconds: float) -> Replay:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._run()
+        except TimeoutError:
+            self.halted = f"it has not ended within {seconds:g} seconds"
+        finally:
+            self.fenced = self._over = True
+        return self._result()
+
+    async def _run(self) -> None:
+        self._task = self._aloop.create_task(self._iterate(), name=f"replay {self.run_id}")
+        try:
+            await asyncio.wait({self._task})
+        finally:
+            self._task.cancel()
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            if self.halted is None and self.stopped_at is None:
+                self.error = asyncio.CancelledError("the brain was cancelled")
+        except Exception as error:
+            self.error = error
+
+    async def halt(self, why: str | None, stopped_at: int | None = None) -> None:
+        """End it here: what asks for this never goes on."""
+        if self.halted is None and self.stopped_at is None:
+            self.halted, self.stopped_at = why, stopped_at
+        self.fence(Why.STOP, 0.0)
+        if self._task is not None:
+            self._task.cancel()
+        await self._aloop.create_future()
+
+    # --- what came of it -------------------------------------------------------------------------
+
+    def _result(self) -> Replay:
+        logged, text = self._logged, "".join(self._said)
+        differences = list(self._differences(text))
+        return Replay(
+            self.run_id, text, logged.text, not differences, "\n".join(differences), tuple(self.means.taken),
+            tuple(self.means.sent), self.stopped_at, None if self.error is None else _told(self.error),
+        )  # fmt: skip
+
+    def _differences(self, text: str) -> Sequence[str]:
+        logged, found = self._logged, []
+        cut_off = self.stopped_at is not None or logged.run.outcome in STOPPED or not logged.is_whole
+        if self.halted is not None:
+            found.append(self.halted)
+        if cut_off:  # both are beginnings of the same
+            length = min(len(text), len(logged.text))
+            said, recorded = text[:length], logged.text[:length]
+        else:
+            said, recorded = text, logged.text
+        if said != recorded and self.halted is None:
+            found += difflib.unified_diff(
+                recorded.splitlines(), said.splitlines(), "recorded", "replayed", lineterm="", n=1
+            )  # fmt: skip
+        fault = None if self.error is None else str(faults.sort(self.error))
+        if self.halted is None and not cut_off and fault != logged.run.fault:
+            found.append(f"it ended with {fault or 'no error'}, and the record with {logged.run.fault or 'no error'}")
+        return found
+
+    # --- the runner's side of the turn -------------------------------------------------------------
+
+    def _heard(self, text: str, channel: str) -> None:
+        if channel == Channel.FINAL:
+            self._said.append(text)
+
+    def _left(self) -> None:
+        self._over = True
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    def take_steering(self) -> tuple[Message, ...]:
+        self._looks += 1
+        return self._steered.get(self._looks, ())
+
+    def spend(self, usage: Usage) -> None:
+        """What was spent was spent before."""
+
+    def allowance(self) -> int | None:
+        return None
+
+    async def pause(self, tries: int, at_least: float) -> None:
+        """Nothing is waited for."""
+
+
+class OldDiary:
+    """The entries that there were before a run. Values are not known as they were, and nothing is written."""
+
+    def __init__(self, shop: Shop, place: Place, run_id: str) -> None:
+        self._shop = shop
+        self._place = place
+        self._run_id = run_id
+        self.name = f"{place.owner}#{place.lane}" if place.lane else place.owner
+
+    async def read(self, app: str, limit: int) -> tuple[list[Entry], dict[Scope, dict[str, str]]]:
+        read = self._shop.statements.diary.read
+        entries, _ = await self._shop.store.read(read, self._place, app, limit + LATER)
+        return [one for one in entries if one.run_id < self._run_id][-limit:], {}
+
+    def add(self, item: str, seqs: Sequence[int] = ()) -> None:
+        pass
+
+    def set(self, scope: Scope, name: str, value: str) -> None:
+        pass
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def recorded_given(logged: Logged) -> dict[str, Any]:
+    """What is kept of what the turn was given; what is broken is as good as nothing."""
+    try:
+        found = json.loads(logged.given or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

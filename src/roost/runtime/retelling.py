@@ -1,0 +1,188 @@
+"""Retelling: the means of a turn that is replayed. Steps are answered from the journal, and nothing is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from roost.core import wake
+from roost.core.audience import Audience
+from roost.core.memories import Memory
+from roost.core.steps import REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
+from roost.errors import BrainFailed, NoAnswer, ToolFailed
+from roost.ports import Logged, ModelCall, Tool
+from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.journal import Journal
+
+if TYPE_CHECKING:
+    from roost.runtime.replay import Replayer
+    from roost.runtime.shop import Shop
+
+
+class Retelling:
+    """Belongs to one replay; used on its loop."""
+
+    def __init__(self, shop: Shop, replayer: Replayer, logged: Logged, until: int | None, live: bool) -> None:
+        self._shop = shop
+        self._replayer = replayer
+        self._until = until
+        self._live = live
+        self._run_id = logged.run.run_id
+        self._steps = _by_key(logged.recorded, self._run_id)
+        self._asked = [one for one in logged.recorded if one.kind == StepKind.ASK]
+        given = json.loads(logged.given or "{}")
+        self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
+        self._names: dict[str, int] = {}
+        agent = logged.run.agent_id
+        place = Try(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
+        self._keys = Journal(shop, replayer, place, ())
+        self.owner = replayer.turn.user_id
+        self.address = f"agent:{self.owner}/{agent}"
+        self.taken: list[str] = []
+        """The steps that the brain has asked for, in order."""
+        self.sent: list[str] = []
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        self._names[name] = count = self._names.get(name, 0) + 1
+        name = name if count == 1 else f"{name} ({count})"
+        there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
+        if there is not None:
+            return _told(there)
+        return await self._keys.do(act, args, options)
+
+    @cached_property
+    def tools(self) -> Sequence[Tool]:
+        turn = self._replayer.turn
+        return self._shop.tools.allowed(turn.profile, turn.agent_id is not None)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
+        tool = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
+        name = name if tool is None else tool.name
+        if tool is not None:
+            tool.arguments(arguments)
+        asked = self._keys.clean(canonical(dict(arguments), f"the arguments of {name}"))
+        key = self._keys.key(StepKind.TOOL, name, asked)
+        if tool is not None and not tool.recorded:
+            self.taken.append(f"tool {name}")
+            return await self._act(tool, arguments, key)
+        there = await self._next(f"tool {name}", key)
+        if there is None:
+            return await self._act_now(name, tool, arguments, key)
+        return str(_told(there))
+
+    async def _act_now(self, name: str, tool: Tool | None, arguments: Mapping[str, Any], key: str) -> str:
+        if tool is None:
+            raise ToolFailed(f"there is no tool {name!r:.80} any more")
+        if tool.approval:
+            raise ToolFailed(f"{name} needs a person's word, and a replay asks nobody")
+        return await self._act(tool, arguments, f"{key} replayed {self._shop.host.new_id('run')}")
+
+    async def _act(self, tool: Tool, arguments: Mapping[str, Any], key: str) -> str:
+        token = STEP_KEY.set(self._keys.step_key(key))
+        try:
+            async with asyncio.timeout(tool.limit):
+                bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
+                return cut(as_text(await self._keys.do(tool.function, (), bound), tool.name), tool.output)
+        except ToolFailed:
+            raise
+        except Exception as error:
+            raise ToolFailed(f"{tool.name}: {error}") from error
+        finally:
+            STEP_KEY.reset(token)
+
+    @asynccontextmanager
+    async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
+        asked = self._keys.clean(canonical(request, "what a model is asked"))
+        there = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
+        yield ModelCall(recorded=None if there is None else _told(there))
+
+    async def _next(self, what: str, key: str) -> Recorded | None:
+        """What is on record of the next step; None: it is done now."""
+        if self._until is not None and len(self.taken) >= self._until:
+            if not self._live:
+                await self._replayer.halt(None, len(self.taken))
+            self.taken.append(f"{what} (live)")
+            return None
+        there = self._steps.get(key)
+        if there is None and not self._live:
+            await self._replayer.halt(f"step {len(self.taken) + 1}, {what}, is not on record as it is asked for now")
+        self.taken.append(what if there is not None else f"{what} (live)")
+        return there
+
+    # --- what would be sent ----------------------------------------------------------------------
+
+    async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
+        self.sent.append(f"mail to {to}: {subject}")
+        return str(self._given("mail", "mail_replayed"))
+
+    async def send(self, to: str, text: str, **options: Any) -> None:
+        self.sent.append(f"message to {to}: {text:.80}")
+
+    async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
+        self.sent.append(f"message to many: {text:.80}")
+        return int(self._given("broadcast", 0))
+
+    async def publish(self, name: str, data: Any, **options: Any) -> str:
+        self.sent.append(f"event {name}")
+        return str(self._given("publish", "event_replayed"))
+
+    def sleep(
+        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None
+    ) -> None:  # fmt: skip
+        self.sent.append("sleep")
+
+    async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
+        if not self._asked:
+            await self._replayer.halt(f"what it asks {to} is not on record")
+        answer = json.loads(self._asked.pop(0).result or "{}")
+        if "text" in answer:
+            return str(answer["text"])
+        raise NoAnswer(
+            f"{to} could not answer: {answer['error']}" if "error" in answer else f"{to} has not answered in time"
+        )
+
+    async def remember(self, text: str, key: str | None) -> str:
+        return str(self._given("remember", key or "memory_replayed"))
+
+    async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
+        return tuple(Memory(key, text, datetime.fromisoformat(made)) for key, text, made in self._given("recall", []))
+
+    async def forget(self, key: str) -> bool:
+        return bool(self._given("forget", True))
+
+    def _given(self, what: str, otherwise: Any) -> Any:
+        """What the turn was given then, in order."""
+        found = self._seen.get(what)
+        return found.pop(0) if found else otherwise
+
+
+_OWN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
+"""What only the run itself has seen."""
+_FAILED = frozenset({StepOutcome.FAILED, StepOutcome.RETRIED})
+
+
+def _told(there: Recorded) -> Any:
+    """What is on record; a failure is raised."""
+    found = json.loads(there.result or "null")
+    if there.outcome not in _FAILED:
+        return found
+    if there.kind == StepKind.TOOL:
+        raise ToolFailed(str(found))
+    raise BrainFailed(str(found))
+
+
+def _by_key(recorded: Sequence[Recorded], run_id: str) -> dict[str, Recorded]:
+    """Of several tries of the same, what this run has done; else what it found on record."""
+    found: dict[str, Recorded] = {}
+    for one in recorded:
+        usable = one.outcome in REUSED or (one.outcome in _OWN and one.run_id == run_id)
+        if one.key and usable and (one.key not in found or found[one.key].run_id != run_id):
+            found[one.key] = one
+    return found
