@@ -126,12 +126,12 @@ class Journal:
         with suppress(Unavailable):
             self._write(self._ops.end, number, StepOutcome.INTERRUPTED, json.dumps(said), self._now())
 
-    def note(self, name: str, request: str, result: str, outcome: StepOutcome) -> None:
-        """Put a call on record that is never reused; nobody waits for that."""
+    async def note(self, name: str, request: str, result: str, outcome: StepOutcome) -> None:
+        """Put a call on record that is never reused: if that cannot be done now, it is not."""
         self.is_used = True
         kept = json.dumps(self.clean(result))
         with suppress(Unavailable):
-            self._write(
+            await self._write(
                 self._ops.note, self.next_number(), StepKind.TOOL, name, request, kept, outcome, self._now()
             )  # fmt: skip
 

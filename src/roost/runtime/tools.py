@@ -96,9 +96,9 @@ class Calls:
         try:
             text = await self._act(tool, checked, self._journal.step_key(key))
         except ToolFailed as error:
-            self._journal.note(tool.name, asked, str(error), StepOutcome.FAILED)
+            await self._journal.note(tool.name, asked, str(error), StepOutcome.FAILED)
             raise
-        self._journal.note(tool.name, asked, text, StepOutcome.DONE)
+        await self._journal.note(tool.name, asked, text, StepOutcome.DONE)
         return text
 
     async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
