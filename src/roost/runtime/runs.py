@@ -51,17 +51,17 @@ class Runs:
 
     async def replay(
         self, user_id: str, run_id: str, *, until: int | None = None, live: bool = False,
-        timeout: float = 60.0,  # noqa: ASYNC109
+        within: float = 60.0,
     ) -> Replay:  # fmt: skip
         """Run it again from its journal, and compare what it says; nothing is sent and nothing is written.
 
-        With `until` it ends after so many steps. `live`: what is not on record, and what comes after `until`, is done;
-        else the replay ends there.
+        With `until` it ends after so many steps, and always `within` so many seconds. `live`: what is not on record,
+        and what comes after `until`, is done; else the replay ends there.
         """
         if until is not None:
             checks.count(until, "`until`", least=0, most=1_000_000)
         checks.flag(live, "`live`")
-        seconds = checks.seconds(timeout, "the timeout")
+        seconds = checks.seconds(within, "`within`")
         logged = await self._logged(user_id, run_id)
         given = recorded_given(logged)
         if not given or given.get("state_is_missing"):
