@@ -15,7 +15,10 @@ from google.genai import types
 
 seen: list[list[str]] = []
 """What the model was shown, call by call: each content as `role: text`."""
-at: dict[str, asyncio.Event] = {}
+spoke: list[str] = []
+"""Which agent asked, call by call."""
+told: list[tuple[str, float | None]] = []
+"""With what instructions and temperature, call by call."""
 
 
 def shown(content: types.Content) -> str:
@@ -34,25 +37,30 @@ class Scripted(BaseLlm):
     """Says back what was said, word by word. `wait` and it waits in the middle; `call NAME` and it calls that tool."""
 
     model: str = "scripted"
+    usage: Any = None
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         seen.append([shown(content) for content in llm_request.contents])
+        instruction = str(llm_request.config.system_instruction)
+        told.append((instruction, llm_request.config.temperature))
+        spoke.extend(re.findall(r'internal name is "(\w+)"', instruction)[:1])
         last = llm_request.contents[-1]
         part = (last.parts or [types.Part(text="")])[-1]
         if part.function_response:
             result = part.function_response.response or {}
-            yield said(f"the tool says {next(iter(result.values()), None)}")
+            yield said(f"the tool says {next(iter(result.values()), None)}", usage=self.usage)
             return
         text = part.text or ""
         if found := re.match(r"(?:(.*) then )?call (\w+)(?: (.*))?", text):
             if found[1]:
                 yield said(found[1], partial=True)
             parts = [types.Part(text=found[1])] if found[1] else []
-            args = {"text": found[3]} if found[3] else {}
+            args = dict(pair.split("=") for pair in (found[3] or "").split() if "=" in pair)
+            args = args or ({"text": found[3]} if found[3] else {})
             call = types.Part(function_call=types.FunctionCall(name=found[2], args=args))
-            yield LlmResponse(content=types.Content(role="model", parts=[*parts, call]))
+            yield LlmResponse(content=types.Content(role="model", parts=[*parts, call]), usage_metadata=self.usage)
             return
         answer = f"you said {text}"
         for word in re.findall(r"\S+\s*", answer):
@@ -61,11 +69,26 @@ class Scripted(BaseLlm):
                 await asyncio.sleep(60)
             if word.strip() == "break":
                 raise ConnectionError("the model is gone")
-        yield said(answer)
+        yield said(answer, usage=self.usage)
 
 
-def said(text: str, partial: bool | None = None) -> LlmResponse:
-    return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=partial)
+class Failing(BaseLlm):
+    """Raises the error, or answers with it."""
+
+    model: str = "failing"
+    error: Any
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        if isinstance(self.error, Exception):
+            raise self.error
+        yield self.error
+
+
+def said(text: str, partial: bool | None = None, usage: Any = None) -> LlmResponse:
+    content = types.Content(role="model", parts=[types.Part(text=text)])
+    return LlmResponse(content=content, partial=partial, usage_metadata=usage)
 
 
 async def slow(text: str = "") -> str:
@@ -80,7 +103,8 @@ async def quick(text: str = "") -> str:
 
 
 def agent(*tools: Callable[..., Any], name: str = "helper", **more: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=Scripted(), instruction="Help.", tools=list(tools or (slow, quick)), **more)
+    model = more.pop("model", None) or Scripted()
+    return LlmAgent(name=name, model=model, instruction="Help.", tools=list(tools or (slow, quick)), **more)
 
 
 root_agent = agent()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import roost
 from roost.brains.adk import Adk
 from tests.adk import models
 from tests.conftest import Open, eventually, settled
-
-
-@pytest.fixture(autouse=True)
-def shown() -> list[list[str]]:
-    models.seen.clear()
-    return models.seen
 
 
 def opened(service: Open) -> tuple[roost.AgentService, str]:
@@ -76,7 +72,11 @@ def test_an_answer_that_was_stopped_is_kept_as_far_as_it_was_said(service: Open,
     assert receipt.quiesced is not None
     assert not receipt.abandoned
     ask(one, talk, "go on")
-    assert shown[-1] == ["user: please wait here", "model: you said please wait  | [interrupted]", "user: go on"]
+    assert shown[-1] == [
+        "user: please wait here",
+        "model: you said please wait  | [this answer was interrupted here]",
+        "user: go on",
+    ]
 
 
 @pytest.mark.parametrize("words", ["", "look then "])
@@ -104,6 +104,60 @@ def test_what_was_withdrawn_is_not_in_the_history(service: Open, shown: list[lis
     assert shown[-1] == ["user: please wait here", "user: no, that", "model: you said no, that", "user: and now?"]
 
 
+def test_an_interrupted_call_stays_in_the_history_though_nothing_was_said(
+    service: Open, shown: list[list[str]]
+) -> None:  # fmt: skip
+    one, talk = opened(service)
+    one.add_message("ann", talk, "call slow")
+    eventually(lambda: is_saying(one, talk, "slow"))
+    assert ask(one, talk, "never mind") == "you said never mind"
+    first, call, result, last = shown[-1]
+    assert (first, call, last) == ("user: call slow", "model: call slow", "user: never mind")
+    assert "interrupted" in result
+
+
+def test_it_is_steered_at_the_next_call_of_the_model(service: Open, shown: list[list[str]]) -> None:
+    may_end = threading.Event()
+
+    def wait(text: str) -> str:
+        """Wait."""
+        return "over" if may_end.wait(20) else "never"
+
+    one = service({"helper": Adk(models.agent(wait))})
+    talk = one.create_talk_session("ann", profile="helper", busy="steer")
+    one.add_message("ann", talk, "look then call wait x")
+    eventually(lambda: is_saying(one, talk, "wait"))
+    one.add_message("ann", talk, "south")
+    may_end.set()
+    messages = settled(one, "ann", talk)
+    assert told(messages)[1:] == [("complete", "look"), ("complete", "south"), ("complete", "you said south")]
+    ask(one, talk, "thanks")
+    assert shown[-1] == [
+        "user: look then call wait x",
+        "model: look | call wait",
+        "user: result {'result': 'over'}",
+        "user: south",
+        "model: you said south",
+        "user: thanks",
+    ]
+
+
+def test_what_another_profile_has_said_is_known(service: Open, shown: list[list[str]]) -> None:
+    one = service({"helper": Adk(models.agent())})
+    talk = one.create_talk_session("ann", profile="echo")
+    ask(one, talk, "hello")
+    one.configure("ann", talk, profile="helper")
+    ask(one, talk, "again")
+    assert shown[-1] == ["user: hello", "model: hello", "user: again"]
+
+
+def test_what_the_profile_says_goes_before_what_the_agent_says(service: Open) -> None:
+    one = service({"helper": Adk(models.agent())})
+    talk = one.create_talk_session("ann", profile="helper", instructions="Rhyme.", temperature=0.5)
+    ask(one, talk, "hello")
+    assert ("Rhyme." in models.told[-1][0], models.told[-1][1]) == (True, 0.5)
+
+
 def test_a_failure_is_sorted_and_the_next_message_works(service: Open, shown: list[list[str]]) -> None:
     one, talk = opened(service)
     one.add_message("ann", talk, "now break it")
@@ -112,4 +166,8 @@ def test_a_failure_is_sorted_and_the_next_message_works(service: Open, shown: li
     assert "could not be reached" in (failed.error or "")
     assert failed.content == "you said now break "
     ask(one, talk, "better?")
-    assert shown[-1] == ["user: now break it", "model: you said now break  | [failed]", "user: better?"]
+    assert shown[-1] == [
+        "user: now break it",
+        "model: you said now break  | [this answer failed here]",
+        "user: better?",
+    ]

@@ -180,4 +180,8 @@ RIGS: dict[str, type[Rig]] = {
     "gguf": GgufRig,
 }
 
+from tests.contracts.adk_rig import AdkRig  # noqa: E402 — it is one of these itself
+
+RIGS["adk"] = AdkRig
+
 __all__ = ["FAULTS", "RIGS", "Act", "Call", "Cut", "Refuse", "Rig", "Wait"]

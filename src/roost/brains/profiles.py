@@ -44,6 +44,8 @@ class Shelf:
     ) -> None:
         self._written: dict[str, int] | None = {} if reload else None
         self._brains: dict[str, Brain] = {**BUILT_IN, **_checked(given or {})}
+        self._unprepared = {name for name, brain in (given or {}).items() if hasattr(brain, "prepare")}
+        """Given brains that want a thread for a moment before they are first asked."""
         self._profiles = {name: Profile(name, name, about) for name, about in _ABOUT.items()}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
         self._profiles |= {profile.name: profile for profile in configured}
@@ -88,7 +90,8 @@ class Shelf:
     def loaded(self, profile: Profile) -> Brain | None:
         if profile.brain == LOCAL and self._local is not None and self._local.is_loaded(profile):
             return self._local
-        return self._brains.get(_key(profile))
+        key = _key(profile)
+        return None if key in self._unprepared else self._brains.get(key)
 
     def load(self, profile: Profile) -> Brain:
         if not profile.brain:
@@ -96,6 +99,10 @@ class Shelf:
         if profile.brain == LOCAL and self._local is not None:
             self._files.check(profile.model)
             return self._local
+        if profile.brain in self._unprepared:
+            self._brains[profile.brain].prepare()  # type: ignore[union-attr]
+            self._unprepared.discard(profile.brain)
+            return self._brains[profile.brain]
         brain = self._found(profile)
         if self._written is None:  # else it is looked at again each time
             self._brains[_key(profile)] = brain
@@ -141,8 +148,11 @@ def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:
     try:
         from roost.brains.adk import Adk, in_folder  # an extra, and slow
     except ImportError as error:
-        raise BrainFailed("agents of the ADK need the extra: pip install 'roost[adk]'", kind="brain") from error
-    return Adk(_named(profile.agent, files) if ":" in profile.agent else in_folder(profile.agent), profile.agent)
+        advice = "pip install 'roost[adk]', and start Roost again"
+        raise BrainFailed(f"agents of the ADK need the extra: {advice}", kind="extra", advice=advice) from error
+    brain = Adk(_named(profile.agent, files) if ":" in profile.agent else in_folder(profile.agent), profile.agent)
+    brain.prepare()
+    return brain
 
 
 def _imported(name: str, files: dict[str, int] | None) -> Brain:

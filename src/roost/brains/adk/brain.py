@@ -17,14 +17,13 @@ from google.genai import types
 from roost.brains.adk import faults
 from roost.brains.adk.loading import app_of
 from roost.brains.adk.plugin import Part
+from roost.brains.adk.rehearsal import rehearse
 from roost.brains.adk.sessions import Sessions, content_of
 from roost.brains.adk.voice import Voice
 from roost.ports import Chunk, Turn
 
 RECENT = 80
 """About how many of the newest messages an agent is shown, if its profile says nothing else."""
-_CONFIG = RunConfig(streaming_mode=StreamingMode.SSE, tool_thread_pool_config=ToolThreadPoolConfig())
-"""Words as they come; blocking tools on threads, where they hold up nobody."""
 
 logging.getLogger("google_adk.google.adk.telemetry._metrics").setLevel(logging.ERROR)
 """It warns at each call of a model that does not tell how many tokens it took."""
@@ -35,31 +34,48 @@ class Adk:
 
     def __init__(self, agent: Any, name: str = "") -> None:
         self._app = app_of(agent, name)
-        self._name = self._app.root_agent.name if self._app.root_agent else self._app.name
+        root = self._app.root_agent
+        self._author = root.name if root else self._app.name
+        self._name = str(getattr(root, "_adk_origin_app_name", None) or self._app.name)
+        """As `adk` calls it: by its folder, if it is in one. What it keeps for users and for all is found by that."""
         self._artifacts = InMemoryArtifactService()
+
+    def prepare(self) -> None:
+        """Called once before it is first asked, on a thread."""
+        rehearse()
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
         app = self._app
-        sessions, voice = Sessions(turn, turn.profile.recent_messages or RECENT, self._name), Voice()
+        sessions, voice = Sessions(turn, turn.profile.recent_messages or RECENT, self._author), Voice()
         part = Part(turn, sessions, voice)
         runner = Runner(
-            app=app.model_copy(update={"plugins": [part, *app.plugins]}), session_service=sessions,
+            app_name=self._name, app=app.model_copy(update={"plugins": [part, *app.plugins]}), session_service=sessions,
             artifact_service=self._artifacts,
         )  # fmt: skip
-        new = await sessions.open(app.name)
+        new = await sessions.open(self._name)
         sessions.took(new)
         running = runner.run_async(
-            user_id=turn.user_id, session_id=sessions.session_id, run_config=_CONFIG,
+            user_id=turn.user_id, session_id=sessions.session_id, run_config=_config(turn),
             new_message=content_of(new) if turn.kind == "talk" else _told(turn),
         )  # fmt: skip
+        last = None
         try:
             async with aclosing(running) as events:
                 async for event in events:
                     for chunk in voice.of(event):
                         yield chunk
-                    faults.check(event)
+                    last = event
+            faults.check(last)
         except Exception as error:
-            raise faults.sorted_out(error, by_tool=error in part.failed) from error
+            raise faults.sorted_out(error, part.failed) from error
+
+
+def _config(turn: Turn) -> RunConfig:
+    """Words as they come; tools that block on threads, where they hold up nobody."""
+    return RunConfig(
+        streaming_mode=StreamingMode.SSE, tool_thread_pool_config=ToolThreadPoolConfig(),
+        max_llm_calls=turn.profile.steps,
+    )  # fmt: skip
 
 
 def _told(turn: Turn) -> types.Content:
@@ -67,9 +83,9 @@ def _told(turn: Turn) -> types.Content:
     if turn.kind == "task":
         return types.Content(role="user", parts=[types.Part(text=turn.text)])
     if turn.kind == "mail":
-        text = f"Mail from {turn.sender}\nSubject: {turn.subject}\n\n{turn.text}"
+        text = f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{turn.text}"
     elif turn.kind == "event":
-        text = f"Event {turn.text} from {turn.sender}\n\n{json.dumps(turn.data, ensure_ascii=False)}"
+        text = f"Event {turn.text}: {json.dumps(turn.data, ensure_ascii=False)}"
     else:
         text = "\n".join(f"{message.sender}: {message.content}" for message in turn.messages)
     return types.Content(role="user", parts=[types.Part(text=text)])

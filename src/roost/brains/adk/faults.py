@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
 from google.adk.events import Event
 
@@ -13,38 +15,41 @@ _NETWORK = {"httpx", "httpcore", "aiohttp", "requests", "urllib3", "grpc", "ssl"
 _TOO_LONG = ("token count", "context length", "context window", "too long", "too many tokens", "maximum context")
 
 
-def sorted_out(error: Exception, by_tool: bool) -> Exception:
+def sorted_out(error: Exception, of_tools: Sequence[BaseException]) -> Exception:
     """The same error, or one that says of which sort it is."""
-    if isinstance(error, RoostError | TimeoutError | ConnectionError):
-        return error
-    kind = Fault.TOOL if by_tool else _kind(error)
-    if kind is Fault.INTERNAL:
+    chain = _chain(error)
+    for one in chain:
+        if isinstance(one, RoostError):  # the ADK puts what a plugin raises into an error of its own
+            return one
+    if any(one in of_tools for one in chain):
+        kind = Fault.TOOL
+    elif isinstance(error, TimeoutError | ConnectionError) or (kind := _kind(error)) is Fault.INTERNAL:
         return error
     sorted_one = BrainFailed(f"{type(error).__name__}: {error}", kind=kind)
     sorted_one.__cause__ = error
     return sorted_one
 
 
-def check(event: Event) -> None:
-    """Raise the error that an event is, if it is one: a model may report it instead of raising it."""
-    if not event.error_code or event.error_code == ABORTED or event.partial or event.content:
+def check(event: Event | None) -> None:
+    """Raise the error that the last event is, if it is one: a model may report it instead of raising it."""
+    if event is None or not event.error_code or event.error_code == ABORTED or event.content:
         return
     code = str(event.error_code)
-    kind = _by_status(int(code), event.error_message or "") if code.isdigit() else Fault.PROVIDER
+    kind = _by_status(int(code), event.error_message or "") if code.isdigit() else _by_name(code)
     raise BrainFailed(f"the model reports {code}: {event.error_message or 'no more is said'}", kind=kind)
 
 
 def _kind(error: Exception) -> Fault:
     text = str(error)
     if isinstance(error, LlmCallsLimitExceededError):
-        return Fault.TOO_LONG
+        return Fault.STEPS
     for name in ("status_code", "code"):  # as the clients of models call it
         if isinstance(status := getattr(error, name, None), int):
             return _by_status(status, text)
     if {type(one).__module__.partition(".")[0] for one in _chain(error)} & _NETWORK:
         return Fault.PROVIDER
     if isinstance(error, ValueError) and "api key" in text.lower():
-        return Fault.BAD_KEY
+        return Fault.NO_KEY
     return Fault.INTERNAL
 
 
@@ -52,11 +57,20 @@ def _by_status(status: int, text: str) -> Fault:
     lower = text.lower()
     if status in (401, 403) or (status == 400 and "api key" in lower):
         return Fault.BAD_KEY
+    if status == 404:
+        return Fault.MODEL
     if status == 429:
         return Fault.RATE_LIMIT
     if status == 413 or (status == 400 and any(sign in lower for sign in _TOO_LONG)):
         return Fault.TOO_LONG
     return Fault.PROVIDER if status in (408, 409) or status >= 500 else Fault.INTERNAL
+
+
+def _by_name(code: str) -> Fault:
+    """Why a model has said nothing, as Google calls it: most often it may not."""
+    if code in ("MAX_TOKENS",):
+        return Fault.TOO_LONG
+    return Fault.PROVIDER if code in ("OTHER", "MALFORMED_FUNCTION_CALL", "UNKNOWN_ERROR") else Fault.REFUSED
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

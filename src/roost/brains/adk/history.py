@@ -7,7 +7,7 @@ that the ADK knows of them (calls of tools, results, who spoke), of others their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +21,10 @@ from roost.core.messages import Message, Sender, Status
 ABORTED = "INVOCATION_ABORTED"
 """By what the ADK knows that a run was ended from outside."""
 UNKNOWN = "The call was interrupted: whether it had an effect is not known."
-_MARKS = {Status.INTERRUPTED: "[interrupted]", Status.FAILED: "[failed]"}
+_MARKS = {
+    Status.INTERRUPTED: "[this answer was interrupted here]",
+    Status.FAILED: "[this answer failed here]",
+}
 _EVENTS = TypeAdapter(list[Event])
 
 
@@ -61,9 +64,17 @@ def past(
         elif message.sender == Sender.USER:
             if message.seq not in taken and message.seq not in afresh:
                 events.append(_said(message, "user"))
-        elif message.run_id not in counted and message.content:
+        elif message.content and message.run_id not in counted and not _is_half(message, afresh, counted):
             events.append(_said(message, author))
     return Past(events, frozenset(taken & afresh))
+
+
+def _is_half(message: Message, afresh: set[int], counted: Mapping[str, Entry]) -> bool:
+    """Whether its run was repeated: what that has taken in was said before this."""
+    if message.status is not Status.INTERRUPTED:
+        return False
+    later = (entry.seqs[0] for entry in counted.values() if entry.run_id > (message.run_id or ""))
+    return any(seq < message.seq for seq in (*afresh, *later))
 
 
 def _newest(history: Sequence[Message], recent: int) -> list[Message]:

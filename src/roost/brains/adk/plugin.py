@@ -14,6 +14,7 @@ from google.adk.tools.tool_context import ToolContext
 
 from roost.brains.adk.sessions import Sessions, content_of
 from roost.brains.adk.voice import Voice
+from roost.core.usage import Usage
 from roost.ports import Turn
 
 
@@ -31,14 +32,30 @@ class Part(BasePlugin):
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
+        self._turn.allowance()
         await self._steer(callback_context, llm_request)
+        self._set(llm_request)
+        return None
+
+    def _set(self, request: LlmRequest) -> None:
+        """What the profile, or the talk, says goes before what the agent says."""
         profile = self._turn.profile
         if profile.instructions:
-            llm_request.append_instructions([profile.instructions])
+            request.append_instructions([profile.instructions])
         if profile.temperature is not None:
-            llm_request.config.temperature = profile.temperature
+            request.config.temperature = profile.temperature
+        if profile.max_tokens is not None:
+            request.config.max_output_tokens = profile.max_tokens
         if profile.model:
-            llm_request.model = profile.model
+            request.model = profile.model
+
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        used = llm_response.usage_metadata
+        if used is not None and not llm_response.partial:
+            said = (used.candidates_token_count or 0) + (used.thoughts_token_count or 0)
+            self._turn.spend(Usage(used.prompt_token_count or 0, said, model=llm_response.model_version or ""))
         return None
 
     async def _steer(self, context: CallbackContext, request: LlmRequest) -> None:

@@ -1,0 +1,26 @@
+"""A program that is killed: in one talk the model is speaking, in the other a tool is at work."""
+
+from __future__ import annotations
+
+import sys
+
+import roost
+from roost.brains.adk import Adk
+from tests.adk import models
+
+
+def main(url: str) -> None:
+    service = roost.open(url, brains={"helper": Adk(models.agent())})
+    for first, second in (("hello", "please wait here"), ("call quick a", "look then call slow")):
+        talk = service.create_talk_session("ann", profile="helper")
+        for text in (first, second):
+            service.add_message("ann", talk, text, busy="queue")
+        for change in service.stream_messages("ann", talk):
+            if change.message.seq == 4 and change.message.content in ("you said please wait ", "look"):
+                break
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
