@@ -30,7 +30,7 @@ def test_after_a_kill_each_message_is_there_once(tmp_path: Path, shown: list[lis
     with roost.open(url, brains={"helper": Adk(models.agent())}, limits=QUICK) as service:
         talks = [talk.talk_session_id for talk in service.list_sessions("ann")]
         for talk in talks:  # it is run again
-            eventually(partial(is_speaking, service, talk))
+            eventually(partial(is_speaking, service, talk), 30)
             service.stop("ann", talk, wait=5)
         shown.clear()
         for talk in talks:

@@ -99,10 +99,10 @@ class Shelf:
         if profile.brain == LOCAL and self._local is not None:
             self._files.check(profile.model)
             return self._local
-        if profile.brain in self._unprepared:
-            self._brains[profile.brain].prepare()  # type: ignore[union-attr]
+        if (given := self._brains.get(profile.brain)) is not None:
+            given.prepare()  # type: ignore[union-attr]
             self._unprepared.discard(profile.brain)
-            return self._brains[profile.brain]
+            return given
         brain = self._found(profile)
         if self._written is None:  # else it is looked at again each time
             self._brains[_key(profile)] = brain

@@ -153,7 +153,7 @@ class Acts(Protocol):
     @property
     def tools(self) -> Sequence[Tool]: ...
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str: ...
+    async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str: ...
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]: ...
 
@@ -300,12 +300,14 @@ class Turn:
         """Those that may be called in this turn: what its profile allows."""
         return self._hand.means.tools if self._hand is not None else ()
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
+    async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
         """Call a tool as a step, and wait for a person's approval if it asks for one; its result as text.
+
+        It is one of `turn.tools`, by its name, or one that the brain has itself.
 
         ToolFailed says in a way that a model can read why it was not called or has failed.
         """
-        return await self._acts.call_tool(name, arguments, call_id)
+        return await self._acts.call_tool(tool, arguments, call_id)
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
         """Around one question to a model, as a step: `async with turn.model_call(name, request) as call`.

@@ -367,9 +367,9 @@ class Means:
     def tools(self) -> Sequence[Tool]:
         return self._calls.tools
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
+    async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
         self._check_fence()
-        return await self._calls.call(name, arguments)
+        return await self._calls.call(tool, arguments)
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
         self._check_fence()

@@ -74,8 +74,8 @@ class Calls:
     def _turn(self) -> Turn:
         return self._thinking.turn
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        tool = self._named.get(name)
+    async def call(self, name: str | Tool, arguments: Mapping[str, Any]) -> str:
+        tool = name if isinstance(name, Tool) else self._named.get(name)
         if tool is None:
             known = ", ".join(one.name for one in self.tools) or "none"
             raise ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")

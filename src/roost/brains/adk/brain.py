@@ -66,7 +66,11 @@ class Adk:
                         yield chunk
                     last = event
             faults.check(last)
-        except Exception as error:
+            await part.questions.answered()
+        except BaseException as error:
+            await part.questions.failed(error)
+            if not isinstance(error, Exception):
+                raise
             raise faults.sorted_out(error, part.failed) from error
 
 

@@ -1,4 +1,4 @@
-"""Where Roost takes part in a run of the ADK: before each call of the model, and when a tool fails."""
+"""Where Roost takes part in a run of the ADK: around each call of a model, and of a tool."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 
+from roost.brains.adk import tools
+from roost.brains.adk.questions import Questions
 from roost.brains.adk.sessions import Sessions, content_of
 from roost.brains.adk.voice import Voice
 from roost.core.usage import Usage
@@ -26,6 +28,7 @@ class Part(BasePlugin):
         self._turn = turn
         self._sessions = sessions
         self._voice = voice
+        self.questions = Questions(turn)
         self.failed: list[BaseException] = []
         """Of tools."""
 
@@ -35,7 +38,9 @@ class Part(BasePlugin):
         self._turn.allowance()
         await self._steer(callback_context, llm_request)
         self._set(llm_request)
-        return None
+        tools.offer(self._turn, llm_request)
+        tools.put_on_record(self._turn, llm_request)
+        return await self.questions.ask(callback_context.agent_name, llm_request)
 
     def _set(self, request: LlmRequest) -> None:
         """What the profile, or the talk, says goes before what the agent says."""
@@ -52,6 +57,7 @@ class Part(BasePlugin):
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> LlmResponse | None:
+        self.questions.hear(callback_context.agent_name, llm_response)
         used = llm_response.usage_metadata
         if used is not None and not llm_response.partial:
             said = (used.candidates_token_count or 0) + (used.thoughts_token_count or 0)
@@ -69,6 +75,11 @@ class Part(BasePlugin):
         await self._sessions.append_event(context.session, event)
         request.contents.append(content)
         self._voice.afresh()
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> None:
+        await self.questions.answered(tool_context.agent_name)
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: Exception

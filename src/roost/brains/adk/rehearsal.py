@@ -42,8 +42,7 @@ def rehearse() -> None:
 
 async def _play() -> None:
     understudy = _Understudy(model="understudy")
-    below = LlmAgent(name="below", model=understudy)
-    agent = LlmAgent(name="rehearsal", model=understudy, tools=[_nothing], sub_agents=[below])
+    agent = LlmAgent(name="rehearsal", model=understudy, tools=[_nothing])
     sessions = InMemorySessionService()
     await sessions.create_session(app_name="rehearsal", user_id="nobody", session_id="rehearsal")
     runner = Runner(app_name="rehearsal", agent=agent, session_service=sessions)
