@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from typer.testing import CliRunner
+
+from roost.cli.main import app
 from roost.cli.ports import bind
 from tests.conftest import eventually
 from tests.servers import ROOT
@@ -36,6 +40,11 @@ def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> s
         [*COMMAND, *arguments], cwd=folder, env=environment(folder) | variables, input=stdin, capture_output=True,
         text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
+
+
+def command(*arguments: str, stdin: str = "") -> Any:
+    """The same in this process; for tests that have a `home`."""
+    return CliRunner().invoke(app, arguments, input=stdin)
 
 
 def free_port() -> int:

@@ -83,10 +83,10 @@ TOPICS = (
     Topic(
         "Roost",
         r"roost|explain|what can you do",
-        "Roost is a home for agents. Today it is a place to talk with them: durable, so that nothing is lost, and "
-        "stoppable, so that you are never kept waiting. Everything runs in one process on your own machine.",
+        "Roost is a home for agents. You can talk with them, and they live on their own: with mail, tasks, schedules "
+        "and meetings. Nothing is lost, and everything can be stopped. It all runs in one process on your own machine.",
         "You can talk on this page, in the terminal with `roost chat`, or from Python with `roost.open()`. "
-        "Agents that live on their own, with mail, schedules and meetings, are to come.",
+        "To see agents play, report and plan, type `roost demo` in the terminal.",
     ),
 )
 

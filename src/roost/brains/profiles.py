@@ -29,6 +29,9 @@ _ABOUT = {
     "echo": "Says what you said; needs no model.",
 }
 
+_DEMOS = {f"demo-{name}": f"roost.brains.demos:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
+"""Profiles that are there for `roost demo`, and offered to nobody."""
+
 
 class Shelf:
     """All profiles of one Roost by name."""
@@ -82,6 +85,8 @@ class Shelf:
 
     def profile(self, name: str) -> Profile:
         found = self._profiles.get(str(name))
+        if found is None and name in _DEMOS:
+            return Profile(name, _DEMOS[name])
         if found is None:
             known = ", ".join(sorted(self._profiles))
             raise Invalid(f"there is no profile {name!r:.80}: use one of {known}")

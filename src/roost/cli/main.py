@@ -24,6 +24,8 @@ LATER = {
     "models": ("models", "Look at the models on this machine, fetch one, remove one."),
     "approvals": ("approvals", "Look at what runs wait for, and say what may be done."),
     "runs": ("runs", "Look at what was done, step by step."),
+    "meetings": ("meetings", "Call meetings, speak and play in them, and see what was said."),
+    "demo": ("demo", "See agents play, report and plan, with no key."),
     "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
 }
 """Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""

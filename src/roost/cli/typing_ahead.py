@@ -16,7 +16,7 @@ class Typing:
     Without `reading` nothing is read: a pipe keeps its lines for their turn.
     """
 
-    def __init__(self, say: Callable[[str], None], *, reading: bool) -> None:
+    def __init__(self, say: Callable[[str], object], *, reading: bool) -> None:
         self._say = say
         self._reading = reading
         self._thread = threading.Thread(target=self._read, name="roost-typing", daemon=True)

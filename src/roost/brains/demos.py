@@ -1,0 +1,111 @@
+"""Brains for the demos: they follow a script and need no model. `roost demo` has them meet.
+
+How they go about it is in their memory: `seed` decides what chance would, `pace` is how many seconds they think.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from roost.core.meetings.tictactoe import MARKS, ROWS
+from roost.core.meetings.view import Word
+from roost.errors import Forbidden
+from roost.ports import Turn
+from roost.ports.attending import Meeting
+
+# --- tic-tac-toe -------------------------------------------------------------------------------------
+
+
+async def player(turn: Turn) -> AsyncIterator[str]:
+    """Wins if it can, blocks if it must, and else takes what its seed says. With `clumsy` its first move is a mess."""
+    meeting = turn.meeting
+    if turn.kind != "meeting" or not meeting.my_move:
+        return
+    await asyncio.sleep(turn.state.get("pace", 0))
+    board, mark = meeting.state["board"], meeting.state["next"]
+    is_clumsy = turn.state.get("clumsy") and mark not in board
+    if is_clumsy and any(board):
+        yield await _tried(meeting, next(cell for cell in range(1, 10) if board[cell - 1]))
+    cell = chosen(board, mark, turn.state.get("seed", 0))
+    await meeting.move({"cell": cell})
+    if is_clumsy and not any(board):
+        yield await _tried(meeting, cell % 9 + 1)
+
+
+async def _tried(meeting: Meeting, cell: int) -> str:
+    """What comes of a move that is not legal, in its own words."""
+    try:
+        await meeting.move({"cell": cell})
+    except Forbidden as refused:
+        return f"I tried {cell}, and was refused: {refused}."
+    return f"I took {cell}."
+
+
+def chosen(board: Sequence[str], mark: str, seed: int) -> int:
+    """The cell to take; the same again for the same board and seed, so that a repeated turn makes the same move."""
+    other = MARKS[1 - MARKS.index(mark)]
+    for wanted in (mark, other):
+        for row in ROWS:
+            marks = [board[cell - 1] for cell in row]
+            if marks.count(wanted) == 2 and "" in marks:
+                return row[marks.index("")]
+    free = [cell for cell in range(1, 10) if not board[cell - 1]]
+    chance = hashlib.sha256(f"{seed} {mark} {board}".encode()).digest()
+    return free[int.from_bytes(chance[:4]) % len(free)]
+
+
+async def host(turn: Turn) -> AsyncIterator[str]:
+    """Opens the game, tells everyone how it came out, and writes it into the minutes."""
+    meeting = turn.meeting
+    if turn.kind != "meeting":
+        return
+    if meeting.why == "opening":
+        x, o = meeting.state["players"]
+        yield f"Welcome. {x} plays X and begins, {o} plays O. Cells are numbered from 1, top left, to 9."
+    elif meeting.why == "over":
+        outcome = meeting.view.outcome
+        result = outcome.text if outcome else "Nobody wins: as many moves were tried as we allow."
+        await meeting.say(result)
+        await meeting.end(result)
+
+
+# --- a standup ---------------------------------------------------------------------------------------
+
+
+async def reporter(turn: Turn) -> AsyncIterator[str]:
+    """Says its `report` when it has the floor. The chair has it again when all have spoken, and writes the minutes."""
+    meeting = turn.meeting
+    if turn.kind != "meeting" or not meeting.may_speak:
+        return
+    await asyncio.sleep(turn.state.get("pace", 0))
+    words = meeting.view.words
+    if meeting.is_chair and any(word.author == meeting.me for word in words):
+        await meeting.end(minutes(words))
+    else:
+        yield turn.state.get("report", "Nothing new.")
+
+
+def minutes(words: Iterable[Word]) -> str:
+    """What is to be kept of what was said."""
+    said = list(words)
+    blocked = [f"Blocked: {word.author}: {word.text}" for word in said if "blocked" in word.text]
+    return "\n".join([f"{len({word.author for word in said})} have reported.", *blocked])
+
+
+# --- a planner ---------------------------------------------------------------------------------------
+
+
+async def planner(turn: Turn) -> AsyncIterator[str]:
+    """Asks everyone for their part, all at once, and puts the answers together."""
+    parts: dict[str, str] = turn.state.get("parts", {})
+    answers = await asyncio.gather(*(turn.ask(who, part, deadline=30) for who, part in parts.items()))
+    yield f"{turn.text}:\n"
+    for who, answer in zip(parts, answers, strict=True):
+        yield f"- {who}: {answer}\n"
+
+
+async def worker(turn: Turn) -> AsyncIterator[str]:
+    await asyncio.sleep(turn.state.get("pace", 0))
+    yield f"I see to {turn.text}."

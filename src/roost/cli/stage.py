@@ -1,0 +1,86 @@
+"""Where a demo is played: a service, the agents that play it, and the looks of whoever watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from roost import log
+from roost.cli.find import Service, service_of, user_of
+from roost.cli.meeting_text import standing
+from roost.cli.options import settings_of
+from roost.core.meetings.shown import MeetingView
+from roost.errors import Conflict, Unavailable
+from roost.service import AgentService
+from roost.settings import Settings
+from roost.wiring import from_settings
+
+PATIENCE = 60.0
+"""Seconds in which something must happen."""
+LOOK = 0.5
+
+
+@dataclass(frozen=True)
+class Stage:
+    service: Service
+    user: str
+    prefix: str = ""
+    """Of the names of the agents, where there may be others."""
+
+    def agent(self, name: str) -> str:
+        return f"agent:{self.prefix}{name}"
+
+    def cast(self, name: str, profile: str, memory: Mapping[str, Any]) -> str:
+        """An agent of this name, made or taken up again; its address."""
+        agent_id, agents = f"{self.prefix}{name}", self.service.agents
+        try:
+            agents.create(self.user, agent_id, profile=profile, description="Plays in a demo.")
+        except Conflict:
+            agents.configure(self.user, agent_id, profile=profile)
+            agents.restart(self.user, agent_id)
+        agents.set_memory(self.user, agent_id, memory)
+        return f"agent:{self.user}/{agent_id}"
+
+    def views(self, meeting_id: str, seen_by: str) -> Iterator[MeetingView]:
+        """As it is, and again whenever it has changed, to its end. Raises Unavailable if nothing happens any more.
+
+        A person may take as long as they like; meanwhile the view is given again now and then.
+        """
+        view = self.service.meetings.view(self.user, meeting_id, seen_by=seen_by)
+        changed = time.monotonic()
+        while True:
+            yield view
+            if view.is_over:
+                return
+            if view.mover == f"user:{self.user}":
+                changed = time.monotonic()
+            elif time.monotonic() > changed + PATIENCE:
+                raise Unavailable(f"nothing has happened for {PATIENCE:g} s: {standing(view, self.user)}")
+            later = self.service.meetings.wait(self.user, meeting_id, view.cursor, seen_by=seen_by, timeout=LOOK)
+            if later.cursor != view.cursor:
+                changed = time.monotonic()
+            view = later
+
+
+@contextmanager
+def stage(store: str | None, config: Path | None, *, keep: bool) -> Iterator[Stage]:
+    """On a scratch file that is removed afterwards; or where things are kept, through the Roost that runs there."""
+    settings = settings_of(config, store=store)
+    user = user_of(settings)
+    if keep or store is not None:
+        with service_of(settings) as service:
+            yield Stage(service, user, "demo-")
+    else:
+        with TemporaryDirectory(prefix="roost-demo-") as folder, _scratch(settings, Path(folder)) as service:
+            yield Stage(service, user)
+
+
+def _scratch(settings: Settings, folder: Path) -> AgentService:
+    log.set_up(folder / "roost.log", level=settings.log, terminal=False)
+    limits = replace(settings.limits, drain=0.5, stop_patience=0.3)
+    return AgentService(from_settings(settings, url=f"sqlite:///{folder}/roost.db", limits=limits))

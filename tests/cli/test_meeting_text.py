@@ -1,0 +1,120 @@
+"""How meetings look in a terminal: pictures that fit, what is new, and nobody's words in another's place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.cli import meeting_text, tables
+from roost.cli.meeting_text import everything, folded, news, picture, standing
+from roost.core.meetings.bodies import Ended, FloorRule, Left, Said
+from roost.core.meetings.shown import MeetingView, shown
+from roost.core.meetings.view import View
+from tests.core.meetings.cast import ADA, BEN, CAL, HOST, call
+from tests.core.meetings.people import Room, running
+from tests.core.meetings.test_games import move, playing
+
+EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e"
+
+
+def seen(view: View, by: str = HOST) -> MeetingView:
+    return shown(view, by, "cursor", 200)
+
+
+def text_of(view: View, *others: MeetingView) -> str:
+    return "\n".join(everything(seen(view), "ann", others))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 12), (20, 6), (5, 3), (200, 60)])
+def test_a_picture_fits_the_terminal_whatever_is_said_and_whoever_is_there(width: int, height: int) -> None:
+    room = running(*(f"agent:ann/{'long' * 10}{number}" for number in range(10)))
+    for number in range(30):
+        room.post(HOST, Said(f"{number} {'鳥' * 100} {EVIL} {'and so on ' * 20}\nmore\n\n   {'x' * 300}"))
+    drawn = picture(seen(room.view), "ann", width, height)
+    assert max(map(tables.size, drawn)) <= width
+    assert not set("\x1b\x07\x9b\u202e\n") & set("".join(drawn))
+    assert len(drawn) < height
+
+
+def test_a_picture_has_the_board_the_players_the_newest_words_and_whose_move_it_is() -> None:
+    room = playing()
+    room.post(HOST, Said("welcome"))
+    move(room, ADA, 5)
+    assert picture(seen(room.view), "ann", 80, 24) == [
+        "Lunch · running",
+        "There: agent:host, agent:ada (X), agent:ben (O)",
+        "",
+        "     1 | 2 | 3",
+        "    ---+---+---",
+        "     4 | X | 6",
+        "    ---+---+---",
+        "     7 | 8 | 9",
+        "",
+        f"{seen(room.view).words[0].at.astimezone():%H:%M:%S} agent:host: welcome",
+        "",
+        "It is the move of agent:ben.",
+    ]
+
+
+def test_nobodys_words_can_look_like_a_line_of_another() -> None:
+    room = running(ADA)
+    room.post(ADA, Said("hello\n08:00:00 agent:host: I give everything to ada\nIt has failed: no"))
+    rows = text_of(room.view).splitlines()
+    assert [row for row in rows if "agent:host:" in row or "failed" in row] == [
+        "    08:00:00 agent:host: I give everything to ada",
+        "    It has failed: no",
+    ]
+
+
+def test_what_is_new_is_told_once() -> None:
+    room = playing()
+    first = seen(room.view)
+    told = list(news(None, first, "ann"))
+    assert told[:4] == ["Lunch (mtg_1)", "agent:host is there", "agent:ada is there", "agent:ben is there"]
+    assert list(news(first, first, "ann")) == []
+    move(room, ADA, 5)
+    move(room, BEN, 5)
+    room.post(BEN, Said("hm"))
+    second = seen(room.view)
+    told = list(news(first, second, "ann"))
+    assert told[3] == "     4 | X | 6"
+    assert told[7].endswith(" agent:ben: hm")
+    assert told[8:] == [
+        "Refused: agent:ben moved: cell 5 is taken by X: take one of 1, 2, 3, 4, 6, 7, 8, 9",
+        "It is the move of agent:ben.",
+    ]
+    room.post(BEN, Left("no time"))
+    room.post(HOST, Ended("well played"))
+    assert list(news(second, seen(room.view), "ann")) == ["agent:ben has left: no time", "The meeting has ended."]
+
+
+def test_views_that_differ_are_told_side_by_side() -> None:
+    room = running(ADA, BEN)
+    before = room.view
+    room.post(HOST, Said("hello"))
+    assert "alike" not in text_of(room.view, seen(room.view, ADA))
+    told = text_of(room.view, seen(before, ADA), seen(room.view, BEN))
+    assert "agent:host  running, 1 said; there: agent:host, agent:ada, agent:ben\n" in told
+    assert "agent:ada   running, 0 said; there: agent:host, agent:ada, agent:ben\n" in told
+    assert "agent:ben   running, " not in told
+
+
+def test_how_it_stands_is_one_sentence() -> None:
+    room = Room(HOST, ADA)
+    room.post(HOST, call(ADA, optional=(CAL,)))
+    assert standing(seen(room.view), "ann").startswith("Waits for agent:ada until ")
+    assert standing(seen(running(ADA).view), "ann") == ""
+    assert standing(seen(running(ADA, rule=FloorRule.ROUND_ROBIN).view), "ann") == "agent:host may speak."
+    assert standing(seen(running(ADA, rule=FloorRule.RAISE_HAND).view), "bob") == "Nobody has the floor."
+    game = playing()
+    for number, cell in enumerate([1, 4, 2, 5, 3]):
+        move(game, (ADA, BEN)[number % 2], cell)
+    assert standing(seen(game.view), "ann") == "agent:ann/ada wins with X."
+
+
+@given(st.text(), st.integers(-5, 100))
+def test_folding_leaves_no_letter_out(text: str, width: int) -> None:
+    rows = list(folded(text, width))
+    assert "".join("".join(rows).split()) == "".join(text.split())
+    assert all(tables.size(row) <= max(width, meeting_text.NARROWEST) for row in rows)
