@@ -58,6 +58,37 @@ def test_an_agent_of_the_adk_knows_after_a_restart_what_was_said(tmp_path: Path)
     ]
 
 
+def test_two_agents_play_and_then_a_person(tmp_path: Path) -> None:
+    told = run("tictactoe.py", tmp_path)
+    assert told[:9] == [
+        "agent:ann/host sees: agent:ann/bold wins with X.",
+        "agent:ann/bold sees: agent:ann/bold wins with X.",
+        "agent:ann/shy sees: agent:ann/bold wins with X.",
+        " X | O | 3",
+        "---+---+---",
+        " O | X | 6",
+        "---+---+---",
+        " 7 | 8 | X",
+        "refused: cell 5 is taken by X: take one of 1, 2, 3, 4, 6, 7, 8, 9",
+    ]
+    assert told[9:16:2] == ["agent:ann/bold wins with X.", "     X | O | O", "     4 | X | 6", "     7 | 8 | X"]
+    assert told[-2:] == ["agent:ann/bold wins with X.", ""]
+
+
+def test_five_report_and_one_writes_the_minutes(tmp_path: Path) -> None:
+    told = run("standup.py", tmp_path)
+    assert told[:5] == [
+        f"{n} agent:ann/{name}" for n, name in enumerate(["wren", "robin", "magpie", "heron", "swift"], 1)
+    ]
+    assert told[5:] == [
+        "wren mends the nest.",
+        "robin looks for worms.",
+        "magpie is blocked: the window is shut.",
+        "heron stands in the pond.",
+        "swift brings news from the harbour.",
+    ]
+
+
 def test_every_example_is_run_here() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.name}"' in tested for path in EXAMPLES.glob("*.py"))

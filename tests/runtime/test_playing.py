@@ -1,0 +1,149 @@
+"""M8: tic-tac-toe between agents, with a host and with a person; and a standup. The same in every view."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import roost
+from roost import AsyncAgentService, Brain, MeetingView, Turn
+from roost.brains import demos
+from tests.runtime.conftest import World, becomes
+
+PLAYERS = ["agent:ann/bold", "agent:ann/shy"]
+
+
+def liking(*cells: int) -> Brain:
+    async def player(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "meeting" and turn.meeting.my_move:
+            board = turn.meeting.state["board"]
+            await turn.meeting.move({"cell": next(cell for cell in cells if not board[cell - 1])})
+            yield ""
+
+    return player
+
+
+async def game(service: AsyncAgentService, x: str, o: str, max_moves: int = 100) -> str:
+    """A game of these two has been called by the host."""
+    for name in ("host", "bold", "shy"):
+        await service.agents.create("ann", name, profile=name)
+    return await service.meetings.call(
+        "ann", "A game", required=[x, o], game="tic-tac-toe", setting={"players": [x, o]}, by="agent:host",
+        max_moves=max_moves,
+    )  # fmt: skip
+
+
+async def seen(service: AsyncAgentService, meeting: str, by: Sequence[str]) -> list[MeetingView]:
+    """How it looks in the end to each of them."""
+    views = []
+    for who in by:
+        over = [view async for view in service.meetings.watch("ann", meeting, seen_by=who)]
+        views.append(over[-1])
+    return views
+
+
+def played(world: World, bold: Brain, shy: Brain, max_moves: int = 100) -> MeetingView:
+    """A game of two agents to its end, which is the same in every view."""
+
+    async def story(service: AsyncAgentService) -> list[MeetingView]:
+        meeting = await game(service, "agent:bold", "agent:shy", max_moves)
+        return await seen(service, meeting, ["agent:host", *PLAYERS])
+
+    views = world({"host": demos.host, "bold": bold, "shy": shy}, story)
+    facts = {(one.board, one.outcome, one.winner, one.phase, one.words, one.minutes) for one in views}
+    assert (len(views), len(facts)) == (3, 1)
+    return views[0]
+
+
+def test_a_game_ends_with_the_same_board_and_winner_in_every_view(world: World) -> None:
+    over = played(world, liking(5, 1, 9), liking(2, 4, 6))
+    assert over.board == " X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"
+    assert (over.outcome, over.winner) == ("agent:ann/bold wins with X.", "agent:ann/bold")
+    assert [word.sender for word in over.words] == ["agent:ann/host"] * 2
+    assert over.words[1].text == over.minutes == over.outcome
+
+
+def test_a_draw_is_told_as_one(world: World) -> None:
+    over = played(world, liking(5, 3, 4, 2, 9), liking(1, 7, 6, 8))
+    assert over.board == " O | X | X\n---+---+---\n X | X | O\n---+---+---\n O | O | X"
+    assert (over.outcome, over.winner, over.minutes) == ("It is a draw.", None, "It is a draw.")
+
+
+def test_when_as_many_moves_were_made_as_are_allowed_nobody_wins(world: World) -> None:
+    over = played(world, liking(5, 1, 9), liking(2, 4, 6), max_moves=4)
+    assert over.board == " X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | 9"
+    assert (over.moves, over.mover, over.winner, over.phase) == (4, None, None, "ended")
+    assert over.minutes.startswith("Nobody wins")
+
+
+def test_wrong_moves_are_refused_alike_and_the_game_goes_on(world: World) -> None:
+    refused: list[str] = []
+
+    async def clumsy(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind != "meeting" or not turn.meeting.my_move:
+            return
+        board = turn.meeting.state["board"]
+        right = demos.chosen(board, turn.meeting.state["next"], 3)
+        taken = [cell for cell in range(1, 10) if board[cell - 1]]
+        moves: list[Any] = [{"cell": taken[0] if taken else 10}, {"cell": "5"}, [], {"cell": right}, {"cell": right}]
+        for move in moves:
+            try:
+                await turn.meeting.move(move)
+            except roost.Forbidden as error:
+                refused.append(str(error).partition(":")[0])
+        yield ""
+
+    over = played(world, clumsy, clumsy)
+    assert over.outcome is not None
+    assert over.moves == sum(mark != "" for mark in over.state["board"])
+    assert {"it is the turn of agent", 'a move is {"cell"'} <= set(refused)
+    assert any(why.startswith("cell ") and "is taken by" in why for why in refused)
+
+
+def test_a_person_plays_against_an_agent(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[MeetingView], list[str]]:
+        meeting = await game(service, "user:ann", "agent:shy")
+        why = []
+
+        async def move(cell: int, by: str | None = None) -> None:
+            try:
+                await service.meetings.move("ann", meeting, {"cell": cell}, by=by)
+            except roost.Forbidden as refused:
+                why.append(str(refused))
+
+        await service.meetings.join("ann", meeting)
+        for cell in (5, 1, 9):
+            mine = await becomes(lambda: service.meetings.view("ann", meeting), lambda view: view.mover == "user:ann")
+            if any(mine.state["board"]):
+                await move(5)
+            await move(3, by="agent:host")
+            await move(cell)
+            await move(7) if cell != 9 else None
+        return await seen(service, meeting, ["user:ann", "agent:host", "agent:shy"]), why
+
+    views, why = world({"host": demos.host, "bold": liking(), "shy": liking(2, 4, 6)}, story)
+    assert {one.board for one in views} == {" X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"}
+    assert {one.winner for one in views} == {"user:ann"}
+    assert [one.partition(":")[0] for one in why if "taken" in one] == ["cell 5 is taken by X"] * 2
+    assert sum("agent:ann/host does not play" in one for one in why) == 3
+    assert sum("it is the turn of agent:ann/shy" in one for one in why) == 2
+
+
+def test_five_report_one_after_the_other_and_one_writes_the_minutes(world: World) -> None:
+    names = ["wren", "robin", "magpie", "heron", "swift"]
+
+    async def story(service: AsyncAgentService) -> list[MeetingView]:
+        await service.agents.create_many("ann", names, profile="reporter")
+        await service.agents.set_memory("ann", "heron", {"report": "I am blocked."})
+        chair, *others = (f"agent:{name}" for name in names)
+        meeting = await service.meetings.call("ann", "Standup", required=others, floor="round_robin", by=chair)
+        return await seen(service, meeting, [chair, *others])
+
+    views = world({"reporter": demos.reporter}, story)
+    assert {tuple(word.sender for word in one.words) for one in views} == {tuple(f"agent:ann/{name}" for name in names)}
+    assert {one.minutes for one in views} == {"5 have reported.\nBlocked: agent:ann/heron: I am blocked."}
+
+
+def test_a_scripted_player_wins_if_it_can_and_blocks_if_it_must() -> None:
+    assert demos.chosen(["X", "X", "", "O", "O", "", "", "", ""], "X", 0) == 3
+    assert demos.chosen(["X", "X", "", "O", "", "", "", "", ""], "O", 0) == 3
