@@ -1,0 +1,79 @@
+"""Models of providers: what Roost adds to a turn and to a piece, over pydantic-ai asking the same server."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import roost
+from bench.figures import Figure, bench
+from roost.brains.profiles import Shelf
+from roost.service import AgentService
+from roost.testing.provider import Provider
+from roost.wiring import open_roost
+
+PIECES, TURNS = 2_000, 60
+
+
+@bench("llm")
+def llm(folder: Path) -> Iterator[Figure]:
+    """Short answers and long ones, by turns: asked with the bare library, and in a talk."""
+    with Provider() as provider:
+        profile = roost.Profile("llm", "llm", model="openai:any", base_url=provider.url)
+        opened = open_roost(f"sqlite:///{folder}/llm.db", Shelf(None, [profile]), roost.Limits())
+        with AgentService(opened) as service, asyncio.Runner() as runner:
+
+            def talk_of(pieces: int) -> float:
+                provider.plays(*["piece "] * pieces)
+                talk = service.create_talk_session("ann")
+                start = time.perf_counter()
+                service.add_message("ann", talk, "go")
+                for _ in service.stream_messages("ann", talk):
+                    pass
+                took = time.perf_counter() - start
+                assert service.get_messages("ann", talk).messages[-1].content == "piece " * pieces
+                return took
+
+            def bare_of(pieces: int) -> float:
+                provider.plays(*["piece "] * pieces)
+                return runner.run(_bare(provider.url, pieces))
+
+            for pieces in (1, PIECES):  # all that is loaded and made once
+                talk_of(pieces), bare_of(pieces)
+            bare, ours = _medians(bare_of, talk_of, 1, TURNS)
+            long_bare, long_ours = _medians(bare_of, talk_of, PIECES, 5)
+    yield Figure("llm_turn_bare", bare * 1e3, "ms", TURNS)
+    yield Figure("llm_turn_over_bare", (ours - bare) * 1e3, "ms", TURNS, 10)
+    yield Figure("llm_piece_bare", (long_bare - bare) / PIECES * 1e6, "us", PIECES)
+    over = ((long_ours - ours) - (long_bare - bare)) / PIECES
+    yield Figure("llm_piece_over_bare", over * 1e6, "us", PIECES, 50)
+
+
+def _medians(first, second, pieces: int, count: int) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    pairs = [(first(pieces), second(pieces)) for _ in range(count)]
+    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+
+
+async def _bare(url: str, pieces: int) -> float:
+    """The least that the library needs for it, without its agent; with a client for the turn, as ours has."""
+    import httpx2
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelRequest, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    start = time.perf_counter()
+    said = []
+    async with httpx2.AsyncClient(verify=False) as client:
+        model = OpenAIChatModel("any", provider=OpenAIProvider(base_url=url, api_key="none", http_client=client))
+        async with model_request_stream(model, [ModelRequest.user_text_prompt("go")]) as stream:
+            async for event in stream:
+                if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                    said.append(event.part.content)
+                elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                    said.append(event.delta.content_delta)
+    assert "".join(said) == "piece " * pieces
+    return time.perf_counter() - start
