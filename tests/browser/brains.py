@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 
-from roost.ports import Turn
+from roost.core.notes import Channel, answered, called
+from roost.ports import Chunk, Turn
 
 PACE = 0.05
 MARKDOWN = """### Heading
@@ -30,7 +31,7 @@ def greet() -> str:
 """
 
 
-async def steered(turn: Turn) -> AsyncIterator[str]:
+async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
     """Does what the first word says, with the number after it; other words it repeats."""
     command, _, rest = turn.text.partition(" ")
     match command:
@@ -39,6 +40,17 @@ async def steered(turn: Turn) -> AsyncIterator[str]:
                 yield f"word{number} "
                 await asyncio.sleep(PACE)
             yield "end."
+        case "ponder":
+            yield Chunk("Messages up to 3, in short:\nWe spoke of tea.", Channel.SUMMARY)
+            for number in range(1, 11):
+                yield Chunk(f"thought{number} ", Channel.THINKING)
+                await asyncio.sleep(PACE)
+            yield Chunk(called("1", "price", {"sku": "tea"}), Channel.TOOLS)
+            await asyncio.sleep(PACE)
+            yield Chunk(answered("1", "4.25 <b>and</b> ![x](http://pictures.example/tool.png)"), Channel.TOOLS)
+            for word in rest.split():
+                yield word + " "
+                await asyncio.sleep(PACE)
         case "fail":
             yield "half an answer"
             await asyncio.sleep(PACE)
