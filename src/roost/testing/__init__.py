@@ -11,6 +11,8 @@ from roost.testing.invariants import (
     all_invariants,
     fates,
     in_order,
+    meeting_views,
+    meetings_agree,
     nothing_lost,
     nothing_twice,
 )
@@ -39,6 +41,8 @@ __all__ = [
     "fates",
     "in_order",
     "insist",
+    "meeting_views",
+    "meetings_agree",
     "nothing_lost",
     "nothing_twice",
     "roost",

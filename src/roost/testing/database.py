@@ -20,6 +20,10 @@ CREATE TRIGGER IF NOT EXISTS simulated_post AFTER INSERT ON inbox BEGIN
     VALUES ('posted', NEW.envelope_id, NEW.address, NEW.kind, NEW.lane, NEW.sender, NEW.body,
         simulated_turns());
 END;
+CREATE TRIGGER IF NOT EXISTS simulated_loss BEFORE INSERT ON inbox
+WHEN NEW.kind = 'meeting' AND NEW.lane LIKE 'meeting-log:%' AND simulated_loses() BEGIN
+    SELECT RAISE(IGNORE);
+END;
 CREATE TRIGGER IF NOT EXISTS simulated_end AFTER DELETE ON inbox BEGIN
     INSERT INTO simulated_journal (what, envelope_id, address, kind, lane, sender, body, turns)
     VALUES ('gone', OLD.envelope_id, OLD.address, OLD.kind, OLD.lane, OLD.sender, OLD.body,
@@ -37,10 +41,13 @@ class FaultySqlite(Sqlite):
     """Crashes or fails at a commit of your choice, counted from 1, or as `decide` says of each."""
 
     def __init__(
-        self, path: Path, now: Callable[[], float], decide: Callable[[], str | None], turns: Callable[[], int]
+        self, path: Path, now: Callable[[], float], decide: Callable[[], str | None], turns: Callable[[], int],
+        loses: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self.turns = turns
         """How many turns have begun."""
+        self.loses = loses
+        """Whether what is said in a meeting is lost on its way into an inbox."""
         self.commits = 0
         self.crash_before: int | None = None
         self.crash_after: int | None = None
@@ -80,6 +87,7 @@ class _FaultyConnection(SqliteConnection):
         if not read_only:
             self._db.execute("PRAGMA synchronous = OFF")  # the power that fails is a simulated one
             self._db.create_function("simulated_turns", 0, database.turns)
+            self._db.create_function("simulated_loses", 0, database.loses)
 
     def commit(self) -> None:
         database = self._database

@@ -35,6 +35,8 @@ class Faults:
     """A timer is set, an agent to be looked at, a task over: who should be told is not."""
     bell_doubled: float = 0.0
     bell_delayed: float = 0.0
+    post_lost: float = 0.0
+    """What one says in a meeting does not come into the inbox of another."""
     commit_failed: float = 0.0
     """A commit is not done."""
     commit_unknown: float = 0.0
@@ -73,6 +75,7 @@ _USUAL = {
     "handover_lost": 0.05, "handover_doubled": 0.05, "handover_delayed": 0.1, "handover_reordered": 0.2,
     "bell_lost": 0.1, "bell_doubled": 0.1, "bell_delayed": 0.1, "commit_failed": 0.05, "commit_unknown": 0.05,
     "crash": 0.001, "loop_frozen": 0.1, "clock_jump": 0.1,
+    "post_lost": 0.1,
 }  # fmt: skip
 
 
@@ -113,6 +116,10 @@ class Chaos:
         if self._happens("commit_unknown"):
             return self._dice.choice(("done", "undone"))
         return None
+
+    def post(self) -> bool:
+        """Whether what is said to somebody in a meeting is lost."""
+        return self._happens("post_lost")
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
+from roost.core.meetings.entries import Entry, from_json
+from roost.core.meetings.fold import fold
+from roost.core.meetings.log import Log
+from roost.core.meetings.view import View
 from roost.testing.brains import Given
 from roost.testing.simulation import Simulation
 
@@ -91,7 +95,11 @@ def nothing_twice(simulation: Simulation) -> None:
     found = fates(simulation)
     twice = [fate for fate in found if fate.times > 1 and fate.end is not End.DEAD]
     _hold(simulation, not twice, "these were posted twice", twice)
-    said = Counter((f.sender, f.address, f.kind, f.body) for f in found if not f.sender.startswith("schedule:"))
+    said = Counter(
+        (f.sender, f.address, f.kind, f.body)
+        for f in found
+        if not f.sender.startswith("schedule:") and f.kind != "meeting"
+    )
     mail = Counter(simulation.rows("SELECT sender, recipient, subject, body FROM mail"))
     doubled = [key for key, count in (said + mail).items() if count > 1]
     _hold(simulation, not doubled, "these were sent twice", doubled)
@@ -123,6 +131,31 @@ def all_ended(simulation: Simulation, *allowed: End) -> None:
     _hold(simulation, not others, f"these have not ended as {' or '.join(ends)}", others)
 
 
+def meetings_agree(simulation: Simulation) -> None:
+    """Those who are in a meeting see the same: who is there, what was said, what was refused, the state, the end.
+
+    It takes a while after the last fault: what was lost is asked for by and by. Let it run until then.
+    """
+    for meeting, views in meeting_views(simulation).items():
+        there = {who: view for who, view in views.items() if view.is_in(who) or view.is_over}
+        differ = [who for who, view in there.items() if view != next(iter(there.values()))]
+        _hold(simulation, not differ, f"these see the meeting {meeting} differently", [*there] if differ else ())
+
+
+def meeting_views(simulation: Simulation) -> dict[str, dict[str, View]]:
+    """Each meeting as each of its participants sees it."""
+    logs: dict[tuple[str, str, str], list[Entry]] = defaultdict(list)
+    for meeting, participant, creator, entry in simulation.rows(
+        "SELECT m.meeting_id, m.participant, m.creator, l.entry FROM meetings m JOIN meeting_log l"
+        " ON l.participant = m.participant AND l.meeting_id = m.meeting_id ORDER BY 1, 2, 3, 4"
+    ):
+        logs[meeting, participant, creator].append(from_json(entry))
+    found: dict[str, dict[str, View]] = defaultdict(dict)
+    for (meeting, participant, creator), entries in logs.items():
+        found[meeting][participant] = fold(Log(meeting, creator).added(*entries))
+    return found
+
+
 def all_invariants(simulation: Simulation) -> None:
     """All of these, as far as the faults of the simulation leave them standing."""
     nothing_lost(simulation)
@@ -150,6 +183,8 @@ def _ends(simulation: Simulation) -> Callable[[tuple[Any, ...], list[tuple[int, 
             return End.DEAD
         if address not in agents or tasks.get(name) == "cancelled":
             return End.CANCELLED
+        if kind == "meeting":  # of posts, and of turns with nothing to react to, no brain hears
+            return End.DONE
         told = tasks.get(name, "done") == "done" and (kind != "mail" or mail.get(name) is not None)
         return End.DONE if told and any(given.ended for _, given in tries) else End.LOST
 

@@ -71,7 +71,9 @@ class Simulation:
         limits = limits or Limits()
         self._starts += 1
         self.host = SimulatedHost(self._seed_of_life(), clock=self.clock)
-        self.database = FaultySqlite(self.path, self.host.clock.now, self._chaos.commit, lambda: len(self.turns))
+        self.database = FaultySqlite(
+            self.path, self.host.clock.now, self._chaos.commit, lambda: len(self.turns), self._chaos.post
+        )  # fmt: skip
         store = Engine(self.host, self.database, queued=limits.queued_writes)
         observed = {name: watched(brain, self.turns.append) for name, brain in brains.items()}
         roost = Roost(self.host, store, STATEMENTS, Shelf(observed), limits, tools=tools)

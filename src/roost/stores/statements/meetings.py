@@ -340,11 +340,15 @@ def of_agents(tx: Tx, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def compact(tx: Tx, participant: str, meeting_id: str) -> bool:
-    """Of a meeting that is over only the minutes are kept."""
+    """Of a meeting that is over for a participant only the minutes are kept."""
     kept = seated(tx, participant, meeting_id)
-    if kept is None or not kept.version.view.is_over:
+    if kept is None:
         return False
-    ids = {"who": participant, "meeting": meeting_id, "minutes": minutes_of(kept.version.view)}
+    view = kept.version.view
+    one = view.participants.get(participant)
+    if not view.is_over and one is not None and one.status in (Status.IN, Status.INVITED):
+        return False
+    ids = {"who": participant, "meeting": meeting_id, "minutes": minutes_of(view)}
     tx.write("UPDATE meetings SET minutes = :minutes WHERE participant = :who AND meeting_id = :meeting", ids)
     tx.write("DELETE FROM meeting_log WHERE participant = :who AND meeting_id = :meeting", ids)
     return True

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from roost.core.ids import encode
 from roost.errors import NotFound
 from roost.ports import OldPage, Tx
-from roost.stores.statements import talks
+from roost.stores.statements import meetings, talks
 
 _WAITS = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
 _DIED = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
 _PARTS = ("first", "second")
 """What the parts of a key are called in statements."""
+
+
+_MEETING = "over, status, called"
+_LONG_OVER = "COALESCE(over, CASE WHEN status IN ('declined', 'left', 'kicked') THEN called END) < :before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ _KINDS = {
         "talks", ("talk_id",), "updated, waiting, answer_seq",
         "updated < :before AND waiting = 0 AND answer_seq = 0", "talk",
     ),
+    # Whoever has gone hears no more of a meeting, so that for them it is over.
+    "meeting_logs": _Kind(
+        "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_LONG_OVER} AND minutes IS NULL"
+    ),
+    "meetings": _Kind("meetings", ("participant", "meeting_id"), _MEETING, _LONG_OVER),
 }  # fmt: skip
 
 
@@ -85,10 +94,14 @@ def old(tx: Tx, kind: str, before: float, after: Sequence[str], limit: int) -> O
 def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> int:
     if kind == "talks":
         return sum(_remove_talk(tx, key[0], before) for key in keys)
+    if kind == "meeting_logs":
+        return sum(meetings.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
     k = _KINDS[kind]
     chosen = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
     count = 0
     for key in keys:
+        if kind == "meetings":
+            meetings.compact(tx, *key)
         params = _typed(k, dict(zip(_PARTS, key, strict=False)))
         count += len(
             tx.write(

@@ -33,7 +33,7 @@ log = logging.getLogger("roost.meetings")
 
 SYNC = 15.0
 """Seconds without news after which the others are asked; longer and longer while there are none."""
-LONGEST_SYNC = 600.0
+LONGEST_SYNC = 120.0
 TIMER = "meeting:"
 VERSIONS = Versions()
 

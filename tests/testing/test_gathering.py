@@ -1,0 +1,37 @@
+"""Meetings in simulations: whatever goes wrong, all see the same in the end, and nothing is said twice."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from roost.core.meetings.seats import Seat
+from roost.testing import Faults
+from tests.testing.gathering import simulate
+
+EACH = 50
+
+
+@pytest.mark.parametrize("first", range(0, 200, EACH))
+def test_a_gathering_agrees_whatever_goes_wrong(first: int) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + EACH):
+        happened += simulate(seed).happened
+    assert happened.keys() == Faults().chances.keys(), "not all of it has happened"
+
+
+@pytest.mark.soak
+def test_a_gathering_agrees_when_a_third_is_lost() -> None:
+    for seed in range(1_000):
+        simulate(seed, Faults(post_lost=0.3, handover_lost=0.3, handover_reordered=0.3, commit_failed=0.1, crash=0.001))
+
+
+def test_those_who_do_not_answer_digests_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Seat, "_answer", lambda *_: None)
+    began = time.monotonic()
+    with pytest.raises(AssertionError, match=r"differently|not so within"):
+        for seed in range(500):
+            simulate(seed, Faults(post_lost=0.3))
+            assert time.monotonic() - began < 50, "it was not found"
