@@ -130,6 +130,48 @@ def test_who_waits_is_told_how_many_come_before(told: roost.AgentService) -> Non
     assert len(models(told)) == 1
 
 
+def test_who_waits_moves_up_when_another_one_has_its_answer(told: roost.AgentService) -> None:
+    first, second, third = (told.create_talk_session("ann") for _ in range(3))
+    begun(told, first, "count")
+    told.add_message("ann", second, "count")
+    eventually(lambda: "1 before you" in notes(told.get_messages("ann", second).messages[-1]))
+    told.add_message("ann", third, "hello")
+    eventually(lambda: "2 before you" in notes(told.get_messages("ann", third).messages[-1]))
+    told.stop("ann", first)
+    eventually(lambda: "1 before you" in notes(told.get_messages("ann", third).messages[-1]))
+    told.stop("ann", second)
+    assert settled(told, "ann", third)[-1].status == "complete"
+
+
+@pytest.fixture
+def held(tmp_path: Path, told: roost.AgentService) -> Path:
+    """While it is there, the model is being loaded."""
+    file = tmp_path / "models" / "held"
+    file.touch()
+    return file
+
+
+def loading(service: roost.AgentService) -> subprocess.Popen[bytes]:
+    talk = service.create_talk_session("ann")
+    service.add_message("ann", talk, "count")
+    eventually(lambda: "Loading" in notes(service.get_messages("ann", talk).messages[-1]))
+    eventually(lambda: models(service)[0]._process is not None)
+    service.stop("ann", talk, wait=5)
+    return process(service)
+
+
+def test_what_was_stopped_while_the_model_was_loaded_is_not_asked(told: roost.AgentService, held: Path) -> None:
+    loading(told)
+    held.unlink()
+    assert asked(told, told.create_talk_session("ann"), "hello")
+
+
+def test_closing_does_not_wait_for_a_model_to_be_loaded(told: roost.AgentService, held: Path) -> None:
+    child = loading(told)
+    told.close()
+    assert child.returncode is not None
+
+
 def test_a_stop_ends_one_talk_and_the_process_goes_on(told: roost.AgentService) -> None:
     talk = told.create_talk_session("ann")
     begun(told, talk, "count")
@@ -178,7 +220,9 @@ def test_closing_ends_the_process_in_the_middle_of_an_answer(tmp_path: Path, tol
         assert again.get_messages("ann", talk).messages[0].content == "count"
 
 
-def test_a_killed_roost_leaves_no_process_behind(tmp_path: Path, told: roost.AgentService) -> None:
+def test_a_killed_roost_leaves_no_process_behind_and_answers_after_the_next_start(
+    tmp_path: Path, told: roost.AgentService
+) -> None:
     program = (
         "import sys, roost; from tests.brains import test_gguf as t; t.gguf.PROGRAM = t.FAKE\n"
         f"service = roost.open('sqlite:///{tmp_path}/killed.db')\n"
@@ -194,6 +238,10 @@ def test_a_killed_roost_leaves_no_process_behind(tmp_path: Path, told: roost.Age
         child = int(parent.stdout.readline())
         parent.kill()
     eventually(lambda: not is_running(child))
+    with roost.open(f"sqlite:///{tmp_path}/killed.db", limits=QUICK) as again:
+        talk = again.list_sessions("ann")[0].talk_session_id
+        eventually(lambda: "1 1" in again.get_messages("ann", talk).messages[-1].content)
+        again.stop("ann", talk)
 
 
 def is_running(pid: int) -> bool:
@@ -277,6 +325,15 @@ def test_a_real_model_answers_piece_by_piece(real: roost.AgentService) -> None:
     assert "Hello" in message.content
     assert len([piece for piece in pieces if piece]) > 3
     assert "Loading smollm2" in notes(message)
+
+
+def test_a_real_model_listens_at_no_port(real: roost.AgentService) -> None:
+    ask(real, real.create_talk_session("ann", temperature=0.0), "hello")
+    folder = Path(f"/proc/{process(real).pid}")
+    held = {os.readlink(file) for file in (folder / "fd").iterdir()}
+    tables = [(folder / "net" / table).read_text().splitlines()[1:] for table in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table]
+    assert not held & {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
 
 
 def test_a_real_model_stops_between_tokens_and_answers_the_next(real: roost.AgentService) -> None:
