@@ -13,6 +13,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Limits, Turn
+from roost.runtime import hall
 from roost.testing import Faults, Simulation, all_invariants, insist, simulated
 from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import FAST, done
@@ -283,3 +284,30 @@ def test_whatever_goes_wrong_nothing_is_lost_doubled_or_overtaken(seed: int) -> 
         all_invariants(simulation)
         bodies = [turn.text for turn in simulation.turns if turn.agent_id == "w3" and turn.ended]
         assert {f"plan {n} {k}" for n in range(2) for k in range(4)} <= set(bodies)
+
+
+def test_what_finds_no_room_in_memory_is_not_counted_as_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hall, "IN_MEMORY", 1)
+    attempts: list[int] = []
+
+    async def floods(turn: Turn) -> AsyncIterator[str]:
+        for number in range(300):
+            await turn.send("agent:a", str(number))
+        await asyncio.sleep(0.2)  # long enough for them to leave on the way
+        yield ""
+
+    async def counts(turn: Turn) -> AsyncIterator[str]:
+        attempts.append(turn.attempt)
+        await asyncio.sleep(0.3 if turn.text == "first" else 0.0)
+        yield ""
+
+    async def story(service: AsyncAgentService) -> int:
+        await crew(service, "d", profile="floods")
+        await crew(service, "a", profile="counts", max_attempts=1)
+        await service.tasks.send("ann", "a", "first")
+        await done(service, "go")
+        await all_done(service)
+        return len(await service.dead_letters.list("ann"))
+
+    assert world({"floods": floods, "counts": counts}, story) == 0
+    assert attempts == [1] * 301

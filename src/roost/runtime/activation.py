@@ -168,6 +168,7 @@ class Activation:
             self._more = more
         elif self._more or len(self._known) + len(envelopes) > self.hall.share:
             self._more = True  # these come after what is still in the store
+            self.hall.not_begun(self.address, [envelope.envelope_id for envelope in envelopes if envelope.claimed])
             return
         for envelope in envelopes:
             if envelope.envelope_id in self._known:

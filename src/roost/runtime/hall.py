@@ -105,7 +105,7 @@ class Hall:
     @property
     def is_crowded(self) -> bool:
         """Whether agents wait for a loop, or many are about to."""
-        return self.loops.are_short or len(self._looking) > self.shop.limits.warm_loops
+        return self.loops.are_short or len(self._looking) > self.loops.few
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
@@ -171,10 +171,18 @@ class Hall:
         for address, box in boxes.items():
             with self._lock:
                 activation = self._awake.get(address)
-                if activation is not None:
+                if activation is not None and _are_many_untaken(box):
+                    activation.call(activation.look_again)
+                elif activation is not None:
                     activation.put(tuple(box))
             if activation is None:  # it came to rest after they were posted as if they were handed over
                 self.look(address, [envelope.envelope_id for envelope in box if envelope.claimed])
+
+    def not_begun(self, address: str, envelope_ids: Sequence[str]) -> None:
+        """These count as tried, and were not, for want of room: the next look at the agent puts that right."""
+        if envelope_ids:
+            with self._lock:
+                self._untried.setdefault(address, []).extend(envelope_ids)
 
     def ring(self, due: float) -> None:
         """A timer was set for then."""
@@ -424,3 +432,8 @@ class Hall:
         for loop in self.loops.end_all():
             if await loop.over.within(max(0.5, latest + 1.0 - clock.monotonic())):
                 loop.join()
+
+
+def _are_many_untaken(box: Sequence[Envelope]) -> bool:
+    """Messages sent before their recipient woke: one look takes them together, instead of each by itself."""
+    return sum(e.kind is Kind.TASK and not e.claimed and not e.attempts for e in box) > 1

@@ -17,8 +17,10 @@ from roost.runtime.shop import Shop
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
 
+FEW = 128
+"""So many agents may be woken at once and get a loop each: they are few enough to stay awake."""
 PACE = 0.001
-"""Seconds between two loops that are started at once, beyond those that are kept warm."""
+"""Seconds between two loops that are started at once, beyond those few."""
 MOMENT = 0.01
 """Seconds that an agent waits for a loop to come back before one is started for it."""
 GROWTH = 32
@@ -35,6 +37,7 @@ class Loops:
         self._shop = shop
         self._tell = ended
         self.lock = shop.host.lock()
+        self.few = max(FEW, shop.limits.warm_loops)
         self._queue: deque[Activation] = deque()
         self._free: list[Loop] = []
         self._over: dict[Loop, asyncio.Event] = {}
@@ -121,7 +124,9 @@ class Loops:
         limits, now = self._shop.limits, self._shop.host.clock.monotonic()
         if self._count >= limits.awake_agents:
             return False
-        if self._count >= limits.warm_loops and (not few or now - self._started < PACE):
+        if self._count >= self.few and (not few or now - self._started < PACE):
+            return False
+        if self._count >= limits.warm_loops and not few:
             return False
         self._started = now
         return True
