@@ -89,6 +89,16 @@ def test_five_report_and_one_writes_the_minutes(tmp_path: Path) -> None:
     ]
 
 
+def test_the_planner_puts_answers_together_and_goes_on_without_one(tmp_path: Path) -> None:
+    assert run("planner.py", tmp_path) == [
+        "train: 09:12 from platform 4",
+        "hotel: two nights at the lake",
+        "weather: (agent:weather has not answered in time)",
+        "told 1 of it",
+        'agent:ann/weather: {"late": true, "asked": "a weekend in May?", "text": "sunny, 21 degrees"}',
+    ]
+
+
 def test_every_example_is_run_here() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.name}"' in tested for path in EXAMPLES.glob("*.py"))

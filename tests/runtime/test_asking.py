@@ -200,6 +200,33 @@ def test_a_hundred_at_once_get_each_its_own_answer_in_whatever_order(world: Worl
     assert answers == ", ".join(f"answer {number}" for number in range(100))
 
 
+def test_who_has_waited_takes_nothing_new_while_another_has_its_place(world: World) -> None:
+    running: list[int] = [0, 0]
+
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(0.05)
+        yield "yes"
+
+    async def either(turn: Turn) -> AsyncIterator[str]:
+        if turn.text == "ask":
+            yield await turn.ask("agent:e", "well?")
+            return
+        running[0] += 1
+        running[1] = max(running)
+        await asyncio.sleep(0.1)
+        running[0] -= 1
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> None:
+        await pair(service, "either", "answers")
+        tasks = [await service.tasks.send("ann", "d", text) for text in ("ask", "one", "two", "three")]
+        for task in tasks:
+            await service.tasks.wait("ann", task, timeout=20)
+
+    world({"either": either, "answers": answers}, story)
+    assert running[1] == 1
+
+
 def test_a_turn_that_waits_for_many_answers_leaves_one_place(world: World) -> None:
     release: list[bool] = []
     beside: list[int] = [0, 0]

@@ -294,7 +294,7 @@ class Activation:
     async def _serve(self) -> None:
         me, cut_off = asyncio.current_task(), None
         try:
-            while not self.ending and me not in self._orphans and (lane := self.desk.next()) is not None:
+            while self._may_serve(me) and (lane := self.desk.next()) is not None:
                 lane.busy = True
                 await self._handle(lane)
         except GeneratorExit:  # thrown away together with its loop
@@ -311,6 +311,11 @@ class Activation:
             self.hall.lose(self)
         else:
             self._go_on()
+
+    def _may_serve(self, me: asyncio.Task[Any] | None) -> bool:
+        """Not if others have taken the place that it left while it waited."""
+        crowded = self._servers - self._waiting > self.config.max_concurrent_tasks
+        return not (self.ending or crowded or me in self._orphans)
 
     async def _handle(self, lane: Lane) -> None:
         profile = self.profile()

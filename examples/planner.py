@@ -1,0 +1,50 @@
+"""A planner with workers: it asks several of them at once, puts their answers together, and goes on without one."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import roost
+
+TRIP = {"train": "09:12 from platform 4", "hotel": "two nights at the lake", "weather": "sunny, 21 degrees"}
+
+
+async def worker(turn: roost.Turn) -> AsyncIterator[str]:
+    """Knows one thing, whatever it is asked; the weather takes its time."""
+    if turn.agent_id == "weather":
+        await asyncio.sleep(0.5)
+    yield TRIP[str(turn.agent_id)]
+
+
+async def planner(turn: roost.Turn) -> AsyncIterator[str]:
+    if turn.sender.startswith("agent:"):  # an answer that came too late
+        turn.state["late"] = f"{turn.sender}: {turn.text}"
+        return
+    found = await asyncio.gather(*(ask(turn, name) for name in TRIP))  # meanwhile it is `waiting`
+    for name, answer in zip(TRIP, found, strict=True):
+        yield f"{name}: {answer}\n"
+    told = await turn.broadcast(f"{turn.text} is planned", ids="h*")
+    yield f"told {told} of it"
+
+
+async def ask(turn: roost.Turn, name: str) -> str:
+    try:
+        return await turn.ask(f"agent:{name}", f"{turn.text}?", deadline=0.2 if name == "weather" else 10)
+    except roost.NoAnswer as error:
+        return f"({error})"
+
+
+with (
+    tempfile.TemporaryDirectory() as folder,
+    roost.open(f"sqlite:///{Path(folder) / 'trip.db'}", brains={"planner": planner, "worker": worker}) as service,
+):
+    service.agents.create("ann", "planner", profile="planner")
+    service.agents.create_many("ann", list(TRIP), profile="worker")
+
+    task = service.tasks.send("ann", "planner", "a weekend in May")
+    print(service.tasks.wait("ann", task, timeout=10).result)
+
+    while not (late := service.agents.inspect("ann", "planner").memory):
+        pass  # the weather comes after all
+    print(late["late"])
