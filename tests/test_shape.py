@@ -23,11 +23,24 @@ LAYERS: dict[str, set[str]] = {
     "stores": {"errors", "core", "ports"},
     "hosts": {"errors", "core", "ports"},
     "brains": {"errors", "core", "ports"},
+    "tools": {"errors", "core", "ports"},
     "log": {"core"},
     "telemetry": {"ports"},
     "settings": {"errors", "core", "ports"},
     "keys": {"errors"},
-    "wiring": {"keys", "errors", "core", "ports", "runtime", "stores", "hosts", "brains", "settings", "telemetry"},
+    "wiring": {
+        "keys",
+        "errors",
+        "core",
+        "ports",
+        "runtime",
+        "stores",
+        "hosts",
+        "brains",
+        "tools",
+        "settings",
+        "telemetry",
+    },
     "protocol": {"errors", "core", "ports"},
     "faces": {"core", "runtime", "hosts"},
     "service": {"keys", "errors", "core", "ports", "runtime", "brains", "hosts", "wiring", "settings", "faces"},
@@ -56,7 +69,7 @@ LAYERS: dict[str, set[str]] = {
 }
 # What makes time, threads and chance; the runtime gets them from its host, so that it can be simulated.
 HOSTLY = {"threading", "time", "uuid", "random", "concurrent", "multiprocessing"}
-HOSTLESS = {"errors", "core", "ports", "runtime", "brains", "stores", "protocol", "wiring"}
+HOSTLESS = {"errors", "core", "ports", "runtime", "brains", "tools", "stores", "protocol", "wiring"}
 MODULES = sorted(SRC.rglob("*.py"))
 
 

@@ -14,13 +14,24 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from roost.core.checks import NAME_LENGTH
 from roost.core.limits import Limits
 from roost.errors import Invalid
 from roost.ports import Profile
+from roost.ports.servers import ServerConfig
+from roost.ports.tools import LIMIT, OUTPUT
 
 FILE = "roost.toml"
 PREFIX = "ROOST_"
@@ -50,6 +61,8 @@ _EXPECTED = {
 _PATTERNS = {
     "base_url": "must be a URL that begins with http:// or https://",
     "key": "must be the name of a variable, such as OPENAI_API_KEY: the key itself belongs into secrets.toml",
+    "url": "must be a URL that begins with http:// or https://",
+    "token": "must be the name of a variable: the token itself belongs into secrets.toml",
 }
 """The same for texts of a certain form, by the name of the setting."""
 
@@ -58,6 +71,27 @@ Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Pattern = Annotated[str, Field(pattern=r"^[\w.\-*]{1,200}$")]
+
+
+class ServerSettings(_Frozen):
+    """One `[mcp.NAME]`: a server of tools that is started by a command, or reached by a URL."""
+
+    command: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
+    environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    token: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{2,80}$")] | None = None
+    limit: Annotated[float, Field(gt=0)] = LIMIT
+    output: Annotated[int, Field(ge=1)] = OUTPUT
+    approval: tuple[Pattern, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ServerSettings:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("must have either a command or a url")
+        return self
 
 
 class ProfileSettings(_Frozen):
@@ -80,6 +114,7 @@ class ProfileSettings(_Frozen):
     patience: Annotated[float, Field(gt=0)] = 120.0
     agent: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     recent_messages: Annotated[int, Field(ge=2, le=100_000)] | None = None
+    tools: tuple[Pattern, ...] | None = None
 
 
 class Settings(_Frozen):
@@ -97,6 +132,9 @@ class Settings(_Frozen):
     log: Literal["debug", "info", "warning", "error"] = "info"
     default_profile: Name | None = None
     profiles: dict[Name, ProfileSettings] = {}
+    tools: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
+    """What brains may call: functions as `module:function`."""
+    mcp: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]{0,40}$")], ServerSettings] = {}
     limits: Limits = Limits()
     _file: Path | None = PrivateAttr(default=None)
 
@@ -116,6 +154,10 @@ class Settings(_Frozen):
         if secret is not None and len(secret.get_secret_value()) < 16:
             raise ValueError("must have at least 16 characters")
         return secret
+
+    def servers(self) -> list[ServerConfig]:
+        folder = str(self.folder)
+        return [ServerConfig(name, folder=folder, **server.model_dump()) for name, server in self.mcp.items()]
 
     def profile_list(self) -> list[Profile]:
         found = []
@@ -232,6 +274,8 @@ def _known(at: tuple[str, ...]) -> list[str] | None:
             return [field.name for field in fields(Limits)]
         case ("profiles", _):
             return list(ProfileSettings.model_fields)
+        case ("mcp", _):
+            return list(ServerSettings.model_fields)
     return None
 
 
@@ -249,6 +293,10 @@ def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping
 def _expected(detail: ErrorDetails) -> str:
     if detail["type"] == "string_pattern_mismatch" and (told := _PATTERNS.get(str(detail["loc"][-1]))):
         return told
+    if detail["type"] == "string_pattern_mismatch" and "tools" in detail["loc"]:
+        return (
+            "must be module:function" if detail["loc"][0] == "tools" else "must be a tool's name, or a pattern of them"
+        )
     for kind, told in _EXPECTED.items():
         if detail["type"].startswith(kind):
             return told.format(**detail.get("ctx", {}))

@@ -15,7 +15,7 @@ from roost.core.limits import Limits
 from roost.core.secrets import Redactor
 from roost.errors import Invalid, Unavailable
 from roost.hosts.threads import ThreadHost
-from roost.ports import Brain, Brains, Host, Statements, Tool
+from roost.ports import Brain, Brains, Host, Statements, Tool, ToolServer
 from roost.runtime.roost import Roost
 from roost.runtime.tools import Toolbox
 from roost.stores.engine import Database, Engine
@@ -42,6 +42,7 @@ from roost.stores.statements import (
 )
 
 if TYPE_CHECKING:
+    from roost.ports.servers import ServerConfig
     from roost.settings import Settings  # costs its time only where something is set
 
 STATEMENTS = Statements(
@@ -101,14 +102,15 @@ def database(url: str, now: Callable[[], float]) -> Database:
 
 
 def open_roost(
-    url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = ()
+    url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = (),
+    servers: Sequence[ServerConfig] = (),
 ) -> Roost:  # fmt: skip
     host = host or ThreadHost()
     Toolbox(tools)  # what is wrong with them is told before anything is opened
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
     return Roost(
         host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ), tools=tools,
-        redactor=Redactor(os.environ),
+        redactor=Redactor(os.environ), servers=_servers(host, servers),
     )  # fmt: skip
 
 
@@ -118,6 +120,14 @@ def read_secrets(settings: Settings | None = None) -> None:
     with suppress(Unavailable):  # told when it is needed
         folders.append(data_folder(settings.data if settings else None))
     keys.read(folders)
+
+
+def _servers(host: Host, configs: Sequence[ServerConfig]) -> list[ToolServer]:
+    if not configs:
+        return []
+    from roost.tools.mcp import McpServer  # an extra
+
+    return [McpServer(host, config) for config in configs]
 
 
 def is_configured(config: str | Path | None) -> bool:
@@ -139,14 +149,17 @@ def from_settings(
     """A running Roost as it was set up; what is given here goes before the settings."""
     read_secrets(settings)
     folder = str(settings.folder)
-    if settings.profiles and folder not in sys.path:
+    if (settings.profiles or settings.tools) and folder not in sys.path:
         sys.path.insert(0, folder)
     shelf = Shelf(
         brains, settings.profile_list(), default or settings.default_profile, reload=reload,
         models=models_folder(settings.data),
     )  # fmt: skip
     where = url or settings.store or default_url(settings.data)
-    return open_roost(where, shelf, limits or settings.limits, tools=tools)
+    from roost.tools.modules import imported
+
+    named = [imported(name) for name in settings.tools]
+    return open_roost(where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers())
 
 
 def announce(roost: Roost, **facts: Any) -> None:

@@ -57,7 +57,7 @@ from roost.ports.store import (
     Tx,
     World,
 )
-from roost.ports.tools import Tool, tool
+from roost.ports.tools import Tool, ToolServer, tool
 
 __all__ = [
     "Acted",
@@ -106,6 +106,7 @@ __all__ = [
     "TaskStatements",
     "TimerStatements",
     "Tool",
+    "ToolServer",
     "Tracer",
     "Turn",
     "Tx",

@@ -6,11 +6,11 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 from roost.errors import Invalid, ToolFailed
 
@@ -127,6 +127,18 @@ class Tool:
             )
         except (PydanticUserError, NameError, TypeError) as error:
             raise Invalid(f"the types of the tool {self.name!r} have no schema: {error}") from error
+
+
+class ToolServer(Protocol):
+    """Where further tools come from, such as a server; their names begin with its own. Any loop may call."""
+
+    name: str
+
+    async def tools(self) -> Sequence[Tool]:
+        """All it has. Raises Unavailable while it cannot be reached."""
+        ...
+
+    def close(self) -> None: ...
 
 
 def _complaint(one: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from roost.core.health import Health
 from roost.core.limits import Limits
 from roost.core.secrets import Redactor
-from roost.ports import Brains, Host, Statements, Store, Tool, Tracer
+from roost.ports import Brains, Host, Statements, Store, Tool, ToolServer, Tracer
 from roost.runtime.agents import Agents
 from roost.runtime.approvals import Approvals
 from roost.runtime.breakers import Breakers
@@ -37,11 +37,12 @@ class Roost:
     def __init__(
         self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
         tracer: Tracer | None = None, *, tools: Sequence[Tool] = (), redactor: Redactor | None = None,
+        servers: Sequence[ToolServer] = (),
     ) -> None:  # fmt: skip
         brains.open(host)
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
-        self.shop.tools = Toolbox(tools, self._own_tools)
+        self.shop.tools = Toolbox(tools, self._own_tools, servers, host.clock)
         self.monitor = self.shop.monitor = Monitor(self.shop)
         self.shop.breakers = Breakers(host, limits)
         self.shop.ledger = Ledger(self.shop)
@@ -92,6 +93,7 @@ class Roost:
         self.supervisor.finish()  # talks and agents come to their ends beside each other
         await self.hall.close()
         await self.supervisor.close()
+        self.shop.tools.close()
         self.talks.closed = True
         self.shop.talks.wake_all()
         self.monitor.close()

@@ -107,6 +107,8 @@ class Thinking(ABC):
         try:
             profile = self.turn.profile
             brain = self._shop.brains.loaded(profile) or await self._load()
+            if profile.tools and self._shop.tools.has_servers:
+                await self._shop.tools.prepare(profile)
             if profile.tokens_per_day is not None:
                 await self._shop.ledger.open(profile)
             if profile.seconds_per_run is None:

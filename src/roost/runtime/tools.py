@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from roost.core import patterns
 from roost.core.approvals import Question
 from roost.core.steps import Recorded, StepKind, StepOutcome, canonical, cut
-from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
-from roost.ports import Profile, Tool, Turn
+from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed, Unavailable
+from roost.ports import Clock, Profile, Tool, ToolServer, Turn
 from roost.ports.tools import STEP_KEY, as_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.tools")
 
 
+AGAIN = 30.0
+"""Seconds after which a server that could not be reached is asked again."""
 OWN = frozenset({"mail", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"})
 """How the names of Roost's own tools begin."""
 
@@ -33,8 +35,16 @@ OWN = frozenset({"mail", "send", "ask", "publish", "sleep", "wake", "schedule", 
 class Toolbox:
     """All tools of a Roost, by name. Roost's own are made when an agent first wants any."""
 
-    def __init__(self, given: Iterable[Tool] = (), own: Callable[[], Iterable[Tool]] = tuple) -> None:
+    def __init__(
+        self, given: Iterable[Tool] = (), own: Callable[[], Iterable[Tool]] = tuple, servers: Iterable[ToolServer] = (),
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
         self._given: dict[str, Tool] = {}
+        self._clock = clock
+        self._servers = {server.name: server for server in servers}
+        self._served: dict[str, Sequence[Tool]] = {}
+        self._lost: dict[str, float] = {}
+        """When servers that could not be reached are asked again."""
         self._make_own = own
         for tool in given:
             if not isinstance(tool, Tool):
@@ -55,9 +65,38 @@ class Toolbox:
         every = {**self._given, **(self._own if is_agent else {})}
         if profile.tools is None:
             return tuple(every.values())
+        for served in self._served.values():
+            every |= {tool.name: tool for tool in served}
         return tuple(
             one for one in every.values() if any(patterns.matches(pattern, one.name) for pattern in profile.tools)
         )
+
+    async def prepare(self, profile: Profile) -> None:
+        """Connect the servers whose tools the profile names; one that cannot be reached is done without for a while."""
+        for name, server in self._servers.items():
+            if name in self._served or not any(_begins(pattern, name) for pattern in profile.tools or ()):
+                continue
+            now = 0.0 if self._clock is None else self._clock.monotonic()
+            if now < self._lost.get(name, 0.0):
+                continue
+            try:
+                self._served[name] = await server.tools()
+            except Unavailable as error:
+                self._lost[name] = now + AGAIN
+                log.warning("%s: its tools are not there", error, extra={"server": name})
+
+    @property
+    def has_servers(self) -> bool:
+        return bool(self._servers)
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+
+
+def _begins(pattern: str, name: str) -> bool:
+    """Whether tools of the server may be among those that the pattern stands for."""
+    return patterns.matches(pattern.partition(".")[0], name)
 
 
 class Calls:
