@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -102,7 +102,7 @@ async def quick(text: str = "") -> str:
     return f"quick {text}"
 
 
-def agent(*tools: Callable[..., Any], name: str = "helper", **more: Any) -> LlmAgent:
+def agent(*tools: Any, name: str = "helper", **more: Any) -> LlmAgent:
     model = more.pop("model", None) or Scripted()
     return LlmAgent(name=name, model=model, instruction="Help.", tools=list(tools or (slow, quick)), **more)
 

@@ -12,10 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
@@ -109,6 +111,35 @@ def test_wherever_it_is_cut_off_each_tool_acts_once(tmp_path: Path) -> None:
 def state_in(folder: Path) -> Any:
     with closing(sqlite3.connect(folder / "roost.db")) as database:
         return json.loads(database.execute("SELECT value FROM diary_values WHERE name = 'done'").fetchone()[0])
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_tool_that_wants_a_word_waits_for_it_over_a_restart(tmp_path: Path, granted: bool) -> None:
+    done = []
+
+    async def pay(text: str) -> str:
+        """Pay."""
+        done.append(text)
+        return "paid"
+
+    def opened() -> roost.AgentService:
+        agent = models.agent(FunctionTool(pay, require_confirmation=True))
+        return roost.open(f"sqlite:///{tmp_path}/roost.db", brains={"helper": Adk(agent)}, limits=QUICK)
+
+    with opened() as service:
+        talk = service.create_talk_session("ann", profile="helper")
+        service.add_message("ann", talk, "call pay rent")
+        eventually(partial(service.approvals.list, "ann"))
+    with opened() as service:
+        asked = service.approvals.list("ann")[0]
+        assert (asked.tool, dict(asked.arguments), done) == ("pay", {"text": "rent"}, [])
+        decide = service.approvals.grant if granted else service.approvals.refuse
+        decide("ann", asked.approval_id)
+        answer = settled(service, "ann", talk)[-1].content
+        assert (answer, done) == (("the tool says paid", ["rent"]) if granted else (REFUSED, []))
+
+
+REFUSED = "the tool says a person has refused pay"
 
 
 def test_roost_s_tools_are_offered_and_the_model_is_told_when_one_fails(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Sessions(BaseSessionService):
         if event.author == "user":
             taken, self._seqs = self._seqs, []
         diary = self._turn.diary
-        diary.add(event.model_dump_json(exclude_none=True, by_alias=True), taken)
+        diary.add(event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True), taken)
         for name, value in event.actions.state_delta.items():
             diary.set(*_scoped(name), to_json(value, fallback=str).decode())
         return event

@@ -57,9 +57,15 @@ def put_on_record(turn: Turn, request: LlmRequest) -> None:
         function = getattr(tool, "func", None)
         own = getattr(function, "__module__", type(tool).__module__) or ""
         if not isinstance(tool, Offered) and not own.startswith("google.adk"):
-            recorded = copy.copy(tool)
-            recorded.run_async = _Recorded(turn, tool)  # type: ignore[method-assign]
+            recorded, bare = copy.copy(tool), copy.copy(tool)
+            for one in (recorded, bare):  # a person is asked by Roost: the turn waits for the word, however long
+                one.check_require_confirmation = _never  # type: ignore[method-assign]
+            recorded.run_async = _Recorded(turn, tool, bare)  # type: ignore[method-assign]
             request.tools_dict[name] = recorded
+
+
+async def _never(*args: Any, **options: Any) -> bool:
+    return False
 
 
 class _Step(Tool):
@@ -75,21 +81,23 @@ class _Step(Tool):
 class _Recorded:
     """`run_async` of a tool, as a step of the turn."""
 
-    def __init__(self, turn: Turn, tool: BaseTool) -> None:
+    def __init__(self, turn: Turn, tool: BaseTool, bare: BaseTool) -> None:
         self._turn = turn
         self._tool = tool
+        self._bare = bare
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         results: list[Any] = []
 
         async def act(**arguments: Any) -> str:
-            results.append(await self._tool.run_async(args=arguments, tool_context=tool_context))
+            results.append(await self._bare.run_async(args=arguments, tool_context=tool_context))
             tool_context.state.has_delta()  # puts what was changed inside of a value among the changes
             actions = tool_context.actions.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             return to_json({"result": results[0], "actions": actions}, fallback=str).decode()
 
         repeatable = bool(getattr(getattr(self._tool, "func", None), "repeatable", False))
-        step = _Step(self._tool.name, "", act, limit=DAY, output=_WHOLE, repeatable=repeatable)
+        asks = await self._tool.check_require_confirmation(args, tool_context)
+        step = _Step(self._tool.name, "", act, limit=DAY, output=_WHOLE, repeatable=repeatable, approval=asks)
         try:
             kept = await self._turn.call_tool(step, args)
         except ToolFailed as failure:
