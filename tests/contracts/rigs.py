@@ -74,7 +74,7 @@ class Rig(ABC):
 class FunctionRig(Rig):
     """A brain of one's own, without any model."""
 
-    without = frozenset({"faults", "retry", "tools"})
+    without = frozenset({"faults", "prompt", "retry", "tools"})
 
     def __init__(self, stack: ExitStack) -> None:
         super().__init__(stack)

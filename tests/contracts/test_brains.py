@@ -201,3 +201,20 @@ def test_it_never_blocks_the_loop(rig: Rig, tmp_path: Path) -> None:
     for talk in talks:
         assert settled(service, "ann", talk)[-1].content == "word " * 50
     assert service.health().restarts == 0
+
+
+@those_with("prompt")
+def test_it_plays_in_a_meeting_by_what_it_says(rig: Rig, tmp_path: Path) -> None:
+    rig.play("I take ", "5.")
+    service = rig.open(tmp_path)
+    service.agents.create("ann", "d")
+    players = ["agent:d", "user:ann"]
+    game = service.meetings.call(
+        "ann", "A game", required=players[:1], game="tic-tac-toe", setting={"players": players}
+    )
+    eventually(lambda: service.meetings.view("ann", game).words)
+    moved = service.meetings.view("ann", game)
+    assert moved.board.startswith(" 1 | 2 | 3\n---+---+---\n 4 | X | 6")
+    assert [(word.sender, word.text) for word in moved.words] == [("agent:ann/d", "I take 5.")]
+    for text in ("A game", " 4 | 5 | 6", "You play X. Say the number of the cell you take"):
+        assert text in rig.asked[0]

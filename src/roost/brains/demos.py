@@ -15,6 +15,8 @@ from roost.errors import Forbidden
 from roost.ports import Turn
 from roost.ports.attending import Meeting
 
+REMINDERS = 3
+
 # --- tic-tac-toe -------------------------------------------------------------------------------------
 
 
@@ -57,7 +59,7 @@ def chosen(board: Sequence[str], mark: str, seed: int) -> int:
 
 
 async def host(turn: Turn) -> AsyncIterator[str]:
-    """Opens the game, tells everyone how it came out, and writes it into the minutes."""
+    """Opens the game, reminds an agent that talks in place of moving, and tells everyone how it came out."""
     meeting = turn.meeting
     if turn.kind != "meeting":
         return
@@ -69,6 +71,25 @@ async def host(turn: Turn) -> AsyncIterator[str]:
         result = outcome.text if outcome else "Nobody wins: as many moves were tried as we allow."
         await meeting.say(result)
         await meeting.end(result)
+    else:
+        async for text in _reminded(turn):
+            yield text
+
+
+async def _reminded(turn: Turn) -> AsyncIterator[str]:
+    """Whoever has spoken, and is still to move, is asked again a few times; then the game is given up."""
+    meeting, mover = turn.meeting, turn.meeting.mover
+    if mover is None or mover.startswith("user:") or mover not in [word.author for word in meeting.new]:
+        return
+    reminded = turn.state.get("reminded", {})
+    times = reminded["times"] + 1 if reminded.get("of") == str(meeting.view.head) else 1
+    turn.state["reminded"] = {"of": str(meeting.view.head), "times": times}
+    if times > REMINDERS:
+        await meeting.say(f"{mover} does not move. We leave it at that.")
+        await meeting.end("It was not played to its end.")
+    else:
+        await meeting.say(f"{mover}, it is your move. {meeting.asked}", to=[mover])
+    yield ""
 
 
 # --- a standup ---------------------------------------------------------------------------------------

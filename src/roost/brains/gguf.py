@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from roost.brains.attending import attending
 from roost.brains.dialogue import Said, fitting, tokens
 from roost.brains.files import Files, missing
 from roost.core.usage import Usage
@@ -237,6 +238,7 @@ class Gguf:
         self._models: dict[tuple[Path, int], Model] = {}
 
     async def __call__(self, turn: Turn) -> AsyncIterator[str | Chunk]:
+        turn = attending(turn)
         profile, most = turn.profile, _most(turn)
         model, window = self._model(profile), profile.window or WINDOW
         room = window - min(most, window // 2) - tokens(profile.instructions or "")

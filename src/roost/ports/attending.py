@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, overload
 
 from roost.core.addresses import parse
@@ -27,6 +28,7 @@ from roost.core.meetings.bodies import (
 from roost.core.meetings.catalogue import GAMES
 from roost.core.meetings.effects import EndTurn
 from roost.core.meetings.entries import Vector
+from roost.core.meetings.games import Game
 from roost.core.meetings.seats import Seat
 from roost.core.meetings.shown import moment
 from roost.core.meetings.view import Status, View, Word
@@ -35,6 +37,8 @@ from roost.core.messages import Status as MessageStatus
 from roost.errors import Forbidden, Invalid
 from roost.ports.meetings import Seated
 
+EARLIER = 30
+"""How many earlier words are told to a model."""
 Write = Callable[["Meeting", Body], Awaitable[None]]
 
 
@@ -97,8 +101,13 @@ class Meeting:
         return self.me in floor.speakers(self.view)
 
     @property
+    def mover(self) -> str | None:
+        """Whose move it is, if the game says so."""
+        return mover(self.view)
+
+    @property
     def my_move(self) -> bool:
-        return mover(self.view) == self.me
+        return self.mover == self.me
 
     @property
     def state(self) -> Any:
@@ -108,8 +117,28 @@ class Meeting:
     @property
     def board(self) -> str:
         """The same as a text."""
-        game = GAMES.get(self.view.call.game) if self.view.call and self.view.call.game else None
-        return game.drawn(self.view.state) if game else ""
+        return self._game.drawn(self.view.state) if self._game else ""
+
+    @property
+    def asked(self) -> str:
+        """What whoever is to move is asked for, in words."""
+        return self._game.asked(self.view.state) if self._game and self.mover else ""
+
+    @property
+    def earlier(self) -> tuple[Word, ...]:
+        """The newest of what was said before that, by others and by itself."""
+        new = {word.entry_id for word in self.new}
+        found = (word for word in reversed(self._first.words) if word.entry_id not in new)
+        return tuple(reversed(list(islice(found, EARLIER))))
+
+    @property
+    def _game(self) -> Game | None:
+        return GAMES.get(self.view.call.game) if self.view.call and self.view.call.game else None
+
+    @property
+    def _head(self) -> EntryId:
+        """What a move answers."""
+        return self.view.head or EntryId(self.view.creator, 1)
 
     @property
     def prompt(self) -> str:
@@ -124,8 +153,7 @@ class Meeting:
 
     async def move(self, move: Any) -> None:
         """Change the shared state by the rules of the game; tic-tac-toe takes `{"cell": 5}`."""
-        view = self.view
-        await self._do(Moved(view.head or EntryId(view.creator, 1), move))
+        await self._do(Moved(self._head, move))
 
     async def raise_hand(self) -> None:
         await self._do(Raised())
@@ -175,6 +203,12 @@ class Meeting:
     def last_words(self, said: str, now: int, *, spoke: bool) -> list[Body]:
         """What comes of what the brain has said at last, or has not, when its turn is over."""
         bodies: list[Body] = []
+        if (meant := self._meant(said)) is not None:
+            try:
+                self.note(meant, now)
+                bodies.append(meant)
+            except Forbidden as refused:
+                said = f"{said.strip()} (refused: {refused})"
         if self.why is Why.INVITED:
             wanted: list[Body] = [Accepted()] if self._seat.status is Status.INVITED else []
         elif said.strip():
@@ -190,6 +224,11 @@ class Meeting:
                 continue
             bodies.append(body)
         return bodies
+
+    def _meant(self, said: str) -> Body | None:
+        """The move that its words stand for, if it is to move and has not: whoever can only speak can play."""
+        move = self._game.read(said) if self._game and self.my_move else None
+        return Moved(self._head, move) if move is not None else None
 
     def end_of_turn(self, effect_id: str) -> EndTurn:
         if self._found is None:
@@ -252,11 +291,18 @@ def _prompt(meeting: Meeting) -> str:
         lines.append(f"Hands up: {', '.join(view.floor.hands)}.")
     if meeting.board:
         lines += ["", meeting.board]
+    if meeting.earlier:
+        lines += ["", "Said before:", *map(_line, meeting.earlier)]
     if meeting.new:
-        lines += ["", *(f"{word.author}: {word.text}" for word in meeting.new)]
+        lines += ["", "New:", *map(_line, meeting.new)]
     if meeting.why is not None:
-        lines += ["", _EXPECTED[meeting.why]]
+        asked = meeting.asked if meeting.my_move else ""
+        lines += ["", f"{_EXPECTED[meeting.why]} {asked}".rstrip()]
     return "\n".join(lines)
+
+
+def _line(word: Word) -> str:
+    return f"{word.author}: {word.text}"
 
 
 async def _made_by_hand(meeting: Meeting, body: Body) -> None:

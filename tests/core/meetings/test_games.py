@@ -199,6 +199,12 @@ class Count:
     def mover(self, state: Any) -> str | None:
         return None
 
+    def asked(self, state: Any) -> str:
+        return "Add something."
+
+    def read(self, text: str) -> Any | None:
+        return None
+
     def drawn(self, state: Any) -> str:
         return str(state["sum"])
 
@@ -236,3 +242,18 @@ def test_however_it_is_played_the_board_is_consistent(cells: list[int], turns: l
         assert crosses + noughts == 9 - before["board"].count("") + 1
         assert (state["next"] is None) is (GAME.outcome(state) is not None)
         assert before["next"] is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("5", 5), ("I take 5.", 5), ("5, yes 5", 5), ("10", 10), ("0", 0), ("", None), ("five", None), ("2 or 4", None),
+     ("1234", None), ("X", None), ("٣", None)],
+)  # fmt: skip
+def test_a_text_with_one_number_stands_for_that_cell(text: str, cell: int | None) -> None:
+    assert GAME.read(text) == (None if cell is None else {"cell": cell})
+
+
+@given(st.text())
+def test_whatever_is_said_is_a_move_or_none(text: str) -> None:
+    read = GAME.read(text)
+    assert read is None or set(read) == {"cell"}

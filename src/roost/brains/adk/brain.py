@@ -20,6 +20,7 @@ from roost.brains.adk.plugin import Part
 from roost.brains.adk.rehearsal import rehearse
 from roost.brains.adk.sessions import Sessions, content_of
 from roost.brains.adk.voice import Voice
+from roost.brains.attending import attending
 from roost.ports import Chunk, Turn
 
 RECENT = 80
@@ -45,7 +46,7 @@ class Adk:
         rehearse()
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
-        app = self._app
+        app, turn = self._app, attending(turn)
         sessions, voice = Sessions(turn, turn.profile.recent_messages or RECENT, self._author), Voice()
         part = Part(turn, sessions, voice)
         runner = Runner(
@@ -84,7 +85,7 @@ def _config(turn: Turn) -> RunConfig:
 
 def _told(turn: Turn) -> types.Content:
     """What an agent is told of something that is no talk: what it is, from whom, and what it says."""
-    if turn.kind == "task":
+    if turn.kind in ("task", "meeting"):
         return types.Content(role="user", parts=[types.Part(text=turn.text)])
     if turn.kind == "mail":
         text = f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{turn.text}"

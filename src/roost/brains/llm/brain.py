@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from roost.brains.attending import attending
 from roost.brains.llm import context
 from roost.brains.llm.dialogue import Dialogue, summing, told
 from roost.brains.llm.providers import opened, settings_of, window_of
@@ -48,6 +49,7 @@ _RESPONSE = TypeAdapter(ModelResponse)
 
 
 async def llm(turn: Turn) -> AsyncGenerator[Piece]:
+    turn = attending(turn)
     async with opened(turn.profile) as model, aclosing(Answering(turn, model).answer()) as pieces:
         async for piece in pieces:
             yield piece

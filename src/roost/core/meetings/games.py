@@ -37,6 +37,12 @@ class Game(Protocol):
     def mover(self, state: Any) -> str | None:
         """Whose move it is; None: nobody's, or anybody's."""
 
+    def asked(self, state: Any) -> str:
+        """What whoever is to move is asked for, in words that `read` understands the answer to."""
+
+    def read(self, text: str) -> Any | None:
+        """The move that a text stands for, so that whoever can only speak can play; None: none, or it is not clear."""
+
     def drawn(self, state: Any) -> str:
         """The state as text, for people and for models."""
 

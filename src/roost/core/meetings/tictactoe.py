@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from roost.core import checks
@@ -11,6 +12,8 @@ from roost.errors import Invalid
 
 MARKS = ("X", "O")
 ROWS = ((1, 2, 3), (4, 5, 6), (7, 8, 9), (1, 4, 7), (2, 5, 8), (3, 6, 9), (1, 5, 9), (3, 5, 7))
+
+_NUMBER = re.compile(r"(?<![0-9])[0-9]{1,3}(?![0-9])")
 
 
 class TicTacToe:
@@ -36,8 +39,7 @@ class TicTacToe:
         if author != (player := state["players"][MARKS.index(mark)]):
             raise Invalid(f"it is the turn of {player}, who plays {mark}: wait for that move")
         if board[cell - 1]:
-            free = ", ".join(str(number) for number in range(1, 10) if not board[number - 1])
-            raise Invalid(f"cell {cell} is taken by {board[cell - 1]}: take one of {free}")
+            raise Invalid(f"cell {cell} is taken by {board[cell - 1]}: take one of {_free(board)}")
         board = [*board[: cell - 1], mark, *board[cell:]]
         other = MARKS[1 - MARKS.index(mark)]
         return {**state, "board": board, "next": None if _winner(board) or all(board) else other}
@@ -54,6 +56,14 @@ class TicTacToe:
     def mover(self, state: Any) -> str | None:
         return None if state["next"] is None else str(state["players"][MARKS.index(state["next"])])
 
+    def asked(self, state: Any) -> str:
+        return f"You play {state['next']}. Say the number of the cell you take, and no other: {_free(state['board'])}."
+
+    def read(self, text: str) -> Any | None:
+        """A text in which there is one number stands for that cell."""
+        numbers = set(_NUMBER.findall(text))
+        return {"cell": int(numbers.pop())} if len(numbers) == 1 else None
+
     def drawn(self, state: Any) -> str:
         """Free cells show their number, for those who play by text."""
         shown = [mark or str(number) for number, mark in enumerate(state["board"], 1)]
@@ -65,6 +75,10 @@ class TicTacToe:
             case {"cell": cell, **rest} if not rest:
                 return checks.count(cell, "the cell", least=1, most=9)
         raise Invalid(f'a move is {{"cell": 5}}, from 1, top left, to 9, not {checks.shown(move)}')
+
+
+def _free(board: list[str]) -> str:
+    return ", ".join(str(number) for number in range(1, 10) if not board[number - 1])
 
 
 def _winner(board: list[str]) -> str | None:
