@@ -173,10 +173,38 @@ class GgufRig(Rig):
         return self._leader.asked
 
 
+class ResponsesRig(ProviderRig):
+    model = "openai-responses:some-model"
+
+    @property
+    def asked(self) -> list[str]:
+        return [json.dumps(body["input"], ensure_ascii=False) for body in self.provider.asked]
+
+
+class GoogleRig(ProviderRig):
+    model = "google:some-model"
+    refusals: Mapping[str, Refuse] = {
+        "provider": Refuse(503, "overloaded", "UNAVAILABLE"),
+        "rate_limit": Refuse(429, "slow down", "RESOURCE_EXHAUSTED", {"Retry-After": "3600"}),
+        "bad_key": Refuse(401, "bad key", "UNAUTHENTICATED"),
+        "too_long": Refuse(
+            400, "The input token count (2000000) exceeds the maximum number of tokens allowed (1000000).",
+            "INVALID_ARGUMENT",
+        ),
+        "model": Refuse(404, "models/some-model is not found", "NOT_FOUND"),
+    }  # fmt: skip
+
+    @property
+    def asked(self) -> list[str]:
+        return [json.dumps(body["contents"], ensure_ascii=False) for body in self.provider.asked]
+
+
 RIGS: dict[str, type[Rig]] = {
     "function": FunctionRig,
     "llm-openai": ProviderRig,
     "llm-anthropic": AnthropicRig,
+    "llm-responses": ResponsesRig,
+    "llm-google": GoogleRig,
     "gguf": GgufRig,
 }
 

@@ -34,7 +34,7 @@ _SSL = httpx2.create_ssl_context()
 def prepare(profile: Profile) -> None:
     """Load all that it takes to ask this provider: it takes long, so it is done on a thread of its own."""
     name = (profile.model or "").partition(":")[0]
-    client = httpx2.AsyncClient(verify=_SSL)
+    client = httpx2.AsyncClient(verify=_SSL, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
         infer_model(f"{name}:any", lambda _: _provider(name, replace(profile, base_url=NOWHERE, key=None), client))
 
