@@ -36,7 +36,8 @@ def prepare(profile: Profile) -> None:
     name = (profile.model or "").partition(":")[0]
     client = httpx2.AsyncClient(verify=_SSL, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
-        infer_model(f"{name}:any", lambda _: _provider(name, replace(profile, base_url=NOWHERE, key=None), client))
+        for url in (NOWHERE, None):
+            _model(name, "any", replace(profile, base_url=url, key=None), client)
 
 
 @asynccontextmanager
@@ -48,15 +49,20 @@ async def opened(profile: Profile) -> AsyncIterator[Model]:
         raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
     patience = httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
     async with httpx2.AsyncClient(verify=_SSL, timeout=patience, follow_redirects=True) as client:
-        provider = _provider(name, profile, client)
-        if name == "openai" and profile.base_url:
-            name = "openai-chat"  # what others speak who speak as OpenAI does
+        made, provider = _model(name, model, profile, client)
         try:
-            yield infer_model(f"{name}:{model}", lambda _: provider)
+            yield made
         finally:
             own = getattr(provider, "_own_http_client", None)
             if own is not None:
                 await own.aclose()
+
+
+def _model(name: str, model: str, profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
+    provider = _provider(name, profile, client)
+    if name == "openai" and profile.base_url:
+        name = "openai-chat"  # what others speak who speak as OpenAI does
+    return infer_model(f"{name}:{model}", lambda _: provider), provider
 
 
 def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
@@ -110,9 +116,7 @@ def _provider(name: str, profile: Profile, client: httpx2.AsyncClient) -> Provid
             place = url.removesuffix("/").removesuffix("/v1") if url else None
             return AnthropicProvider(api_key=key or "none", base_url=place, **given)
         case "google":
-            from pydantic_ai.providers.google import GoogleProvider
-
-            return GoogleProvider(api_key=key or "none", base_url=url, **given)
+            return _google(url, key or "none", client)
         case "openrouter":
             from pydantic_ai.providers.openrouter import OpenRouterProvider
 
@@ -122,6 +126,21 @@ def _provider(name: str, profile: Profile, client: httpx2.AsyncClient) -> Provid
 
             return OllamaProvider(url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA, key or "none", **given)
     return _other(name)
+
+
+def _google(url: str | None, key: str, client: httpx2.AsyncClient) -> Provider[Any]:
+    """With our certificates: left to itself, it reads all of them anew, and holds up the loop meanwhile."""
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+    from pydantic_ai.providers.google import GoogleProvider
+
+    silence = int((client.timeout.read or CONNECT) * 1_000)
+    certificates = {"verify": _SSL, "ssl": _SSL}
+    options = HttpOptions(
+        base_url=url, httpx_async_client=client, timeout=silence, client_args={"verify": _SSL},
+        async_client_args=certificates,
+    )  # fmt: skip
+    return GoogleProvider(client=Client(vertexai=False, api_key=key, http_options=options))
 
 
 def _other(name: str) -> Provider[Any]:
