@@ -41,7 +41,7 @@ class Counter:
 
 def settled(service: roost.AgentService, *agents: str) -> None:
     """Wait until nothing is in their inboxes: what was handled is committed."""
-    while any(service.agents.get("ann", agent).queue_depth for agent in agents):
+    while any(one.queue_depth for one in service.agents.list("ann", limit=1_000) if one.agent_id in agents):
         time.sleep(0.001)
 
 

@@ -29,24 +29,45 @@ def settle(
     gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
     removed = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone, _RETURNING)}
     taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
-    for c in taken:
+    errors: dict[str, int] = {address: count for address, _, count in rows}
+    told = _eventful(taken, errors)
+    for c in told:
         if c.usage.tokens:
             spend(tx, c.run_id, c.profile, c.usage, c.ended)
-    bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in taken if c.run_id and not _is_plain(c)], _ONCE)
+    bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in told if c.run_id and not _is_plain(c)], _ONCE)
     noted = _noted(tx, notes)
-    record_all(tx, [*((c.envelope.address, change) for c in taken for change in c.changes), *noted])
-    _keep(tx, taken, {address: errors for address, _, errors in rows}, noted)
-    _end_tasks(tx, [c for c in taken if c.envelope.recorded])
-    diary.write(tx, (c.diary for c in taken if c.diary is not None))
-    posted = post_each(tx, [(c.sent, c.ended) for c in taken], full)
-    answers = answer(tx, [c for c in taken if c.envelope.ask is not None and c.verdict is not Verdict.RETRY])
+    record_all(tx, [*((c.envelope.address, change) for c in told for change in c.changes), *noted])
+    _keep(tx, told, errors, noted)
+    _end_tasks(tx, [c for c in told if c.envelope.recorded])
+    diary.write(tx, (c.diary for c in told if c.diary is not None))
+    posted = post_each(tx, [(c.sent, c.ended) for c in told], full)
+    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict is not Verdict.RETRY])
     settled = {
-        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(taken, posted, strict=True)
+        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(told, posted, strict=True)
     }
-    for c in closings if len(taken) < len(closings) else ():
+    if len(taken) == len(closings):
+        return tuple(settled.get(id(c), _TAKEN) for c in closings)
+    settled = dict.fromkeys(map(id, taken), _TAKEN) | settled
+    for c in closings:
         if c.verdict is Verdict.RELEASED:
             settled[id(c)] = WorkSettled(_release(tx, c))
     return tuple(settled.get(id(c), _REFUSED) for c in closings)
+
+
+def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkClosing]:
+    """Those that leave more behind than that they are done; with all of agents that have failed, which are counted."""
+    told = [c for c in taken if not _is_uneventful(c)]
+    failing = {c.envelope.address for c in told if c.verdict is not Verdict.DONE}
+    failing |= {address for address, count in errors.items() if count}
+    if not failing:
+        return told
+    return [c for c in taken if c.envelope.address in failing or not _is_uneventful(c)]
+
+
+def _is_uneventful(c: WorkClosing) -> bool:
+    if c.sent or c.changes or c.memory is not None or c.sleep is not None or c.diary is not None or c.usage.tokens:
+        return False
+    return c.envelope.ask is None and _is_plain(c)
 
 
 def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Change]]:
