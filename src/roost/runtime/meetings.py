@@ -22,6 +22,7 @@ from roost.core.meetings.bodies import (
     Raised,
     Said,
 )
+from roost.core.meetings.minutes import minutes as minutes_of
 from roost.core.meetings.shown import MeetingSummary, MeetingView, Spoken, shown, spoken
 from roost.core.meetings.view import Phase, View
 from roost.core.messages import MOST, PAGE
@@ -60,7 +61,7 @@ class Meetings:
         `floor`: free, round_robin, raise_hand, moderator or mention. `open`: whoever knows its id may join. With the
         same `key` again it is the same meeting.
         """
-        caller = await self._who(user_id, by)
+        caller = self._who(user_id, by)
         self._check()
         effect = await self._hall.office.call(
             user_id, caller, topic, required=required, optional=optional, floor=floor, moderator=moderator, game=game,
@@ -79,7 +80,7 @@ class Meetings:
 
     async def join(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
         """Accept an invitation; or come late, or again, or to an open meeting, or to where an agent of one's own is."""
-        who = await self._who(user_id, by)
+        who = self._who(user_id, by)
         self._check(meeting_id)
         return self._shown(
             await self._shop.store.write(
@@ -139,7 +140,7 @@ class Meetings:
         self, user_id: str, meeting_id: str, who: str | None = None, *, by: str | None = None
     ) -> MeetingView:  # fmt: skip
         """Let one's own turn go by; or, as chair or moderator, somebody else's; after a long silence anyone's."""
-        whose = await self._who(user_id, by) if who is None else addresses.parse(who, user_id).text
+        whose = self._who(user_id, by) if who is None else addresses.parse(who, user_id).text
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Passed(whose)))
 
     async def invite(
@@ -197,7 +198,8 @@ class Meetings:
 
     async def minutes(self, user_id: str, meeting_id: str, *, seen_by: str | None = None) -> str:
         """As Markdown: topic, when, who, what was said, what came of it. Of one under way: so far."""
-        return (await self._seen(user_id, meeting_id, seen_by))[2]
+        _, seated, kept = await self._seen(user_id, meeting_id, seen_by)
+        return minutes_of(seated.version.view) if seated is not None else kept
 
     async def wait(
         self, user_id: str, meeting_id: str, after: str, *, seen_by: str | None = None,
@@ -245,7 +247,7 @@ class Meetings:
     async def _act(
         self, user_id: str, meeting_id: str, by: str | None, make: Callable[[View], Body], key: str | None = None
     ) -> Acted:
-        who = await self._who(user_id, by)
+        who = self._who(user_id, by)
         self._check(meeting_id)
         if key is not None:
             checks.name(key, "the key")
@@ -269,14 +271,13 @@ class Meetings:
         who = None if seen_by is None else addresses.parse(seen_by, user_id).text
         return await self._shop.store.read(self._ops.seen, user_id, meeting_id, who)
 
-    async def _who(self, user_id: str, by: str | None) -> str:
+    def _who(self, user_id: str, by: str | None) -> str:
         checks.name(user_id, "the user id")
         if by is None:
             return f"user:{user_id}"
         address = addresses.of_agent(by, user_id)
         if address.user_id != user_id:
             raise addresses.unknown(address.agent_id)
-        await self._shop.store.read(self._shop.statements.agents.get, user_id, str(address.agent_id))
         return address.text
 
     def _check(self, meeting_id: str | None = None) -> None:

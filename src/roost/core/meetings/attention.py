@@ -6,14 +6,14 @@ it is asked has said so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.meetings import floor, rules
-from roost.core.meetings.bodies import FloorRule
+from roost.core.meetings.bodies import FloorRule, Said
 from roost.core.meetings.catalogue import GAMES
-from roost.core.meetings.entries import Vector
+from roost.core.meetings.entries import Entry, Vector
 from roost.core.meetings.games import Games
 from roost.core.meetings.view import Phase, Status, View, Word
 
@@ -65,6 +65,14 @@ def attention(
         return None
     why = Why.MENTIONED if any(me in word.to for word in new) else Why.WORDS
     return Attention(why, keys, at_once=any(is_person(word.author) for word in new))
+
+
+def is_pressing(view: View, me: str, asked: tuple[str, ...], new: Iterable[Entry], games: Games = GAMES) -> bool:
+    """Whether somebody who is to be asked anyway is to be asked at once, since these came."""
+    if any(isinstance(entry.body, Said) and is_person(entry.author) for entry in new):
+        return True
+    runs = view.phase is Phase.RUNNING and view.is_in(me)
+    return runs and any(key not in asked for _, key in _reasons(view, me, games))
 
 
 def unheard(view: View, me: str, heard: Vector) -> tuple[Word, ...]:

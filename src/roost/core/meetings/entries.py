@@ -47,8 +47,24 @@ class Entry:
         return other.number <= self.seen.get(other.author, 0)
 
 
+_TEXTS: dict[int, tuple[Entry, str]] = {}
+"""Of those last written, by where they are in memory: an entry is written for each who keeps it or hears of it."""
+_TEXTS_KEPT = 1_024
+
+
 def to_json(entry: Entry) -> str:
     """The same text for the same entry, wherever it is made."""
+    kept = _TEXTS.get(id(entry))
+    if kept is not None and kept[0] is entry:
+        return kept[1]
+    text = _written(entry)
+    while len(_TEXTS) >= _TEXTS_KEPT:
+        _TEXTS.pop(next(iter(_TEXTS), 0), None)
+    _TEXTS[id(entry)] = (entry, text)
+    return text
+
+
+def _written(entry: Entry) -> str:
     plain = {
         "meeting": entry.meeting,
         "author": entry.author,

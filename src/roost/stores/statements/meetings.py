@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 
+from roost.core.addresses import unknown
 from roost.core.envelopes import Envelope
 from roost.core.meetings import posts
 from roost.core.meetings.attention import is_person
@@ -171,6 +172,8 @@ def abandon(tx: Tx, op_id: str, participant: str, reason: str, now: float) -> tu
 
 def call(tx: Tx, one: WriteEntry, now: float, awake: frozenset[str]) -> Acted:
     room = Room(tx, one.effect_id, now, awake)
+    if not is_person(one.participant) and room.config(one.participant) is None:
+        raise unknown(one.participant.rpartition("/")[2])
     if one.key is not None and (there := _called_with(tx, one)) is not None:
         sitting = room.find(one.participant, there)
         if sitting is None:
@@ -202,6 +205,8 @@ def join(
     tx: Tx, op_id: str, user_id: str, participant: str, meeting_id: str, now: float, awake: frozenset[str]
 ) -> Acted:
     room = Room(tx, op_id, now, awake)
+    if not is_person(participant) and room.config(participant) is None:
+        raise unknown(participant.rpartition("/")[2])
     sitting = room.find(participant, meeting_id) or _come(tx, room, user_id, participant, meeting_id)
     if sitting.place.participant == participant:
         room.write(sitting, Accepted() if sitting.seat.status is Status.INVITED else Joined())
@@ -294,7 +299,7 @@ def seated(tx: Tx, participant: str, meeting_id: str) -> Seated | None:
 
 
 def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, Seated | None, str]:
-    """Of the user's participants the one that is named, or the user, or the first agent.
+    """Of the user's participants the one that is named, or the user, or an agent.
 
     Who that is, where it sits, and the minutes that are left of what is long over.
     """
@@ -306,8 +311,7 @@ def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[st
     found = next((row for row in rows if seen_by in (None, row[0])), None)
     if found is None:
         raise _unknown(meeting_id)
-    kept = seated(tx, found[0], meeting_id) if found[1] is None else None
-    return found[0], kept, found[1] or (minutes_of(kept.version.view) if kept is not None else "")
+    return found[0], seated(tx, found[0], meeting_id) if found[1] is None else None, found[1] or ""
 
 
 def listed(

@@ -14,7 +14,7 @@ from roost.core.addresses import parse
 from roost.core.agents import AgentConfig, Invitations
 from roost.core.envelopes import Envelope, Kind
 from roost.core.meetings import posts
-from roost.core.meetings.attention import attention, is_person
+from roost.core.meetings.attention import attention, is_person, is_pressing
 from roost.core.meetings.bodies import Body, Called, Invited
 from roost.core.meetings.decisions import due_at
 from roost.core.meetings.effects import MeetingChange, log_lane, turn_lane
@@ -241,15 +241,16 @@ class Room:
         if is_person(place.participant) or (config := self.config(place.participant)) is None:
             return False
         heard, asked = place.told
+        if place.turn:  # when that is over, it is looked at again
+            return is_pressing(sitting.seat.view, place.participant, asked, sitting.seat.fresh.values())
         found = attention(
             sitting.seat.view, place.participant, heard, asked, is_asked=config.invitations is Invitations.ASK
         )
         if found is None:
             return False
-        if not place.turn:
-            place.turns += 1
-            place.turn = f"{place.meeting_id}:{place.participant}:{place.turns}"
-            self.posted.append(self._turn(place, config))
+        place.turns += 1
+        place.turn = f"{place.meeting_id}:{place.participant}:{place.turns}"
+        self.posted.append(self._turn(place, config))
         return found.at_once
 
     def _turn(self, place: Place, config: AgentConfig) -> Envelope:
