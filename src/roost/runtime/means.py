@@ -26,6 +26,7 @@ from roost.core.meetings.bodies import Body, Invited
 from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
+from roost.core.priority import Priority
 from roost.core.steps import Recorded, Try
 from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError, Unavailable
 from roost.ports import ModelCall, Tool
@@ -108,7 +109,7 @@ class Means:
 
     @seen
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
-        self._check_hops(to)
+        self._check_hops(_ends_with_a_person(to, options.get("priority")))
         if (there := self._on_record()) is not None:
             return there
         effect = await self._office.mail(
@@ -119,7 +120,7 @@ class Means:
 
     async def answer(self, letter: Mail, text: str) -> None:
         """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
-        self._check_hops(letter.sender)
+        self._check_hops(_ends_with_a_person(letter.sender, letter.priority))
         effect = await self._office.mail(
             self._user_id, self._sender, letter.sender, answering(letter.subject), text, priority=letter.priority,
             thread_id=letter.thread_id, reply_to=letter.mail_id, hops=self._hops, known=True, root=self._root,
@@ -215,11 +216,11 @@ class Means:
         if self._posting is not None:
             await self._posting
 
-    def _check_hops(self, to: str = "") -> None:
-        """A person answers in their own time, so that a chain does not go on by itself through them."""
+    def _check_hops(self, last: bool = False) -> None:
+        """`last`: whatever this is, the chain does not go on by itself through it."""
         self._check_fence()
         most = self._shop.limits.hops
-        if self._hops > most and not to.startswith("user:"):
+        if self._hops > most and not last:
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
 
     def _on_record(self) -> str | None:
@@ -378,6 +379,11 @@ class Means:
     def _check_fence(self) -> None:
         if self._thinking.fenced:
             raise asyncio.CancelledError
+
+
+def _ends_with_a_person(to: object, priority: object) -> bool:
+    """People answer in their own time. Of urgent mail agents hear too, and may write some more."""
+    return isinstance(to, str) and to.startswith("user:") and priority != Priority.URGENT
 
 
 def _answered(whom: str, answer: Mapping[str, str]) -> str:
