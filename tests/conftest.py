@@ -26,6 +26,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 for _names in KEYS.values():  # whoever runs the tests may have one
     for _name in _names:
         os.environ.pop(_name, None)
+os.environ["ROOST_DATA"] = str(Path(__file__).parents[1] / ".cache" / "data")  # and a model on this machine
 
 settings.register_profile(
     "roost", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -97,6 +97,15 @@ def test_a_model_that_finds_it_too_long_is_shown_less_and_the_newest(told: roost
     assert shown[-1]["content"] == "y" * 300
 
 
+def test_of_several_messages_that_nobody_answered_the_newest_is_shown(told: roost.AgentService) -> None:
+    talk = told.create_talk_session("ann")
+    for number in range(5):
+        begun(told, talk, f"{number} {'x' * 300} count")
+    shown = asked(told, talk, "the last")["messages"]
+    assert shown[-1]["content"].endswith("the last")
+    assert len(shown[-1]["content"]) < 1_000
+
+
 def test_one_message_that_is_too_long_fails_and_says_so(told: roost.AgentService) -> None:
     talk = told.create_talk_session("ann")
     message = ask(told, talk, "x" * 1_001)
@@ -224,7 +233,8 @@ def test_a_killed_roost_leaves_no_process_behind_and_answers_after_the_next_star
     tmp_path: Path, told: roost.AgentService
 ) -> None:
     program = (
-        "import sys, roost; from tests.brains import test_gguf as t; t.gguf.PROGRAM = t.FAKE\n"
+        "import os, sys, roost; from tests.brains import test_gguf as t; t.gguf.PROGRAM = t.FAKE\n"
+        f"os.environ['ROOST_DATA'] = '{tmp_path}'\n"
         f"service = roost.open('sqlite:///{tmp_path}/killed.db')\n"
         "t.begun(service, service.create_talk_session('ann', profile='gguf'), 'count')\n"
         "print(t.process(service).pid, flush=True); sys.stdin.read()"

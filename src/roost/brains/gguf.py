@@ -242,16 +242,19 @@ class Gguf:
         profile, most = turn.profile, _most(turn)
         model, window = self._model(profile), profile.window or WINDOW
         room = window - min(most, window // 2) - tokens(profile.instructions or "")
+        messages = [*turn.history, *turn.messages]
+        said = fitting(messages, room)
         while True:
-            said = fitting([*turn.history, *turn.messages], room)
             try:
                 async for heard in _answered(turn, model, _request(profile, said, most)):
                     yield heard
                 return
-            except TooLong as error:
-                if len(said) == 1:
+            except TooLong as error:  # it counts otherwise than we do
+                taken = sum(tokens(one["content"]) for one in said)
+                fewer = fitting(messages, int(taken * min(error.fits, 1.0) * 0.8))
+                if fewer == said:
                     raise
-                room = int(room * min(error.fits, 1.0) * 0.8)
+                said = fewer
 
     def is_loaded(self, profile: Profile) -> bool:
         return (self._files.file(profile.model), profile.window or WINDOW) in self._models
