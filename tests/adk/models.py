@@ -108,3 +108,6 @@ def agent(*tools: Any, name: str = "helper", **more: Any) -> LlmAgent:
 
 
 root_agent = agent()
+counted_agent = agent(
+    model=Scripted(usage=types.GenerateContentResponseUsageMetadata(prompt_token_count=5, candidates_token_count=2))
+)

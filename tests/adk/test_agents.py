@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.tools.tool_context import ToolContext
+from google.genai import types
 
 import roost
 from roost.brains.adk import Adk
@@ -52,6 +54,26 @@ def test_an_event_is_told_with_its_data(one: roost.AgentService, shown: list[Any
     one.events.publish("ann", "alarm.fire", {"floor": 2})
     eventually(lambda: shown)
     assert shown[-1] == ['user: Event alarm.fire: {"floor": 2}']
+
+
+def test_it_recalls_what_the_agent_of_roost_remembers(service: Open) -> None:
+    async def note(text: str, tool_context: ToolContext) -> str:
+        """Remember."""
+        content = types.Content(role="user", parts=[types.Part(text=text)])
+        await tool_context.add_memory(memories=[MemoryEntry(content=content)])
+        return "noted"
+
+    async def find(text: str, tool_context: ToolContext) -> str:
+        """Recall."""
+        found = await tool_context.search_memory(text)
+        return str([part.text for one in found.memories for part in one.content.parts or []])
+
+    one = service({"helper": Adk(models.agent(note, find))})
+    one.agents.create("ann", "d", profile="helper")
+    for task, result in (("call note the door is green", "noted"), ("call find door", "['the door is green']")):
+        sent = one.tasks.send("ann", "d", task)
+        assert one.tasks.wait("ann", sent, timeout=20).result == f"the tool says {result}"
+    assert [memory.text for memory in one.agents.memories("ann", "d")] == ["the door is green"]
 
 
 def test_a_talk_with_an_agent_is_kept_and_deleted_with_it(one: roost.AgentService, shown: list[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,16 @@ def test_what_the_model_fails_with_is_sorted(service: Open, error: Any, sentence
     talk = one.create_talk_session("ann", profile="helper")
     failed = ask(one, talk, "hello")
     assert (str(failed.status), sentence in (failed.error or "")) == ("failed", True), failed.error
+
+
+def test_a_run_that_has_used_up_its_tokens_ends_with_that(tmp_path: Path) -> None:
+    config = tmp_path / "roost.toml"
+    config.write_text(
+        '[profiles.helper]\nbrain = "adk"\nagent = "tests.adk.models:counted_agent"\ntokens_per_run = 5\n'
+    )
+    with roost.open(f"sqlite:///{tmp_path}/roost.db", config=config) as one:
+        talk = one.create_talk_session("ann", profile="helper")
+        assert "used up its tokens" in (ask(one, talk, "call quick").error or "")
 
 
 def test_tokens_are_counted(service: Open) -> None:

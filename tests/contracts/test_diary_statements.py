@@ -7,11 +7,12 @@ from typing import Any
 from roost.core.agents import AgentConfig, State
 from roost.core.diary import Entry, Place, Scope, Written
 from roost.core.envelopes import Change, Envelope, Kind, SendTask, Verdict, WorkClosing
+from roost.core.ids import encode
 from roost.core.messages import Status
 from roost.core.priority import Priority
 from roost.core.runs import Closing, Outcome, Posted
 from roost.ports import Look, World
-from roost.stores.statements import agents, diary, inbox, messages, posting, runs, talks
+from roost.stores.statements import agents, diary, inbox, messages, posting, retention, runs, talks
 from tests.contracts.conftest import Driven
 
 TALK = Place("talk_1", "", "ann")
@@ -46,6 +47,17 @@ def test_values_belong_to_the_talk_to_the_user_or_to_all(store: Driven) -> None:
     assert read(store, Place("talk_2", "", "ann"))[1] == {"user": {"a": '"u"'}, "app": {"a": "[]"}}
     assert read(store, Place("talk_3", "", "bob"))[1] == {"app": {"a": "[]"}}
     assert read(store, app="other")[1] == {"own": {"a": "3", "b": "2"}}
+
+
+def test_what_is_too_old_goes_but_of_talks_it_goes_with_the_talk(store: Driven) -> None:
+    lane = Place("ann/d", "from:x", "ann")
+    for place in (TALK, lane):
+        for time in (1_000, 3_000):
+            write(store, f"run_{encode(time * 1_000, 5)}", place)
+    page = store.read(retention.old, "diary", 2_000.0, (), 10)
+    assert page.keys == (("ann/d", "from:x", f"run_{encode(1_000_000, 5)}"),)
+    assert store.write(retention.remove, "diary", 2_000.0, page.keys) == 1
+    assert [len(read(store, place)[0]) for place in (TALK, lane)] == [2, 1]
 
 
 def test_it_is_written_with_the_answer_and_gone_with_the_talk(store: Driven) -> None:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from roost.brains.profiles import Shelf, is_absent
+from roost.brains.profiles import ADK, Shelf, is_absent
 from roost.cli.find import running, store_url
 from roost.cli.ports import HOME, check_free, refuse_strangers
 from roost.cli.talks import print_json
@@ -130,7 +130,8 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
             shelf.loaded(profile) or shelf.load(profile)
             good.append(profile.name)
         except RoostError as error:
-            fix = _mending(error, profile.brain.partition(":")[0])
+            key, named = ("agent", profile.agent or "") if profile.brain == ADK else ("brain", profile.brain)
+            fix = _mending(error, named.partition(":")[0], key)
             yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
     yield Finding("profiles", "ok", ", ".join(good))
     chosen = shelf.profile(shelf.default)
@@ -141,12 +142,12 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
         yield Finding("model", "ok", f"none on this machine: {shelf.without_model}")
 
 
-def _mending(error: RoostError, module: str) -> str:
+def _mending(error: RoostError, module: str, key: str) -> str:
     if is_absent(error.__cause__, module):
-        return "put the module there, install it, set PYTHONPATH, or correct `brain` in the settings"
+        return f"put the module there, install it, set PYTHONPATH, or correct `{key}` in the settings"
     if error.__cause__ is not None:
         return "mend it there, and look again"
-    return "correct `brain` in the settings, or what it names"
+    return f"correct `{key}` in the settings, or what it names"
 
 
 def _data(settings: Settings) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ class Retention:
 
 
 def kept(limits: Limits) -> dict[str, float]:
-    """For how many days each kind is kept; 0: for ever. Journals of steps are kept as long as runs."""
+    """For how many days each kind is kept; 0: for ever. Journals of steps are kept as long as runs, diaries as mail."""
     return {
         "letters": limits.keep_letters_days,
         "tasks": limits.keep_tasks_days,
@@ -90,6 +90,7 @@ def kept(limits: Limits) -> dict[str, float]:
         "events": limits.keep_events_days,
         "changes": limits.keep_changes_days,
         "mail": limits.keep_mail_days,
+        "diary": limits.keep_mail_days,
         "talks": limits.keep_talks_days,
         "meeting_logs": limits.keep_meeting_logs_days,
         "meetings": limits.keep_meetings_days,

@@ -16,6 +16,7 @@ from google.genai import types
 
 from roost.brains.adk import faults
 from roost.brains.adk.loading import app_of
+from roost.brains.adk.memory import Recalled
 from roost.brains.adk.plugin import Part
 from roost.brains.adk.rehearsal import rehearse
 from roost.brains.adk.sessions import Sessions, content_of
@@ -51,7 +52,7 @@ class Adk:
         part = Part(turn, sessions, voice)
         runner = Runner(
             app_name=self._name, app=app.model_copy(update={"plugins": [part, *app.plugins]}), session_service=sessions,
-            artifact_service=self._artifacts,
+            artifact_service=self._artifacts, memory_service=Recalled(turn),
         )  # fmt: skip
         new = await sessions.open(self._name)
         sessions.took(new)

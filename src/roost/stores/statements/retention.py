@@ -16,7 +16,7 @@ from roost.stores.statements import meetings, talks
 
 _WAITS = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
 _DIED = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
-_PARTS = ("first", "second")
+_PARTS = ("first", "second", "third")
 """What the parts of a key are called in statements."""
 
 
@@ -68,6 +68,8 @@ _KINDS = {
         "talks", ("talk_id",), "updated, waiting, answer_seq",
         "updated < :before AND waiting = 0 AND answer_seq = 0", "talk",
     ),
+    # Of talks they go with the talk.
+    "diary": _Kind("diary", ("owner", "lane", "run_id"), "0 AS small", "lane <> '' AND run_id < :run"),
     # Whoever has gone hears no more of a meeting, so that for them it is over.
     "meeting_logs": _Kind(
         "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_LONG_OVER} AND minutes IS NULL"
@@ -84,7 +86,7 @@ def old(tx: Tx, kind: str, before: float, after: Sequence[str], limit: int) -> O
     if k.prefix:
         bounds.append(f"{k.key[0]} < :newest")
     where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
-    params = {**_typed(k, ids), "before": before, "limit": limit, "newest": f"{k.prefix}_{encode(_ms(before), 0)}"}
+    params = {**_typed(k, ids), **_times(before), "limit": limit, "newest": f"{k.prefix}_{encode(_ms(before), 0)}"}
     page = f"SELECT {names}, {k.reads} FROM {k.table}{where} ORDER BY {names} LIMIT :limit"
     found = tx.read(f"SELECT {names} FROM ({page}) AS {k.table} WHERE {k.over} ORDER BY {names}", params)
     last = tx.read(f"SELECT {names} FROM {k.table}{where} ORDER BY {names} LIMIT 1 OFFSET :limit - 1", params)
@@ -105,7 +107,7 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
         params = _typed(k, dict(zip(_PARTS, key, strict=False)))
         count += len(
             tx.write(
-                f"DELETE FROM {k.table} WHERE {chosen} AND {k.over} RETURNING {k.key[0]}", {**params, "before": before}
+                f"DELETE FROM {k.table} WHERE {chosen} AND {k.over} RETURNING {k.key[0]}", {**params, **_times(before)}
             )
         )
     return count
@@ -121,6 +123,11 @@ def _remove_talk(tx: Tx, talk_id: str, before: float) -> int:
     except NotFound:
         return 0
     return 1
+
+
+def _times(before: float) -> dict[str, str | float]:
+    """The bound as a time, and as the first id that a run could have had then."""
+    return {"before": before, "run": f"run_{encode(_ms(before), 0)}"}
 
 
 def _typed(k: _Kind, ids: dict[str, str]) -> dict[str, str | int]:

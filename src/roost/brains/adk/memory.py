@@ -1,0 +1,46 @@
+"""The ADK's memory, as far as it is Roost's: what the agent remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions import Session
+from google.genai import types
+
+from roost.ports import Turn
+
+
+class Recalled(BaseMemoryService):
+    """Of one turn. Who is no agent of Roost remembers nothing beyond the talk."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str, **more: Any) -> SearchMemoryResponse:
+        if self._turn.agent_id is None:
+            return SearchMemoryResponse()
+        return SearchMemoryResponse(
+            memories=[
+                MemoryEntry(id=one.key, content=_content(one.text), timestamp=one.created.isoformat())
+                for one in await self._turn.recall(query)
+            ]
+        )
+
+    async def add_memory(
+        self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:  # fmt: skip
+        for one in memories if self._turn.agent_id is not None else ():
+            text = "\n".join(part.text for part in one.content.parts or [] if part.text)
+            if text:
+                await self._turn.remember(text, key=one.id)
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """The talk is kept anyway."""
+
+
+def _content(text: str) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=text)])
