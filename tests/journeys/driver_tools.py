@@ -1,0 +1,82 @@
+"""A program that is killed at each step of its runs: python driver_tools.py FOLDER.
+
+It answers a task and a talk, each with three calls of tools. A tool acts by writing its key into the ledger. Whatever
+point is passed for the first time, in any life, is the last thing that this life does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import roost
+
+LIMITS = roost.Limits(attempts=1_000, checkpoint_every=0.01)
+TOOLS = ("one", "two", "three")
+
+
+class Scene:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ledger = folder / "ledger"
+        self.both = threading.Barrier(2)
+
+    def passes(self, point: str) -> None:
+        """Die here, the first time; if the other run comes to such a point too, together."""
+        mark = self.folder / f"passed-{point.replace(' ', '-')}"
+        if not mark.exists():
+            mark.touch()
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self.both.wait(0.3)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def acted(self, key: str) -> str | None:
+        """What the ledger has of this key."""
+        lines = self.ledger.read_text().splitlines() if self.ledger.exists() else []
+        return next((line.split()[1] for line in lines if line.split()[0] == key), None)
+
+    def tool(self, name: str) -> roost.Tool:
+        @roost.tool(name=name, check=self.acted)
+        def act(turn: roost.Turn, word: str) -> str:
+            with self.ledger.open("a") as ledger:
+                ledger.write(f"{turn.step_key} {turn.kind}:{name}:{word}\n")
+                ledger.flush()
+                os.fsync(ledger.fileno())
+            self.passes(f"{turn.kind} {name} acted")
+            return f"{turn.kind}:{name}:{word}"
+
+        return act
+
+    async def brain(self, turn: roost.Turn) -> AsyncIterator[str]:
+        for name in TOOLS:
+            yield await turn.call_tool(name, {"word": turn.text}) + " "
+            self.passes(f"{turn.kind} {name} returned")
+
+
+def main(folder: Path) -> None:
+    scene = Scene(folder)
+    tools = [scene.tool(name) for name in TOOLS]
+    with roost.open(
+        f"sqlite:///{folder}/roost.db", brains={"brain": scene.brain}, tools=tools, limits=LIMITS
+    ) as service:
+        if not service.agents.list("ann"):
+            service.agents.create("ann", "d", profile="brain", max_attempts=1_000)
+        task = service.tasks.send("ann", "d", "go", key="go")
+        talks = service.list_sessions("ann")
+        talk = talks[0].talk_session_id if talks else service.create_talk_session("ann", profile="brain")
+        service.add_message("ann", talk, "go", key="go")
+        over = service.tasks.wait("ann", task)
+        for _ in service.stream_messages("ann", talk):
+            pass
+        answer = service.get_messages("ann", talk).messages[-1]
+        print(over.status, over.result)
+        print(answer.status, answer.content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
