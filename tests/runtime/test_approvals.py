@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import roost
 from roost import AsyncAgentService, Limits, ToolFailed, Turn
 from roost.core.approvals import Approval
 from roost.testing import Simulation
-from tests.runtime.conftest import World, becomes, ended
+from tests.runtime.conftest import QUICK, World, becomes, ended, until
 
 DAY = 86_400.0
 
@@ -191,3 +192,28 @@ def test_it_is_told_as_a_fact_and_the_arguments_are_shown_without_secrets(world:
         return answer
 
     assert world({"shows": shows, **brains}, story, tools=[*tools, tell]) == "23 characters"
+
+
+def test_decided_ones_go_with_the_journal_and_what_is_waited_for_stays(world: World) -> None:
+    brains, tools = paying([])
+    limits = replace(QUICK, keep_journals_days=1e-9)
+
+    async def story(service: AsyncAgentService) -> None:
+        await begin(service)
+        waiting, decided = await service.approvals.list("ann")
+        await service.approvals.grant("ann", decided.approval_id)
+        await becomes(lambda: service.runs.list("ann"), bool)
+        clock, start = service.roost.shop.host.clock, service.roost.shop.host.clock.now()
+        await until(lambda: clock.now() > start + 0.005)
+        removed = await service.roost.retention.sweep()
+        assert (removed["approvals"], removed["steps"]) == (1, 2)
+        assert await service.approvals.list("ann", all=True) == [waiting]
+        [run] = await service.runs.list("ann")
+        assert run.steps == 0
+        if waiting.talk_session_id is not None:
+            await service.delete("ann", waiting.talk_session_id)
+        else:
+            await service.agents.delete("ann", "d")
+        assert await service.approvals.list("ann", all=True) == [], "gone with what it belongs to"
+
+    world(brains, story, limits, tools)

@@ -18,11 +18,11 @@ from tests.runtime.conftest import QUICK, World, becomes, ended, until
 
 NOTHING_KEPT = replace(
     QUICK, keep_runs_days=1e-9, keep_events_days=1e-9, keep_changes_days=1e-9, keep_tasks_days=1e-9,
-    keep_mail_days=1e-9, keep_letters_days=1e-9, keep_talks_days=1e-9,
+    keep_mail_days=1e-9, keep_letters_days=1e-9, keep_talks_days=1e-9, keep_journals_days=1e-9,
 )  # fmt: skip
 FOR_EVER = replace(
     QUICK, keep_runs_days=0, keep_events_days=0, keep_changes_days=0, keep_tasks_days=0, keep_mail_days=0,
-    keep_letters_days=0, keep_talks_days=0,
+    keep_letters_days=0, keep_talks_days=0, keep_journals_days=0,
 )  # fmt: skip
 TABLES = ("runs", "steps", "events", "agent_changes", "tasks", "mail", "dead_letters", "talks", "messages", "inbox")
 

@@ -34,6 +34,7 @@ class Limits:
     chars_per_memory: int = 8_192
     facts_kept: int = 10_000
     keep_runs_days: float = 30.0
+    keep_journals_days: float = 30.0
     keep_events_days: float = 30.0
     keep_changes_days: float = 90.0
     keep_tasks_days: float = 30.0

@@ -11,7 +11,7 @@ _KEY = re.compile(
     r"|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_\-]{16,}"
     r"|\bxox[abeprs]-[A-Za-z0-9\-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_\-]{30,}|\bya29\.[A-Za-z0-9_\-]{20,}"
     r"|\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\"\\]|\\[nrt])*?(?:-----END [A-Z ]*PRIVATE KEY-----|(?=[\"\\]|$))"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\"\\-]|\\[nrt]|-(?!----END))*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
 )
 """Keys of well-known providers, tokens of theirs, and private keys."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")

@@ -16,7 +16,7 @@ from roost.ports import Loop, Profile
 from roost.runtime.live import LiveTalk
 from roost.runtime.runner import Run
 from roost.runtime.shop import Shop
-from roost.runtime.thinking import report
+from roost.runtime.thinking import excerpt_of, report
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
@@ -242,7 +242,8 @@ class Lane:
     ) -> Closing:  # fmt: skip
         run_id, now = self._shop.host.new_id("run"), self._shop.host.clock.now()
         fault = Fault(error.kind)
-        report(error, run_id, self.talk_id, live.message(envelopes[-1].seq).content, envelopes[0].envelope_id)
+        excerpt = excerpt_of(self._shop, live.message(envelopes[-1].seq).content)
+        report(error, run_id, self.talk_id, excerpt, envelopes[0].envelope_id)
         return Closing(
             run_id=run_id, talk_id=self.talk_id, epoch=live.epoch, outcome=outcome, status=Status.FAILED, text="",
             envelopes=envelopes, handled=True, started=now, error=sentence(fault, run_id),

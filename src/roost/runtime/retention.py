@@ -81,12 +81,13 @@ class Retention:
 
 
 def kept(limits: Limits) -> dict[str, float]:
-    """For how many days each kind is kept; 0: for ever. Journals of steps are kept as long as runs, diaries as mail."""
+    """For how many days each kind is kept; 0: for ever. Diaries are kept as long as mail."""
     return {
         "letters": limits.keep_letters_days,
         "tasks": limits.keep_tasks_days,
         "runs": limits.keep_runs_days,
-        "steps": limits.keep_runs_days,
+        "steps": limits.keep_journals_days,
+        "approvals": limits.keep_journals_days,
         "events": limits.keep_events_days,
         "changes": limits.keep_changes_days,
         "mail": limits.keep_mail_days,

@@ -276,7 +276,7 @@ class Thinking(ABC):
 
     def report(self, error: BaseException) -> tuple[str, str]:
         """Log what happened with all that helps to find it; give its sort and the sentence for people."""
-        fault, sentence = report(error, self.run_id, self._where, self.turn.text, self.root)
+        fault, sentence = report(error, self.run_id, self._where, excerpt_of(self._shop, self.turn.text), self.root)
         self._shop.breakers.told(self.turn.profile, fault)
         return fault, sentence
 
@@ -306,13 +306,18 @@ def kept_state(state: object, most: int) -> str:
     return text
 
 
+def excerpt_of(shop: Shop, text: str) -> str:
+    """The beginning of what was said, for the log. Half a secret would not be known as one: they are hidden first."""
+    return shop.redactor.clean(text[:10_000])[:80]
+
+
 def report(error: BaseException, run_id: str, where: str, excerpt: str, root: str) -> tuple[str, str]:
     fault = faults.sort(error)
     log.error(
         "a run has failed",
         exc_info=error,
         extra={
-            "session": where, "run": run_id, "reference": reference(run_id), "excerpt": excerpt[:80],
+            "session": where, "run": run_id, "reference": reference(run_id), "excerpt": excerpt,
             "error_type": type(error).__name__, "fault": str(fault), "root": root,
         },
     )  # fmt: skip

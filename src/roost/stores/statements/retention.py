@@ -44,6 +44,10 @@ _KINDS = {
         "steps", ("envelope_id", "step"), "created",
         f"created < :before AND NOT {_WAITS.format('steps.envelope_id')} AND NOT {_DIED.format('steps.envelope_id')}",
     ),
+    "approvals": _Kind(
+        "approvals", ("approval_id",), "created, envelope_id",
+        f"created < :before AND NOT {_WAITS.format('approvals.envelope_id')}", "approval",
+    ),
     "events": _Kind(
         "events", ("event_id",), "created",
         "created < :before AND NOT EXISTS (SELECT 1 FROM inbox i"

@@ -1,0 +1,115 @@
+"""Approvals, runs and replays on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import roost as package
+from roost.cli.main import app
+from roost.wiring import announce
+from tests.api.serving import serving
+from tests.cli.running import environment
+from tests.conftest import eventually
+
+greeting = ["hello"]
+
+
+@package.tool(approval=True)
+async def deploy(what: str) -> str:
+    """Needs a person's word."""
+    return f"deployed {what}"
+
+
+async def careful(turn: package.Turn) -> AsyncIterator[str]:
+    yield f"{greeting[0]}, "
+    try:
+        yield await turn.call_tool("deploy", {"what": turn.text})
+    except package.ToolFailed as error:
+        yield str(error)
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[package.AgentService]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    url = f"sqlite:///{tmp_path}/data/roost.db"
+    with package.open(url, brains={"careful": careful}, tools=[deploy]) as opened, serving(opened) as running:
+        announce(opened.roost, url=running.url, token=running.identity.token)
+        opened.agents.create("ann", "d", profile="careful")
+        yield opened
+
+
+def told(folder: Path, *arguments: str) -> Result:
+    """A command in this process: there are many of them."""
+    return CliRunner().invoke(app, arguments, env=environment(folder), prog_name="roost")
+
+
+def said(folder: Path, *arguments: str, code: int = 0) -> str:
+    done = told(folder, *arguments)
+    assert (done.exit_code, done.stderr) == (code, ""), done.stderr
+    return done.stdout
+
+
+def waiting(service: package.AgentService, prompt: str) -> tuple[str, str]:
+    """A task that waits for a word; its id, and that of the question."""
+    task = service.tasks.send("ann", "d", prompt)
+    eventually(lambda: service.approvals.list("ann"))
+    return task, service.approvals.list("ann")[0].approval_id
+
+
+def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.AgentService) -> None:
+    assert said(tmp_path, "approvals", "ls") == "Nothing waits for you.\n"
+    task, name = waiting(service, "x\x1b[31m")
+    listed = said(tmp_path, "approvals", "ls")
+    assert listed.split()[:6] == ["ID", "WHO", "TOOL", "QUESTION", "SINCE", "DECIDED"]
+    assert f"{name[-8:]}  d    deploy  may it be called?" in listed
+    shown = said(tmp_path, "approvals", "show", name[-8:])
+    assert "\x1b" not in shown
+    assert '"what": "x\\u001b[31m"' in shown
+    assert said(tmp_path, "approvals", "grant", name[-8:]) == "deploy is granted.\n"
+    assert service.tasks.wait("ann", task).result == "hello, deployed x\x1b[31m"
+    task, name = waiting(service, "y")
+    assert said(tmp_path, "approvals", "refuse", name, "--reason", "not today") == "deploy is refused.\n"
+    assert service.tasks.wait("ann", task).result == "hello, a person has refused deploy: not today"
+    task, name = waiting(service, "z")
+    assert said(tmp_path, "approvals", "answer", name, "by hand") == "deploy is answered.\n"
+    assert service.tasks.wait("ann", task).result == "hello, by hand"
+    decided: list[dict[str, Any]] = json.loads(said(tmp_path, "approvals", "ls", "--all", "--json"))
+    assert [one["decision"] for one in decided] == ["answered", "refused", "granted"]
+    again = told(tmp_path, "approvals", "grant", name)
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "was answered already" in again.stderr
+
+
+def test_runs_are_listed_shown_and_replayed(tmp_path: Path, service: package.AgentService) -> None:
+    assert said(tmp_path, "runs", "ls") == "No runs.\n"
+    task, name = waiting(service, "it")
+    service.approvals.grant("ann", name)
+    service.tasks.wait("ann", task)
+    [run] = service.runs.list("ann")
+    short = run.run_id[-8:]
+    assert f"{short}  task  d      done     1" in said(tmp_path, "runs", "ls", "--agent", "d")
+    shown = said(tmp_path, "runs", "show", short)
+    assert "1. tool deploy: done" in shown
+    assert '→ {"what": "it"}' in shown
+    assert "← deployed it" in shown
+    replayed = said(tmp_path, "replay", short)
+    assert replayed == "1. tool deploy\nhello, deployed it\n\nIdentical.\n"
+    assert said(tmp_path, "replay", short, "--until", "0").endswith("hello, \n\nIdentical up to step 0.\n")
+    greeting[0] = "good day"
+    try:
+        other = said(tmp_path, "replay", short, code=1)
+        as_json = json.loads(said(tmp_path, "replay", short, "--json", code=1))
+    finally:
+        greeting[0] = "hello"
+    assert "It differs:\n--- recorded\n+++ replayed" in other
+    assert (as_json["isIdentical"], as_json["text"]) == (False, "good day, deployed it")
+    missing = told(tmp_path, "replay", "no-such-run")
+    assert missing.exit_code == 1
+    assert "there is no run 'no-such-run'" in missing.stderr

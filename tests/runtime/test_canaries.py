@@ -1,0 +1,137 @@
+"""S5: secrets in keys, prompts, tool results and errors are in no log, journal, metric, fact or error message."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost import Turn, log
+from roost.core.secrets import HIDDEN, Redactor
+from roost.protocol import prometheus
+from tests.conftest import QUICK, eventually
+
+KNOWN = "canary-known-by-its-value"
+LOOKS = {
+    "provider": "sk-canary0123456789abcdefgh",
+    "github": "ghp_canary0123456789ABCDEFGHIJ",
+    "amazon": "AKIACANARY0123456789",
+    "google": "AIzaCanary_0123456789abcdefghijklmnop",
+    "slack": "xoxb-canary-0123456789",
+    "jwt": "eyJjYW5hcnkiOjF9.eyJjYW5hcnkiOjJ9.c2lnbmF0dXJl",
+    "bearer": "Bearer canary.0123456789",
+    "url": "postgresql://ann:canary-password@host/db",
+}
+WORDS = ("canary", "Canary", "CANARY", "eyJjYW5hcnki")
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Iterator[Path]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    root.handlers = []
+    log.set_up(tmp_path / "roost.log", level="debug", terminal=False)
+    yield tmp_path / "roost.log"
+    for handler in root.handlers:
+        handler.close()
+    root.handlers, root.level = handlers, level
+    logging.captureWarnings(False)
+
+
+@roost.tool
+async def fetch(what: str) -> str:
+    """Gives back what it was asked for, and the key it was asked with."""
+    return f"{what} with {KNOWN}"
+
+
+@roost.tool
+async def breaks(what: str) -> str:
+    raise ValueError(f"refused {what} with {KNOWN}")
+
+
+@roost.tool(approval=True)
+async def careful(what: str) -> str:
+    return what
+
+
+async def leaky(turn: Turn) -> AsyncIterator[str]:
+    turn.state["seen"] = turn.text
+    async with turn.model_call("model", {"prompt": turn.text, "key": KNOWN}) as call:
+        call.response = {"said": f"{turn.text} {KNOWN}"}
+    assert KNOWN in await turn.call_tool("fetch", {"what": turn.text}), "it is given the real one"
+    await turn.step("note", lambda: f"{turn.text} {KNOWN}")
+    await turn.call_tool("careful", {"what": turn.text})
+    try:
+        await turn.call_tool("breaks", {"what": turn.text})
+    except roost.ToolFailed:
+        yield "it broke"
+    raise RuntimeError(f"cannot go on: {turn.text} {KNOWN}")
+
+
+def test_canaries_are_nowhere_but_where_they_were_put(
+    tmp_path: Path, logged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_API_KEY", KNOWN)
+    redactor = log.set_up(logged, level="debug", terminal=False)
+    assert redactor.clean(KNOWN) == HIDDEN
+    database = tmp_path / "a.db"
+    prompt = " and ".join([KNOWN, *LOOKS.values()])
+    tools = [fetch, breaks, careful]
+    with roost.open(f"sqlite:///{database}", brains={"leaky": leaky}, tools=tools, limits=QUICK) as service:
+        service.agents.create("ann", "d", profile="leaky", max_attempts=1)
+        task = service.tasks.send("ann", "d", prompt)
+        talk = service.create_talk_session("ann", profile="leaky", title="plain")
+        service.add_message("ann", talk, prompt)
+        eventually(lambda: len(service.approvals.list("ann")) == 2)
+        for one in service.approvals.list("ann"):
+            service.approvals.grant("ann", one.approval_id)
+        over = service.tasks.wait("ann", task)
+        for _ in service.stream_messages("ann", talk):
+            pass
+        answer = service.get_messages("ann", talk).messages[-1]
+        runs = [service.runs.get("ann", run.run_id) for run in service.runs.list("ann")]
+        told = [repr(service.monitor.facts("ann").facts), prometheus.text(service.monitor.metrics().values())]
+        told += [repr(runs), repr(service.approvals.list("ann", all=True)), str(over.error), str(answer.error)]
+        told += [repr(service.mail.inbox("ann")), repr([letter.reason for letter in service.dead_letters.list("ann")])]
+    assert (over.status, answer.status, len(runs)) == ("failed", "failed", 2)
+    assert [len(run.steps) for run in runs] == [5, 5]
+    told.append(logged.read_text())
+    told.append(_rows(database, "steps", "approvals", "runs", "events", "agent_changes"))
+    assert "cannot go on" in told[-2], "the log says what happened"
+    for text in told:
+        assert not [word for word in WORDS if word in text.replace("CANARY_API_KEY", "")], text[:2_000]
+
+
+def _rows(database: Path, *tables: str) -> str:
+    connection = sqlite3.connect(database)
+    try:
+        return repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables])
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "secret", [*LOOKS.values(), "-----BEGIN RSA PRIVATE KEY-----\nMIIcanary\n-----END RSA PRIVATE KEY-----"]
+)
+def test_what_looks_like_a_key_is_hidden_and_json_stays_json(secret: str) -> None:
+    text = json.dumps({"before": "b", "secret": f"it is {secret}", "after": ["a", f'"{secret}"']})
+    cleaned = Redactor().clean(text)
+    assert not [word for word in WORDS if word in cleaned]
+    assert json.loads(cleaned)["before"] == "b"
+
+
+def test_what_is_no_secret_stays() -> None:
+    for text in (
+        "task-force skills",
+        "sk-8",
+        "pkg_resources",
+        "keyboard=1",
+        "an eyJ alone",
+        "mail me at ann@example.org",
+    ):
+        assert Redactor().clean(text) == text
