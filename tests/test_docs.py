@@ -103,7 +103,7 @@ def test_every_setting_is_documented() -> None:
     from roost.settings import ProfileSettings, Settings
 
     page = (DOCS / "guides" / "configure.md").read_text()
-    tables = {"profiles": "[profiles.NAME]", "limits": "[limits]"}
+    tables = {"profiles": "[profiles.NAME]", "mcp": "[mcp.NAME]", "limits": "[limits]"}
     missing = [name for name in Settings.model_fields if f"| `{tables.get(name, name)}` |" not in page]
     missing += [name for name in ProfileSettings.model_fields if f"`{name}`" not in page]
     assert missing == []
