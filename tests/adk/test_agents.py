@@ -84,3 +84,13 @@ def test_a_talk_with_an_agent_is_kept_and_deleted_with_it(one: roost.AgentServic
     one.agents.delete("ann", "d")
     with pytest.raises(roost.NotFound):
         one.get_messages("ann", talk)
+
+
+def test_it_takes_part_in_a_meeting(one: roost.AgentService, shown: list[Any]) -> None:
+    meeting = one.meetings.call("ann", "The roof", required=["agent:d"])
+    eventually(lambda: one.meetings.view("ann", meeting).phase == "running")
+    one.meetings.say("ann", meeting, "It leaks.")
+    eventually(lambda: any("It leaks." in line for lines in shown for line in lines))
+    words = eventually(lambda: [w for w in one.meetings.view("ann", meeting).words if w.sender == "agent:ann/d"])
+    assert "you said" in words[-1].text
+    assert all(len(lines) == 1 for lines in shown), "what was said before is in what it is told"

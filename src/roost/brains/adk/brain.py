@@ -86,12 +86,9 @@ def _config(turn: Turn) -> RunConfig:
 
 def _told(turn: Turn) -> types.Content:
     """What an agent is told of something that is no talk: what it is, from whom, and what it says."""
-    if turn.kind in ("task", "meeting"):
-        return types.Content(role="user", parts=[types.Part(text=turn.text)])
+    text = turn.text
     if turn.kind == "mail":
         text = f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{turn.text}"
     elif turn.kind == "event":
         text = f"Event {turn.text}: {json.dumps(turn.data, ensure_ascii=False)}"
-    else:
-        text = "\n".join(f"{message.sender}: {message.content}" for message in turn.messages)
     return types.Content(role="user", parts=[types.Part(text=text)])

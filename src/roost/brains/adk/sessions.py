@@ -11,7 +11,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 from google.genai import types
 from pydantic_core import from_json, to_json
 
-from roost.brains.adk.history import past
+from roost.brains.adk.history import Past, past
 from roost.core.diary import Scope
 from roost.core.messages import Message
 from roost.errors import Invalid
@@ -39,7 +39,10 @@ class Sessions(BaseSessionService):
         """Read what came before; which of the turn's messages are new to the ADK."""
         turn = self._turn
         entries, values = await turn.diary.read(app_name, self._recent)
-        before = past(turn.history, turn.messages if turn.kind == "talk" else (), entries, self._recent, self._author)
+        before = Past([])
+        if turn.kind != "meeting":  # what is told of a meeting has what was said before in it
+            new = turn.messages if turn.kind == "talk" else ()
+            before = past(turn.history, new, entries, self._recent, self._author)
         state = {
             f"{_PREFIXES.get(scope, '')}{name}": from_json(value)
             for scope, named in values.items()
@@ -66,7 +69,8 @@ class Sessions(BaseSessionService):
         if event.author == "user":
             taken, self._seqs = self._seqs, []
         diary = self._turn.diary
-        diary.add(event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True), taken)
+        if self._turn.kind != "meeting":
+            diary.add(event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True), taken)
         for name, value in event.actions.state_delta.items():
             diary.set(*_scoped(name), to_json(value, fallback=str).decode())
         return event
