@@ -19,7 +19,7 @@ from roost.cli.options import Config, Json, group, settings_of
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Profile
 from roost.settings import Settings
-from roost.wiring import models_folder, read_secrets
+from roost.wiring import data_folder, models_folder, read_secrets
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="The name of a model.")]
@@ -101,6 +101,7 @@ def pull(
     configured = settings.profiles or settings.default_profile or has_key()
     if if_needed and (there or configured or find_spec("xllamacpp") is None):
         return
+    data_folder(settings.data)  # for its owner alone
     try:
         file = fetch(source, folder)
     except Unavailable as error:
