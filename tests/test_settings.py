@@ -42,6 +42,25 @@ def refusal(file: Path, text: str, environ: dict[str, str] | None = None) -> str
     return str(error.value).replace(str(file), "F")
 
 
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ('brain = "llm"', r"line 1: profiles.a.model must be \"provider:name\""),
+        ('brain = "llm"\nmodel = "gpt"', r"line 3: profiles.a.model must be \"provider:name\""),
+        ('brain = "echo"\nbase_url = "models.example"', r"line 3: profiles.a.base_url must be a URL"),
+        ('brain = "echo"\nkey = "sk-canary-0123"', r"line 3: profiles.a.key must be the name of a variable"),
+        ('brain = "echo"\nthinking = "hard"', r"line 3: profiles.a.thinking must be"),
+        ('brain = "echo"\ntokens_per_day = 0', r"line 3: profiles.a.tokens_per_day must be"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_told_with_its_line(tmp_path: Path, profile: str, told: str) -> None:
+    file = tmp_path / "roost.toml"
+    file.write_text(f"[profiles.a]\n{profile}\n")
+    with pytest.raises(roost.Invalid, match=told) as raised:
+        load(file, environ={})
+    assert "canary" not in str(raised.value)
+
+
 def test_a_good_file_is_read(file: Path) -> None:
     file.write_text(GOOD)
     settings = load(file, {})

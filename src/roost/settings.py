@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -115,6 +116,13 @@ class ProfileSettings(_Frozen):
     agent: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     recent_messages: Annotated[int, Field(ge=2, le=100_000)] | None = None
     tools: tuple[Pattern, ...] | None = None
+
+    @model_validator(mode="after")
+    def _asked(self) -> ProfileSettings:
+        if self.brain == "llm" and (self.model is None or not re.fullmatch(r"[^:\s]+:\S.*", self.model)):
+            told = 'must be "provider:name", such as "openai:gpt-5-mini"'
+            raise PydanticCustomError("limit", "{told}", {"key": "model", "told": told})
+        return self
 
 
 class Settings(_Frozen):

@@ -325,9 +325,10 @@ def test_however_a_provider_cuts_a_text_it_is_the_same_to_the_byte(tmp_path: Pat
     texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=60)
     with Provider() as provider, asking(provider, tmp_path, model=model) as service:
 
-        @given(texts.filter(str.strip), st.lists(st.integers(0, 60), max_size=6))
+        @given(texts.filter(str.strip), st.lists(st.integers(0, 60), max_size=6), st.integers(1, 500))
         @settings(max_examples=40)
-        def check(text: str, cuts: list[int]) -> None:
+        def check(text: str, cuts: list[int], at_once: int) -> None:
+            provider.bytes_at_once = at_once
             ends = sorted({min(cut, len(text)) for cut in cuts} | {0, len(text)})
             provider.plays(*(text[a:b] for a, b in pairwise(ends)))
             last = said(service, "go")

@@ -21,7 +21,7 @@ from roost.cli.ports import HOME, check_free, refuse_strangers
 from roost.cli.talks import print_json
 from roost.cli.text import line
 from roost.client import connect
-from roost.errors import RoostError
+from roost.errors import BrainFailed, RoostError
 from roost.hosts.threads import ThreadHost
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
 from roost.wiring import data_folder, models_folder, read_secrets, sqlite_path
@@ -131,7 +131,8 @@ def _profiles(settings: Settings) -> Iterator[Finding]:
             good.append(profile.name)
         except RoostError as error:
             key, named = ("agent", profile.agent or "") if profile.brain == ADK else ("brain", profile.brain)
-            fix = _mending(error, named.partition(":")[0], key)
+            advice = error.advice if isinstance(error, BrainFailed) else None
+            fix = advice or _mending(error, named.partition(":")[0], key)
             yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
     yield Finding("profiles", "ok", ", ".join(good))
     chosen = shelf.profile(shelf.default)

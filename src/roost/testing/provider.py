@@ -33,6 +33,8 @@ class Provider:
         self.asked: list[dict[str, Any]] = []
         """The body of each request."""
         self.headers: list[dict[str, str]] = []
+        self.bytes_at_once = 1 << 20
+        """How much is sent in one piece, wherever that cuts."""
         self.hung_up = 0
         """How often whoever asked has gone before the end."""
         self._loop = asyncio.new_event_loop()
@@ -114,8 +116,10 @@ class Provider:
             async for piece in spoken(path)(body, acts, lambda until: self._until(until, gone)):
                 if piece is None:
                     return False
-                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                await writer.drain()
+                for start in range(0, len(piece), self.bytes_at_once):
+                    part = piece[start : start + self.bytes_at_once]
+                    writer.write(b"%x\r\n%s\r\n" % (len(part), part))
+                    await writer.drain()
         finally:
             gone.cancel()
         writer.write(b"0\r\n\r\n")

@@ -206,7 +206,7 @@ class Answering:
             self._dialogue.ask(message.content)
         self._spoken = self._spoken and not steered
         self._gap = "\n\n" if self._spoken and response.finish_reason != "length" else ""
-        if not steered and response.finish_reason == "length":
+        if response.finish_reason == "length" and not steered and not self._results:
             self._dialogue.ask(GO_ON)
             return True
         return bool(steered or self._results)

@@ -32,8 +32,12 @@ _SSL = httpx2.create_ssl_context()
 
 
 def prepare(profile: Profile) -> None:
-    """Load all that it takes to ask this provider: it takes long, so it is done on a thread of its own."""
-    name = (profile.model or "").partition(":")[0]
+    """Load all that it takes to ask this provider: it takes long, so it is done on a thread of its own.
+
+    Raises BrainFailed if it is clear already that it cannot be asked.
+    """
+    name, _ = _named(profile)
+    key_of(profile, name)
     client = httpx2.AsyncClient(verify=_SSL, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
         for url in (NOWHERE, None):
@@ -43,10 +47,7 @@ def prepare(profile: Profile) -> None:
 @asynccontextmanager
 async def opened(profile: Profile) -> AsyncIterator[Model]:
     """The model of a profile, with connections of its own, which are closed at the end."""
-    name, _, model = (profile.model or "").partition(":")
-    if not name or not model:
-        advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
-        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
+    name, model = _named(profile)
     patience = httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
     async with httpx2.AsyncClient(verify=_SSL, timeout=patience, follow_redirects=True) as client:
         made, provider = _model(name, model, profile, client)
@@ -56,6 +57,15 @@ async def opened(profile: Profile) -> AsyncIterator[Model]:
             own = getattr(provider, "_own_http_client", None)
             if own is not None:
                 await own.aclose()
+
+
+def _named(profile: Profile) -> tuple[str, str]:
+    """The provider and the model there."""
+    name, _, model = (profile.model or "").partition(":")
+    if not name or not model:
+        advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
+        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
+    return name, model
 
 
 def _model(name: str, model: str, profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
