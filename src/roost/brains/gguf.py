@@ -127,8 +127,10 @@ class Model:
 
     def _send(self, line: bytes) -> None:
         if self._process is not None and self._process.stdin is not None:
+            left = line + b"\n"
             try:
-                os.write(self._process.stdin.fileno(), line + b"\n")
+                while left:  # a signal may cut it short
+                    left = left[os.write(self._process.stdin.fileno(), left) :]
             except OSError:
                 return  # it has ended; whoever reads from it notices
 
