@@ -51,9 +51,11 @@ def test_the_other_demos_end_by_themselves_and_can_be_kept(home: Path) -> None:
 
 def test_a_demo_in_which_nothing_happens_any_more_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.cli.stage.PATIENCE", 0.2)
-    monkeypatch.setattr("roost.cli.stage.LOOK", 0.1)
+    monkeypatch.setattr("roost.cli.meeting_watch.LOOK", 0.1)
     stuck = command("demo", "tictactoe", "--fast", "--brain", "demo-reporter")
     assert stuck.exit_code == 1
     assert stuck.stderr == "roost: nothing has happened for 0.2 s: It is the move of agent:crow.\n"
+    both = command("demo", "tictactoe", "--human", "--json")
+    assert (both.exit_code, "not both" in both.stderr) == (2, True)
     unknown = command("demo", "tictactoe", "--brain", "nobody")
     assert (unknown.exit_code, "there is no profile 'nobody'" in unknown.stderr) == (1, True)

@@ -68,9 +68,9 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     meeting = called(service, "Where shall we nest?", "--with", "d", "--optional", "agent:e")
     part = meeting[-8:]
     headings, row = said("ls").splitlines()
-    assert headings.split() == ["ID", "PHASE", "CALLED", "BY", "YOURS", "TOPIC"]
-    assert row.split()[:2] == [part, "running"]
-    assert row.endswith("user:ann  user:ann in  Where shall we nest?")
+    assert headings.split() == ["ID", "PHASE", "YOURS", "CALLED", "BY", "TOPIC"]
+    assert row.split()[:3] == [part, "running", "in"]
+    assert row.endswith("  user:ann  Where shall we nest?")
     assert [one["phase"] for one in as_json("ls", "--phase", "running", "--with", "d")] == ["running"]
     assert as_json("ls", "--phase", "ended") == []
     assert said("say", part, "In the\noak", "--to", "d").endswith(" user:ann (to agent:d): In the\n    oak\n")
@@ -128,7 +128,7 @@ def test_people_come_go_and_are_given_the_floor(service: package.AgentService) -
     said("kick", meeting, "f", "--as", "e")
     assert said("leave", meeting, "--reason", "lunch").startswith("You are out of 'Who")
     shown = said("show", meeting, "--as", "e")
-    assert "agent:f   kicked\n" in eventually(lambda: shown)
+    assert "agent:f   kicked\n" in shown
     eventually(lambda: "user:ann  left: lunch\n" in said("show", meeting, "--as", "e"))
 
 
@@ -187,6 +187,21 @@ def test_without_a_server_it_is_kept_and_goes_on_while_one_watches(home: Path) -
     kept = run(*call)
     assert kept.exit_code == 0
     assert kept.stderr.startswith("roost: nothing runs on this store")
+
+
+def test_a_person_attends_and_what_is_typed_is_said_or_is_a_move(service: package.AgentService) -> None:
+    service.agents.create("ann", "p", profile="demo-player")
+    meeting = called(service, "A game", "--game", "tic-tac-toe", "--player", "user:ann", "--player", "p")
+    told = said("attend", meeting, stdin="well then\n10\n5\n")
+    assert " user:ann: well then\n" in told
+    assert "Refused: the cell must be a whole number from 1 to 9, not 10\n" in told
+    assert service.meetings.view("ann", meeting).state["board"][4] == "X"
+    talk = called(service, "A talk", "--with", "d", "--as", "e")
+    said("attend", talk, stdin="7 is a number,\nand here\n7\n")
+    words = [word.text for word in service.meetings.view("ann", talk, seen_by="user:ann").words]
+    assert words == ["7 is a number,", "and here", "7"]
+    said("end", talk, "--as", "e")
+    assert said("attend", talk).endswith("The meeting has ended.\n")
 
 
 # --- watching ----------------------------------------------------------------------------------------

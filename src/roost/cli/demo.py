@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from roost.cli import watch
+from roost.cli.attending import Attending
 from roost.cli.desk import show
 from roost.cli.meeting_text import names
 from roost.cli.meeting_watch import follow
 from roost.cli.options import Config, Json, Store, group
-from roost.cli.playing import Player
 from roost.cli.screen import Screen
 from roost.cli.stage import Stage, stage
 from roost.cli.text import plain
@@ -60,6 +60,8 @@ def tictactoe(
     Both begin clumsily, with a move that is refused by everyone alike. The game is a meeting: each of the three keeps
     a view of its own, and the views agree.
     """
+    if human and json:
+        raise typer.BadParameter("a person plays in words: give --human or --json, not both")
     seed = secrets.randbelow(10_000) if seed is None else seed
     with stage(store, config, keep=keep) as here:
         profiles = [*(brain or []), *["demo-player"] * 2]
@@ -72,13 +74,28 @@ def tictactoe(
         )
         if human:
             here.service.meetings.join(here.user, meeting_id)
-            over = Player(here, meeting_id, host).play()
+            over = _play(here, meeting_id, host)
         else:
             over = follow(here.views(meeting_id, host), here.user, as_json=json)
         if over is not None and not json:
             _tell_end(here, over)
             if not human:
                 print(f"`roost demo tictactoe --seed {seed}` plays it again.")
+
+
+def _play(here: Stage, meeting_id: str, host: str) -> MeetingView | None:
+    """With whoever sits here; when they have gone, the host ends it."""
+
+    def gone() -> bool:
+        print("You have gone.")
+        here.service.meetings.end(here.user, meeting_id, "The player has gone.", by=host)
+        return True
+
+    try:
+        return Attending(here.service, here.user, meeting_id).attend(here.views(meeting_id, f"user:{here.user}"), gone)
+    except KeyboardInterrupt:
+        gone()
+        raise
 
 
 @app.command()

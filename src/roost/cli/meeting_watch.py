@@ -8,10 +8,24 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from roost.cli.find import Service
 from roost.cli.meeting_text import news, picture
 from roost.cli.screen import Screen
 from roost.core.meetings.shown import MeetingView
 from roost.protocol.faces import shown
+
+LOOK = 0.5
+"""Seconds after which a view is given again, for whoever has something else to look at as well."""
+
+
+def looks(service: Service, user: str, meeting_id: str, seen_by: str | None = None) -> Iterator[MeetingView]:
+    """As it is, and again when it has changed, or else now and then; to its end."""
+    view = service.meetings.view(user, meeting_id, seen_by=seen_by)
+    while True:
+        yield view
+        if view.is_over:
+            return
+        view = service.meetings.wait(user, meeting_id, view.cursor, seen_by=seen_by, timeout=LOOK)
 
 
 def follow(

@@ -46,13 +46,12 @@ def ls(
     with opened(store, config) as (service, user):
         listed = service.meetings.list(user, participant=_address(participant), phase=phase, limit=limit)
     nothing = "No meetings: `roost meetings call TOPIC --with AGENT` calls one."
-    headings = ("ID", "PHASE", "CALLED", "BY", "YOURS", "TOPIC")
+    headings = ("ID", "PHASE", "YOURS", "CALLED", "BY", "TOPIC")
     show_list(listed, headings, lambda one: _row(one, user), nothing, as_json=json)
 
 
 def _row(one: MeetingSummary, user: str) -> tuple[str, ...]:
-    mine = f"{name(one.participant, user)} {one.status}"
-    return short(one.meeting_id), one.phase, ago(one.called), name(one.creator, user), mine, one.topic
+    return short(one.meeting_id), one.phase, one.status, ago(one.called), name(one.creator, user), one.topic
 
 
 @app.command("show")
@@ -100,6 +99,23 @@ def watch(
     with opened(store, config) as (service, user):
         meeting_id = _found(service, user, meeting)
         follow(service.meetings.watch(user, meeting_id, seen_by=_address(seen_by)), user, as_json=json)
+
+
+@app.command()
+def attend(meeting: Meeting, store: Store = None, config: Config = None) -> None:
+    """Take part in a meeting: what you type is said.
+
+    In a game a number is a move. Ctrl-D ends this; you stay in the meeting until you leave it.
+    """
+    from roost.cli.attending import Attending
+    from roost.cli.meeting_watch import looks
+
+    with opened(store, config) as (service, user):
+        meeting_id, me = _found(service, user, meeting), f"user:{user}"
+        view = service.meetings.view(user, meeting_id)
+        if not view.is_over and (view.seen_by, view.status) != (me, "in"):
+            service.meetings.join(user, meeting_id)
+        Attending(service, user, meeting_id).attend(looks(service, user, meeting_id), lambda: False)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import Any
 from roost import log
 from roost.cli.find import Service, service_of, user_of
 from roost.cli.meeting_text import standing
+from roost.cli.meeting_watch import looks
 from roost.cli.options import settings_of
 from roost.core.meetings.shown import MeetingView
 from roost.errors import Conflict, Unavailable
@@ -22,7 +23,6 @@ from roost.wiring import from_settings
 
 PATIENCE = 60.0
 """Seconds in which something must happen."""
-LOOK = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,6 @@ class Stage:
     user: str
     prefix: str = ""
     """Of the names of the agents, where there may be others."""
-
-    def agent(self, name: str) -> str:
-        return f"agent:{self.prefix}{name}"
 
     def cast(self, name: str, profile: str, memory: Mapping[str, Any]) -> str:
         """An agent of this name, made or taken up again; its address."""
@@ -47,24 +44,14 @@ class Stage:
         return f"agent:{self.user}/{agent_id}"
 
     def views(self, meeting_id: str, seen_by: str) -> Iterator[MeetingView]:
-        """As it is, and again whenever it has changed, to its end. Raises Unavailable if nothing happens any more.
-
-        A person may take as long as they like; meanwhile the view is given again now and then.
-        """
-        view = self.service.meetings.view(self.user, meeting_id, seen_by=seen_by)
-        changed = time.monotonic()
-        while True:
+        """Raises Unavailable if nothing happens any more; but a person may take as long as they like."""
+        changed, cursor = time.monotonic(), ""
+        for view in looks(self.service, self.user, meeting_id, seen_by):
             yield view
-            if view.is_over:
-                return
-            if view.mover == f"user:{self.user}":
-                changed = time.monotonic()
+            if view.cursor != cursor or view.mover == f"user:{self.user}":
+                changed, cursor = time.monotonic(), view.cursor
             elif time.monotonic() > changed + PATIENCE:
                 raise Unavailable(f"nothing has happened for {PATIENCE:g} s: {standing(view, self.user)}")
-            later = self.service.meetings.wait(self.user, meeting_id, view.cursor, seen_by=seen_by, timeout=LOOK)
-            if later.cursor != view.cursor:
-                changed = time.monotonic()
-            view = later
 
 
 @contextmanager
