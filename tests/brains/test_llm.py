@@ -66,7 +66,10 @@ def said(service: AgentService, text: str, talk: str | None = None) -> roost.Mes
 # --- trying again ---------------------------------------------------------------------------------
 
 
-def test_a_provider_that_fails_before_the_first_word_is_tried_again(provider: Provider, opened: Any) -> None:
+def test_a_provider_that_fails_before_the_first_word_is_tried_again(
+    provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 0.01)
     provider.plays(Refuse(503))
     provider.plays(Refuse(429, headers={"Retry-After": "0.01"}))
     provider.plays("here I am")
@@ -335,3 +338,25 @@ def test_however_a_provider_cuts_a_text_it_is_the_same_to_the_byte(tmp_path: Pat
             assert (last.content, last.status) == (text, "complete")
 
         check()
+
+
+# --- on record ------------------------------------------------------------------------------------
+
+
+def test_a_run_is_replayed_from_its_record_without_the_provider(
+    provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @roost.tool
+    async def price(sku: str) -> float:
+        return 4.25
+
+    monkeypatch.setenv("MY_KEY", KEY)
+    provider.plays(Think("hm"), "Let me see.", Call("price", {"sku": "tea"}))
+    provider.plays("It costs 4.25.")
+    service = opened(tools=[price], key="MY_KEY", instructions="Be brief.")
+    last = said(service, "what is tea?")
+    monkeypatch.delenv("MY_KEY")
+    replayed = service.runs.replay("ann", str(last.run_id))
+    assert len(provider.asked) == 2
+    assert replayed.is_identical, replayed.diff
+    assert replayed.text == last.content

@@ -129,7 +129,8 @@ def test_an_answer_that_breaks_off_fails_as_the_provider_and_keeps_what_it_said(
 
 @those_with("faults")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str) -> None:
+def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 0.01)
     rig.fail(fault)
     service = rig.open(tmp_path)
     talk = begun(rig, service)

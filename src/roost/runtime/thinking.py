@@ -29,6 +29,8 @@ log = logging.getLogger("roost.run")
 PRESSES = 3
 """How often a brain is cancelled before it is given up."""
 _CHANNELS = frozenset(map(str, Channel))
+PAUSE = 0.5
+"""Seconds, about, before something is tried for the second time."""
 BREATH = 0.002
 """A brain that yields without ever waiting lets the loop turn after so many seconds."""
 
@@ -220,7 +222,7 @@ class Thinking(ABC):
         return self._shop.ledger.allowance(self.turn.profile, self.usage)
 
     async def pause(self, tries: int, at_least: float) -> None:
-        await asyncio.sleep(at_least + 0.5 * 2.0**tries * (0.5 + self._shop.host.jitter()))
+        await asyncio.sleep(at_least + PAUSE * 2.0**tries * (0.5 + self._shop.host.jitter()))
 
     # --- stopping --------------------------------------------------------------------------------
 

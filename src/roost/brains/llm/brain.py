@@ -6,9 +6,8 @@ to stop in the middle. A provider that fails before anything was said is tried a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -22,21 +21,19 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ThinkingPartDelta,
-    ToolCallPart,
-    ToolReturnPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition
 
 from roost.brains.attending import attending
 from roost.brains.llm import context
 from roost.brains.llm.dialogue import Dialogue, summing, told
+from roost.brains.llm.hands import Hands
 from roost.brains.llm.providers import opened, settings_of, window_of
 from roost.brains.llm.troubles import LONGEST_WAIT, RETRIED, TROUBLES, sorted_out, wait_of
 from roost.core.faults import Fault
-from roost.core.notes import Channel, answered, called
+from roost.core.notes import Channel
 from roost.core.usage import Usage
-from roost.errors import BrainFailed, ToolFailed
+from roost.errors import BrainFailed
 from roost.ports import Chunk, Turn
 
 Piece = str | Chunk
@@ -50,7 +47,7 @@ _RESPONSE = TypeAdapter(ModelResponse)
 
 async def llm(turn: Turn) -> AsyncGenerator[Piece]:
     turn = attending(turn)
-    async with opened(turn.profile) as model, aclosing(Answering(turn, model).answer()) as pieces:
+    async with AsyncExitStack() as stack, aclosing(Answering(turn, stack).answer()) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -58,30 +55,21 @@ async def llm(turn: Turn) -> AsyncGenerator[Piece]:
 class Answering:
     """One run: a model, what it is shown, and how it gets to its answer."""
 
-    def __init__(self, turn: Turn, model: Model) -> None:
+    def __init__(self, turn: Turn, stack: AsyncExitStack) -> None:
         self._turn = turn
-        self._model = model
+        self._stack = stack
+        self._model: Model | None = None
         self._window = window_of(turn.profile)
         self._view = context.view(turn.history)
         self._dialogue = Dialogue(turn.profile.instructions)
         self._prepared = 0
         """How much of the dialogue was there before this run."""
         self._response = ModelResponse([])
-        self._calls = 0
-        self._results: list[ToolReturnPart] = []
+        self._hands = Hands(turn)
         self._spoken = False
         """Whether the message being written has words already."""
         self._gap = ""
         """What parts the words of one step from those of the step before."""
-        self._tools = {tool.wire_name: tool.name for tool in turn.tools}
-        self._how = ModelRequestParameters(
-            function_tools=[
-                ToolDefinition(
-                    name=tool.wire_name, parameters_json_schema=tool.parameters, description=tool.description
-                )
-                for tool in turn.tools
-            ]
-        )
 
     async def answer(self) -> AsyncGenerator[Piece]:
         async for piece in self._prepare():
@@ -90,7 +78,7 @@ class Answering:
             async with aclosing(self._step()) as pieces:
                 async for piece in pieces:
                     yield piece
-            async with aclosing(self._act()) as notes:
+            async with aclosing(self._hands.act(self._response)) as notes:
                 async for note in notes:
                     yield note
             if not self._goes_on():
@@ -153,63 +141,25 @@ class Answering:
         """It is found again by what this run is about: what was before it may have grown by an answer cut off."""
         new = [message.content for message in self._turn.messages]
         since = told(self._dialogue.messages[self._prepared :])
-        return self._ask(self._dialogue.messages, self._how, {"new": new, "since": since})
-
-    # --- what it does ----------------------------------------------------------------------------
-
-    async def _act(self) -> AsyncGenerator[Chunk]:
-        """Call the tools it asked for, all at once, and note each call and what came of it."""
-        wanted = [part for part in self._response.parts if isinstance(part, ToolCallPart)]
-        self._results = []
-        names = []
-        for part in wanted:
-            self._calls += 1
-            names.append(str(self._calls))
-            tool = self._tools.get(part.tool_name, part.tool_name)
-            yield Chunk(called(names[-1], tool, _arguments(part)), Channel.TOOLS)
-        for name, part, (text, ok) in zip(names, wanted, await self._call_all(wanted), strict=True):
-            self._results.append(ToolReturnPart(part.tool_name, text, part.tool_call_id))
-            yield Chunk(answered(name, text, ok=ok), Channel.TOOLS)
-
-    async def _call_all(self, wanted: list[ToolCallPart]) -> list[tuple[str, bool]]:
-        if len(wanted) < 2:
-            return [await self._call(part) for part in wanted]
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._call(part), name=f"tool {part.tool_name}") for part in wanted]
-        except BaseExceptionGroup as several:
-            raise several.exceptions[0] from None
-        return [task.result() for task in tasks]
-
-    async def _call(self, part: ToolCallPart) -> tuple[str, bool]:
-        """What it gave, or why it gave nothing, which the model is told too."""
-        try:
-            given = part.args_as_dict(raise_if_invalid=True)
-        except ValueError as error:
-            return f"the arguments are no JSON object ({error}): call it again with what its schema asks for", False
-        try:
-            tool = self._tools.get(part.tool_name, part.tool_name)
-            return await self._turn.call_tool(tool, given, call_id=part.tool_call_id), True
-        except ToolFailed as error:
-            return str(error), False
+        return self._ask(self._dialogue.messages, self._hands.offered, {"new": new, "since": since})
 
     def _goes_on(self) -> bool:
         """Whether there is more to ask, which is then part of the dialogue."""
         response = self._response
         self._dialogue.messages.append(response)
-        if self._results:
-            self._dialogue.request(self._results)
-            used = response.usage.total_tokens + sum(context.tokens(str(part.content)) for part in self._results)
+        if self._hands.results:
+            self._dialogue.request(self._hands.results)
+            used = response.usage.total_tokens + sum(context.tokens(str(part.content)) for part in self._hands.results)
             self._dialogue.make_room(used - int(self._window * context.FULL))
         steered = self._turn.steered()
         for message in steered:
             self._dialogue.ask(message.content)
         self._spoken = self._spoken and not steered
         self._gap = "\n\n" if self._spoken and response.finish_reason != "length" else ""
-        if response.finish_reason == "length" and not steered and not self._results:
+        if response.finish_reason == "length" and not steered and not self._hands.results:
             self._dialogue.ask(GO_ON)
             return True
-        return bool(steered or self._results)
+        return bool(steered or self._hands.results)
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -249,7 +199,7 @@ class Answering:
                 self._turn.spend(self._usage(self._response))
                 return
             async with model_request_stream(
-                self._model, messages, model_settings=settings, model_request_parameters=how
+                await self._opened(), messages, model_settings=settings, model_request_parameters=how
             ) as stream:
                 try:
                     async for event in stream:
@@ -262,6 +212,12 @@ class Answering:
                     self._turn.spend(self._usage(self._response))
             self._check()
             call.response = _RESPONSE.dump_python(self._response, mode="json")
+
+    async def _opened(self) -> Model:
+        """When it is first asked; a run that is all on record needs nobody."""
+        if self._model is None:
+            self._model = await self._stack.enter_async_context(opened(self._turn.profile))
+        return self._model
 
     def _check(self) -> None:
         """Raises if what came is no whole answer, though the provider took it for one."""
@@ -301,11 +257,3 @@ def _said(event: object) -> Piece | None:
         case ThinkingPart(content=text):
             return Chunk(text, Channel.THINKING) if text else None
     return None
-
-
-def _arguments(part: ToolCallPart) -> Any:
-    """As they were given, be they what they may."""
-    try:
-        return part.args_as_dict(raise_if_invalid=True)
-    except ValueError:
-        return part.args

@@ -38,6 +38,7 @@ def prepare(profile: Profile) -> None:
     """
     name, _ = _named(profile)
     key_of(profile, name)
+    window_of(profile)
     client = httpx2.AsyncClient(verify=_SSL, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
         for url in (NOWHERE, None):
