@@ -7,7 +7,7 @@ that the ADK knows of them (calls of tools, results, who spoke), of others their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,41 +40,60 @@ def past(
     history: Sequence[Message], new: Sequence[Message], entries: Sequence[Entry], recent: int, author: str
 ) -> Past:
     """All that came before: of a talk its newest messages, of another lane of an agent what was noted."""
-    if not any(entry.seqs for entry in entries) and not history:
+    if not history and not any(entry.seqs for entry in entries):
         return Past([event for entry in entries for event in events_of(entry.content)])
-    shown = [*_newest(history, recent), *new]
-    numbers = {m.seq for m in shown if m.sender == Sender.USER}
-    answers: dict[str, list[Message]] = {}
-    for message in shown:
-        if message.sender == Sender.AGENT and message.run_id:
-            answers.setdefault(message.run_id, []).append(message)
-    counted = {entry.run_id: entry for entry in entries if _counts(entry, numbers, answers)}
-    afresh = {message.seq for message in new}
-    taken = {seq for entry in counted.values() for seq in entry.seqs}
-    if afresh <= taken:  # all of it was taken in before, and is to be answered anew
-        counted = {run_id: entry for run_id, entry in counted.items() if not afresh & set(entry.seqs)}
-        taken = {seq for entry in counted.values() for seq in entry.seqs}
-    first = {entry.seqs[0]: entry for entry in counted.values()}
-    events: list[Event] = []
-    for message in sorted(shown, key=lambda m: m.seq):
-        if message.seq in first:
-            entry = first[message.seq]
-            events += events_of(entry.content)
-            events += _rest(entry, answers.get(entry.run_id, ()), author)
-        elif message.sender == Sender.USER:
-            if message.seq not in taken and message.seq not in afresh:
-                events.append(_said(message, "user"))
-        elif message.content and message.run_id not in counted and not _is_half(message, afresh, counted):
-            events.append(_said(message, author))
-    return Past(events, frozenset(taken & afresh))
+    weaving = _Weaving([*_newest(history, recent), *new], {message.seq for message in new}, entries, author)
+    return Past(list(weaving.events()), frozenset(weaving.taken & weaving.afresh))
 
 
-def _is_half(message: Message, afresh: set[int], counted: Mapping[str, Entry]) -> bool:
-    """Whether its run was repeated: what that has taken in was said before this."""
-    if message.status is not Status.INTERRUPTED:
-        return False
-    later = (entry.seqs[0] for entry in counted.values() if entry.run_id > (message.run_id or ""))
-    return any(seq < message.seq for seq in (*afresh, *later))
+class _Weaving:
+    """Of the messages that are shown, some of them `afresh`, and of those entries that count beside them."""
+
+    def __init__(self, shown: Sequence[Message], afresh: set[int], entries: Sequence[Entry], author: str) -> None:
+        self._shown = sorted(shown, key=lambda message: message.seq)
+        self._author = author
+        self.afresh = afresh
+        self._asked = {message.seq for message in shown if message.sender == Sender.USER}
+        self._answers: dict[str, list[Message]] = {}
+        for message in self._shown:
+            if message.sender == Sender.AGENT and message.run_id:
+                self._answers.setdefault(message.run_id, []).append(message)
+        counted = [entry for entry in entries if self._counts(entry)]
+        if afresh <= _taken(counted):  # all of it was taken in before, and is to be answered anew
+            counted = [entry for entry in counted if not afresh & set(entry.seqs)]
+        self._counted = {entry.run_id: entry for entry in counted}
+        self.taken = _taken(counted)
+
+    def events(self) -> Iterator[Event]:
+        first = {entry.seqs[0]: entry for entry in self._counted.values()}
+        for message in self._shown:
+            if (entry := first.get(message.seq)) is not None:
+                yield from events_of(entry.content)
+                yield from _rest(entry, self._answers.get(entry.run_id, ()), self._author)
+            elif self._stands_alone(message):
+                yield _said(message, "user" if message.sender == Sender.USER else self._author)
+
+    def _counts(self, entry: Entry) -> bool:
+        """Whether people still see what it is about: all that it took in, and what was said, if anything was."""
+        seen = bool(entry.seqs) and self._asked.issuperset(entry.seqs)
+        return seen and (entry.run_id in self._answers or not any(texts(events_of(entry.content))))
+
+    def _stands_alone(self, message: Message) -> bool:
+        """Whether it is in no entry, and its words are to be shown."""
+        if message.sender == Sender.USER:
+            return message.seq not in self.taken and message.seq not in self.afresh
+        return bool(message.content) and message.run_id not in self._counted and not self._is_half(message)
+
+    def _is_half(self, message: Message) -> bool:
+        """Whether its run was repeated: what that has taken in was said before this."""
+        if message.status is not Status.INTERRUPTED:
+            return False
+        later = (entry.seqs[0] for entry in self._counted.values() if entry.run_id > (message.run_id or ""))
+        return any(seq < message.seq for seq in (*self.afresh, *later))
+
+
+def _taken(entries: Iterable[Entry]) -> set[int]:
+    return {seq for entry in entries for seq in entry.seqs}
 
 
 def _newest(history: Sequence[Message], recent: int) -> list[Message]:
@@ -89,12 +108,6 @@ def _newest(history: Sequence[Message], recent: int) -> list[Message]:
             break
         found.append(message)
     return found[::-1]
-
-
-def _counts(entry: Entry, numbers: set[int], answers: dict[str, list[Message]]) -> bool:
-    """Whether people still see what it is about: all that it took in, and what was said, if anything was."""
-    seen = bool(entry.seqs) and numbers.issuperset(entry.seqs)
-    return seen and (entry.run_id in answers or not any(texts(events_of(entry.content))))
 
 
 @lru_cache(maxsize=1024)
