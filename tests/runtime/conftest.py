@@ -53,6 +53,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         yield _simulated(tmp_path, int(seed))
 
 
+@pytest.fixture(params=[1, 2, 3])
+def simulated(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """For stories that would take their time: here it passes by itself."""
+    return _simulated(tmp_path, request.param)
+
+
 def _threads(url: str) -> World:
     def run(
         brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK, tools: Sequence[Tool] = ()

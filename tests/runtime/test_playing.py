@@ -100,7 +100,7 @@ def test_wrong_moves_are_refused_alike_and_the_game_goes_on(world: World) -> Non
     assert any(why.startswith("cell ") and "is taken by" in why for why in refused)
 
 
-def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(world: World) -> None:
+def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(simulated: World) -> None:
     prompts: list[str] = []
 
     def saying(*replies: str) -> Brain:
@@ -112,7 +112,7 @@ def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(world: Wo
 
         return speaker
 
-    over = played(world, saying("I take 5.", "1", "9 it is"), saying("2 or 4?", "5!", "2", "Then 4, I think."))
+    over = played(simulated, saying("I take 5.", "1", "9 it is"), saying("2 or 4?", "5!", "2", "Then 4, I think."))
     assert over.board == " X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"
     assert over.winner == "agent:ann/bold"
     words = [word.text for word in over.words if word.sender == "agent:ann/shy"]
@@ -122,15 +122,15 @@ def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(world: Wo
     assert f"{reminder}1, 2, 3, 4, 6, 7, 8, 9." in [word.text for word in over.words]
     assert prompts[0].endswith("It is your move. You play X. Say the number of the cell you take, and no other: "
                                "1, 2, 3, 4, 5, 6, 7, 8, 9.")  # fmt: skip
-    assert "agent:ann/host: Welcome." in prompts[-1].partition("Said before:\n")[2]
+    assert "agent:ann/bold: I take 5." in prompts[-1].partition("Said before:\n")[2]
 
 
-def test_whoever_talks_and_never_moves_is_reminded_and_then_given_up(world: World) -> None:
+def test_whoever_talks_and_never_moves_is_reminded_and_then_given_up(simulated: World) -> None:
     async def talker(turn: Turn) -> AsyncIterator[str]:
         if turn.kind == "meeting" and turn.meeting.my_move:
             yield "Let me think."
 
-    over = played(world, talker, talker)
+    over = played(simulated, talker, talker)
     assert over.minutes == "It was not played to its end."
     assert sum(word.text.startswith("agent:ann/bold, it is your move.") for word in over.words) == 3
 
