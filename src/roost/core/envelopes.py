@@ -142,6 +142,16 @@ class Request:
     """What the other one gets."""
 
 
+def request_name(address: str, envelope_id: str, number: int) -> str:
+    """By what a request is known: who asks, in which turn, and the number under which it is on record there."""
+    return f"{number} {envelope_id} {address}"
+
+
+def request_parts(name: str) -> tuple[str, str, int]:
+    number, envelope_id, address = name.split(" ", 2)
+    return address, envelope_id, int(number)
+
+
 @record(frozen=True, slots=True)
 class Answered:
     """A request that has its answer now: `text`, or why there is none, `error`."""

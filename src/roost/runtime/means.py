@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
-from roost.core.envelopes import Effect, Request
+from roost.core.envelopes import Effect, Request, request_name
 from roost.core.mail import Mail, answering
 from roost.core.meetings.bodies import Body, Invited
 from roost.core.meetings.effects import WriteEntry
@@ -277,7 +277,7 @@ class Means:
         if there is None:
             await self._leave_first()
         number, requests = there.number if there is not None else self.journal.next_number(), self._office.hall.requests
-        name = json.dumps([self._address, self._envelope_id, number])
+        name = request_name(self._address, self._envelope_id, number)
         bell = requests.listen(name)  # listen first, then look, then wait
         self._thinking.waits(True)
         try:

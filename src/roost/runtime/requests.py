@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -81,7 +80,9 @@ class Requests:
 
     def _ask(self, tx: Tx, batch: list[Request]) -> tuple[bool | Answered | None, ...]:
         self._close(batch)
-        count = Counter(request.envelope.address for request in batch)
+        count: dict[str, int] = {}
+        for request in batch:
+            count[request.envelope.address] = count.get(request.envelope.address, 0) + 1
         full = frozenset(address for address, more in count.items() if not self._hall.has_room(address, more))
         return self._ops.ask(tx, tuple(batch), full)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from roost.core.agents import State
-from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing
+from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing, request_parts
 from roost.core.priority import rank
 from roost.ports import Tx
 from roost.stores.statements import bulk
@@ -92,7 +92,7 @@ def end(tx: Tx, address: str, why: str) -> tuple[Answered, ...]:
 
 def give(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
     """The ids of those requests that were still waited for."""
-    names = {tuple(json.loads(one.request)[1:]): one for one in answers}
+    names = {request_parts(one.request)[1:]: one for one in answers}
     rows = bulk.using(
         tx, "UPDATE steps SET result = given.answer, done = 1 FROM given"
         " WHERE envelope_id = given.asker AND step = given.number AND done = 0 RETURNING envelope_id, step",
@@ -110,7 +110,7 @@ def _late(tx: Tx, c: WorkClosing, answered: Answered) -> tuple[Envelope, ...]:
     e = c.envelope
     body = json.dumps({"late": True, "asked": e.body, **answered.answer})
     late = Envelope(
-        f"{e.envelope_id}:late", json.loads(answered.request)[0], Kind.TASK, f"from:agent:{e.address}", e.priority,
+        f"{e.envelope_id}:late", request_parts(answered.request)[0], Kind.TASK, f"from:agent:{e.address}", e.priority,
         f"agent:{e.address}", body, c.ended, rank(c.ended, e.priority), attempts=0, hops=e.hops + 1, claimed=False,
         root=e.origin,
     )  # fmt: skip
