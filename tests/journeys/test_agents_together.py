@@ -78,6 +78,29 @@ def test_bad_agents_do_not_hurt_fifty_healthy_ones(service: Open) -> None:
     eventually(lambda: len(roosted.dead_letters.list("ann", agent="raises")) == 3, seconds=20)
 
 
+def test_what_others_do_is_written_while_one_blocks_its_loop(service: Open) -> None:
+    release = threading.Event()
+
+    async def blocks_at(turn: roost.Turn) -> AsyncIterator[str]:
+        if turn.text == "block":
+            release.wait(20)
+        yield turn.text
+
+    roosted = service({"blocks_at": blocks_at}, limits=roost.Limits(drain=0.2, stop_patience=0.2))
+    try:
+        roosted.agents.create("ann", "bad", start=False)
+        roosted.agents.create("ann", "good")
+        for text in ("quick", "block"):  # one after the other, without letting the loop turn
+            roosted.tasks.send("ann", "bad", text)
+        roosted.agents.start("ann", "bad")
+        eventually(lambda: roosted.agents.get("ann", "bad").state == "active")
+        for _ in range(3):
+            task = roosted.tasks.send("ann", "good", "hello")
+            assert roosted.tasks.wait("ann", task, timeout=10).status == "done"
+    finally:
+        release.set()
+
+
 @pytest.mark.timeout(60)
 def test_a_stuck_agent_is_seen_and_a_stop_abandons_it(service: Open) -> None:
     release = threading.Event()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roost.core.envelopes import Change, WorkClosing, WorkSettled, messages
+from roost.ports import Loop
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
@@ -30,25 +31,38 @@ class Settler:
         self._waiting: deque[Try] = deque()
         self._notes: deque[tuple[str, Change]] = deque()
         self._writing = False
+        self._called: Loop | None = None
+        """Which loop was last asked to begin, and has not yet."""
         self._held: dict[Activation, list[Try]] = {}
         """What could not be written, with all of the same agent's since: it is written in order, after a pause."""
         self._resumed: deque[Activation] = deque()
 
     def put(self, activation: Activation, closing: WorkClosing, edits: int) -> None:
         self._waiting.append((activation, closing, edits))
-        if self._begins():
-            # Not at once: what else ends in this turn of the loop shall go with it.
-            activation.loop.call(self._write)
+        self._begin_soon(activation)
 
     def note(self, activation: Activation, changes: list[Change]) -> None:
         """Record changes of its state; they are told of, and no more, so that a failure is not made up for."""
         self._notes.extend((activation.address, change) for change in changes)
-        if self._begins():
-            activation.loop.call(self._write)
+        self._begin_soon(activation)
 
     def resume(self, activation: Activation) -> None:
         """Try again to write what could not be written; on its loop."""
         self._resumed.append(activation)
+        if self._begins():
+            self._write()
+
+    def _begin_soon(self, activation: Activation) -> None:
+        """Not at once: what else ends in this turn of the loop shall go with it.
+
+        A loop that is blocked by its agent holds up nobody else: whoever comes next begins on a loop of its own.
+        """
+        if not self._writing and self._called is not activation.loop:
+            self._called = activation.loop
+            activation.loop.call(self._begin)
+
+    def _begin(self) -> None:
+        self._called = None
         if self._begins():
             self._write()
 
