@@ -67,6 +67,18 @@ def test_a_tool_that_blocks_holds_up_nobody_and_can_be_left(service: Open) -> No
     assert ask(one, blocked, "hello").content == "you said hello"
 
 
+def test_closing_leaves_no_thread_of_a_tool_behind(service: Open) -> None:
+    def plain() -> str:
+        """Plain."""
+        return threading.current_thread().name
+
+    one = service({"helper": Adk(models.agent(plain))})
+    talk = one.create_talk_session("ann", profile="helper")
+    assert "adk_tool" in ask(one, talk, "call plain").content
+    one.close()
+    eventually(lambda: not any("adk_tool" in thread.name for thread in threading.enumerate()))
+
+
 async def failing() -> str:
     """Fail."""
     raise RuntimeError("secret details")

@@ -76,6 +76,9 @@ class Shelf:
     def close(self) -> None:
         if self._local is not None:
             self._local.close()
+        for brain in list(self._brains.values()):
+            if (close := getattr(brain, "close", None)) is not None:
+                close()
 
     def names(self) -> Sequence[Profile]:
         """The default first, then as they were named; without the model on this machine, if there is none."""

@@ -12,6 +12,7 @@ from google.adk.agents._streaming_mode import StreamingMode
 from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.runners import Runner
+from google.adk.utils import _sync_runner
 from google.genai import types
 
 from roost.brains.adk import faults
@@ -45,6 +46,11 @@ class Adk:
     def prepare(self) -> None:
         """Called once before it is first asked, on a thread."""
         rehearse()
+
+    def close(self) -> None:
+        """Called when all runs are over: the threads on which tools have run end with the loops that they ran for."""
+        with _sync_runner._TOOL_THREAD_POOL_LOCK:
+            _sync_runner._shutdown_closed_loop_pools()
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
         app, turn = self._app, attending(turn)
