@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import roost
 from roost import Turn, log
@@ -135,3 +137,18 @@ def test_what_is_no_secret_stays() -> None:
         "mail me at ann@example.org",
     ):
         assert Redactor().clean(text) == text
+
+
+SECRETS = st.sampled_from([*LOOKS.values(), KNOWN, "-----BEGIN PRIVATE KEY-----\nAAAA", "http://h:1", "a@b", "?key=x"])
+TEXTS = st.lists(st.one_of(SECRETS, st.text(max_size=10), st.sampled_from(['"', "\\", "\n", " ", "/"]))).map("".join)
+VALUES = st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=8)
+
+
+@given(VALUES)
+def test_whatever_is_hidden_json_stays_json_and_cleaning_again_changes_nothing(value: object) -> None:
+    redactor = Redactor({"A_KEY": KNOWN})
+    for encoded in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        cleaned = redactor.clean(encoded)
+        assert KNOWN not in cleaned
+        json.loads(cleaned)
+        assert redactor.clean(cleaned) == cleaned

@@ -14,13 +14,16 @@ from roost import AsyncAgentService, ToolFailed, Turn
 from tests.runtime.conftest import World, becomes, ended
 
 NAMES = [
-    "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "send", "ask", "publish", "sleep", "wake",
+    "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "meeting.call", "meeting.join",
+    "meeting.say", "meeting.view", "meeting.leave", "send", "ask", "publish", "sleep", "wake",
     "schedule", "remember", "recall", "forget",
 ]  # fmt: skip
 
 
 async def hands(turn: Turn) -> AsyncIterator[str]:
     """Calls the tools that a task names, one after the other, and says what came of each."""
+    if turn.kind == "meeting":
+        return
     if turn.kind != "task" or not turn.text.startswith("["):
         yield f"heard {turn.text}"
         return
@@ -110,6 +113,30 @@ def test_others_are_told_asked_and_woken_and_events_published(world: World) -> N
         assert results[5].startswith("failed: ask: ")
         [event] = await service.events.history("ann", name="told.*")
         assert event.data == {"n": 1}
+
+    world(BRAINS, story)
+
+
+def test_an_agent_calls_a_meeting_speaks_and_leaves(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        await service.agents.pause("ann", "e")
+        [called] = await did(service, ("meeting.call", {"topic": "nests", "optional": ["user:ann", "agent:e"]}))
+        meeting = called.removeprefix("called: ")
+        name = {"meeting_id": meeting}
+        said, view, wrong = await did(
+            service, ("meeting.say", {**name, "text": "welcome"}), ("meeting.view", name),
+            ("meeting.say", {"meeting_id": "meeting_none", "text": "?"}),
+        )  # fmt: skip
+        assert said == "said"
+        assert json.loads(view)["topic"] == "nests"
+        assert json.loads(view)["words"] == ["agent:ann/d: welcome"]
+        assert wrong.startswith("failed: meeting.say: ")
+        assert [one.text for one in (await service.meetings.view("ann", meeting, seen_by="agent:d")).words] == [
+            "welcome"
+        ]
+        await service.meetings.join("ann", meeting)
+        assert await did(service, ("meeting.leave", name)) == ["you have left"]
 
     world(BRAINS, story)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,16 @@ def given(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any)
     if seen:
         kept["seen"] = {name: [_plain(value) for value in values] for name, values in seen.items()}
     return kept
+
+
+_TOLD = frozenset({"state", "options", "seen"})
+"""What others have written, and may hold a secret."""
+
+
+def as_text(kept: Mapping[str, Any], clean: Callable[[str], str]) -> str:
+    """As it is kept; of most turns there is nothing to clean."""
+    text = json.dumps(kept)
+    return text if _TOLD.isdisjoint(kept) else clean(text)
 
 
 def _plain(value: Any) -> Any:

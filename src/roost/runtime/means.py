@@ -162,6 +162,7 @@ class Means:
 
     # --- meetings --------------------------------------------------------------------------------
 
+    @seen
     async def call_meeting(self, topic: str, **options: Any) -> str:
         self._check_hops()
         if (there := self._on_record()) is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from roost.runtime.agents import Agents
     from roost.runtime.mail import Mails
     from roost.runtime.means import Means
+    from roost.runtime.meetings import Meetings
     from roost.runtime.schedules import Schedules
 
 Urgency = Literal["low", "normal", "high", "urgent"]
@@ -34,8 +35,9 @@ MailId = Annotated[str, Field(description="as mail.check gives it")]
 class OwnTools:
     """Each public method is a tool; what its docstring says is for the model."""
 
-    def __init__(self, mails: Mails, schedules: Schedules, agents: Agents) -> None:
+    def __init__(self, mails: Mails, schedules: Schedules, agents: Agents, meetings: Meetings) -> None:
         self._mails = mails
+        self._meetings = meetings
         self._schedules = schedules
         self._agents = agents
 
@@ -48,6 +50,11 @@ class OwnTools:
             ("mail.read", self.read_mail, again),
             ("mail.reply", self.reply, again),
             ("mail.archive", self.archive, again),
+            ("meeting.call", self.call_meeting, again),
+            ("meeting.join", self.join_meeting, again),
+            ("meeting.say", self.say, again),
+            ("meeting.view", self.view_meeting, again),
+            ("meeting.leave", self.leave_meeting, again),
             ("send", self.send, with_the_turn),
             ("ask", self.ask, with_the_turn),
             ("publish", self.publish, with_the_turn),
@@ -129,6 +136,49 @@ class OwnTools:
         """Tell whoever has subscribed that something has happened; names are like `data.ready`."""
         await turn.publish(name, data, priority=priority, optional=True)
         return "published"
+
+    # --- meetings --------------------------------------------------------------------------------
+
+    async def call_meeting(
+        self, turn: Turn, topic: str, required: list[To] = [], optional: list[To] = [],  # noqa: B006
+        floor: Literal["free", "round_robin", "raise_hand", "moderator", "mention"] = "free",
+    ) -> str:  # fmt: skip
+        """Call a meeting with other agents and people; it begins when all who are required have come."""
+        owner, me = _owner(turn)
+        name = await self._meetings.call(
+            owner, topic, required=required, optional=optional, floor=floor, by=me, key=turn.step_key
+        )  # fmt: skip
+        return f"called: {name}"
+
+    async def join_meeting(self, turn: Turn, meeting_id: str) -> str:
+        """Come to a meeting that you were invited to, or left."""
+        owner, me = _owner(turn)
+        view = await self._meetings.join(owner, meeting_id, by=me)
+        return f"you are there; present: {', '.join(view.present)}"
+
+    async def say(
+        self, turn: Turn, meeting_id: str, text: str,
+        to: Annotated[list[To], Field(description="who is meant")] = [],  # noqa: B006
+    ) -> str:  # fmt: skip
+        """Say something in a meeting that you are in."""
+        owner, me = _owner(turn)
+        await self._meetings.say(owner, meeting_id, text, to=to, by=me, key=turn.step_key)
+        return "said"
+
+    async def view_meeting(self, turn: Turn, meeting_id: str) -> dict[str, Any]:
+        """How a meeting stands that you are in: who is there, whose turn it is, and the newest words."""
+        owner, me = _owner(turn)
+        view = await self._meetings.view(owner, meeting_id, seen_by=me, limit=50)
+        return {
+            "topic": view.topic, "phase": view.phase, "present": view.present, "speakers": view.speakers,
+            "board": view.board, "words": [f"{word.sender}: {word.text}" for word in view.words],
+        }  # fmt: skip
+
+    async def leave_meeting(self, turn: Turn, meeting_id: str, reason: str = "") -> str:
+        """Leave a meeting."""
+        owner, me = _owner(turn)
+        await self._meetings.leave(owner, meeting_id, reason, by=me)
+        return "you have left"
 
     # --- time ------------------------------------------------------------------------------------
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core import wake
 from roost.core.audience import Audience
+from roost.core.meetings.bodies import Body
 from roost.core.memories import Memory
 from roost.core.steps import REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
 from roost.errors import BrainFailed, NoAnswer, ToolFailed
-from roost.ports import Logged, ModelCall, Tool
+from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.journal import Journal
 
@@ -147,6 +148,13 @@ class Retelling:
         raise NoAnswer(
             f"{to} could not answer: {answer['error']}" if "error" in answer else f"{to} has not answered in time"
         )
+
+    async def call_meeting(self, topic: str, **options: Any) -> str:
+        self.sent.append(f"meeting {topic}")
+        return str(self._given("call_meeting", "meeting_replayed"))
+
+    async def write_entry(self, meeting: Meeting, body: Body) -> None:
+        """A turn of a meeting is not replayed."""
 
     async def remember(self, text: str, key: str | None) -> str:
         return str(self._given("remember", key or "memory_replayed"))

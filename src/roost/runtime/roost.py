@@ -69,7 +69,7 @@ class Roost:
     def _own_tools(self) -> Iterable[Tool]:
         from roost.runtime.own_tools import OwnTools  # whose schemas take their time
 
-        return OwnTools(self.mail, self.schedules, self.agents).all()
+        return OwnTools(self.mail, self.schedules, self.agents, self.meetings).all()
 
     def health(self) -> Health:
         return Health(

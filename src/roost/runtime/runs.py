@@ -10,6 +10,7 @@ from typing import Any
 from roost.core import checks
 from roost.core.addresses import of_agent
 from roost.core.diary import Place
+from roost.core.envelopes import Kind
 from roost.core.messages import MOST, PAGE, Message, Status, at
 from roost.core.runbook import Replay, Run, RunEntry
 from roost.errors import Conflict, Invalid, NotFound
@@ -109,6 +110,8 @@ class Runs:
         state = json.loads(given.get("state") or "{}")
         if run.talk_session_id is not None:
             return await self._talk_turn(user_id, run, given, profile, state)
+        if run.kind == Kind.MEETING:
+            raise Conflict("a turn of a meeting cannot be replayed: what it saw is the meeting itself")
         source = await self._shop.store.read(self._ops.source, run, logged.envelope_id)
         if source is None:
             raise Conflict(f"what the run {run.run_id!r} was about is not kept any more: it cannot be replayed")

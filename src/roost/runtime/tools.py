@@ -28,7 +28,9 @@ log = logging.getLogger("roost.tools")
 
 AGAIN = 30.0
 """Seconds after which a server that could not be reached is asked again."""
-OWN = frozenset({"mail", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"})
+OWN = frozenset(
+    {"mail", "meeting", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"}
+)
 """How the names of Roost's own tools begin."""
 
 
