@@ -16,7 +16,7 @@ _KEY = re.compile(
 """Keys of well-known providers, tokens of theirs, and private keys."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
 _URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/]+@")
-_CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"']+")
+_CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"'\\]+")
 _SHORTEST = 6
 HIDDEN = "•••"
 
