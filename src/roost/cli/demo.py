@@ -79,7 +79,7 @@ def tictactoe(
             over = follow(here.views(meeting_id, host), here.user, as_json=json)
         if over is not None and not json:
             _tell_end(here, over)
-            if not human:
+            if not human and not brain:
                 print(f"`roost demo tictactoe --seed {seed}` plays it again.")
 
 
