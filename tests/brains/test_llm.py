@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count, pairwise
@@ -219,6 +220,24 @@ def test_several_tools_are_called_at_once_and_one_that_fails_is_told_to_the_mode
     assert told["a"] == "42"
     assert "no JSON object" in told["c"]
     assert set(told) == {"a", "b", "c", "d"}
+
+
+def test_the_time_in_which_a_person_is_asked_does_not_count(provider: Provider, opened: Any) -> None:
+    @roost.tool(approval=True)
+    async def buy() -> str:
+        return "bought"
+
+    provider.plays(Call("buy", {}))
+    provider.plays("It is yours.")
+    service = opened(tools=[buy], seconds_per_run=1.0)
+    talk = service.create_talk_session("ann")
+    service.add_message("ann", talk, "buy it")
+    asked = eventually(lambda: service.approvals.list("ann"))[0]
+    enough = time.monotonic() + 1.2
+    eventually(lambda: time.monotonic() > enough)
+    service.approvals.grant("ann", asked.approval_id)
+    last = settled(service, "ann", talk)[-1]
+    assert (last.content, last.status) == ("It is yours.", "complete")
 
 
 # --- more than a model can read -------------------------------------------------------------------

@@ -58,6 +58,9 @@ class Thinking(ABC):
         self._blocking = False
         self._presses = 0
         self.usage = NOTHING
+        self._limit: asyncio.Timeout | None = None
+        self._left_over = 0.0
+        self._parks = 0
         self.is_parked = False
         """Whether it waits for a person: it may be ended at any moment, and goes on when it is run again."""
         self._task: asyncio.Task[None] | None = None
@@ -77,8 +80,21 @@ class Thinking(ABC):
 
     def park(self, parked: bool) -> None:
         """It waits for a person, or does not any more."""
-        self.is_parked = parked
+        self._parks += 1 if parked else -1
+        self.is_parked = self._parks > 0
+        self._hold(parked)
         self.waits(parked)
+
+    def _hold(self, parked: bool) -> None:
+        """The time in which a person is asked is not the brain's."""
+        limit, now = self._limit, self._aloop.time()
+        if limit is None:
+            return
+        if parked and (due := limit.when()) is not None:
+            self._left_over = max(0.0, due - now)
+            limit.reschedule(None)
+        elif not self.is_parked and limit.when() is None:
+            limit.reschedule(now + self._left_over)
 
     @abstractmethod
     def _left(self) -> None:
@@ -126,7 +142,7 @@ class Thinking(ABC):
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
 
     async def _in_time(self, brain: Brain, seconds: float) -> None:
-        limit = asyncio.timeout(seconds)
+        self._limit = limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 await self._say_all(brain)
@@ -134,6 +150,8 @@ class Thinking(ABC):
             if not limit.expired():
                 raise
             raise BrainFailed(f"it took longer than {seconds:g} seconds", kind=faults.Fault.TIME) from error
+        finally:
+            self._limit = None
 
     async def _say_all(self, brain: Brain) -> None:
         if is_blocking(brain):
