@@ -15,8 +15,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import roost
+from roost.cli.main import app
 from roost.core.faults import Fault, sentence
 from roost.core.talks import BusyPolicy
 from tests.conftest import Open, eventually
@@ -162,12 +164,9 @@ def check_roost(arguments: list[str]) -> None:
 @lru_cache
 def helped(*command: str) -> str:
     """What `roost COMMAND --help` prints."""
-    result = subprocess.run(
-        [sys.executable, "-m", "roost.cli.main", *command, "--help"],
-        env=environment(ROOT / "nowhere"), capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-    assert result.returncode == 0, f"roost {' '.join(command)}: {result.stderr or result.stdout}"
-    return result.stdout
+    result = CliRunner().invoke(app, [*command, "--help"], env=environment(ROOT / "nowhere"))
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 # --- sentences ------------------------------------------------------------------------------------
