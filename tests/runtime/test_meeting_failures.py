@@ -186,8 +186,8 @@ def test_when_an_agent_is_deleted_the_others_are_told_and_nothing_of_it_is_left(
             s, meeting, ["user:ann", "agent:d"], lambda view: view.present == ("user:ann", "agent:ann/d")
         )
         assert [one.reason for one in view.participants if one.status == "left"] == ["it was deleted"]
-        view = await seen(s, waiting, lambda view: True)
-        assert view.phase == "calling"  # it never heard of it: the deadline decides
+        view = await seen(s, waiting, over, within=5.0)  # it never heard of it, and is not waited for
+        assert (view.phase, view.reason) == ("failed", "agent:ann/sleeper has declined: it was deleted")
         rows = await s.roost.shop.store.read(
             lambda tx: tx.read("SELECT participant FROM meetings UNION SELECT participant FROM meeting_log")
         )
@@ -233,3 +233,54 @@ def test_chatter_comes_to_an_end() -> None:
         assert (view.phase, view.said) == ("ended", 30)
 
     play(story, limits=roost.Limits(meeting_words=30))
+
+
+def test_more_meetings_than_allowed_are_refused() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        first = await s.meetings.call("ann", "one")
+        await s.meetings.call("ann", "two")
+        with pytest.raises(roost.LimitReached, match="has called 2 meetings that are not over"):
+            await s.meetings.call("ann", "three")
+        await s.meetings.end("ann", first)
+        await s.meetings.call("ann", "three")
+
+    play(story, limits=roost.Limits(meetings_at_once=2))
+
+
+def test_what_happens_is_told_as_facts() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d")
+        cursor = (await s.monitor.facts("ann")).cursor
+        meeting = await s.meetings.call("ann", "news", required=["agent:d"])
+        await seen(s, meeting, running, "agent:d")
+        await s.meetings.end("ann", meeting)
+        await seen(s, meeting, over, "agent:d")
+        told = [fact for fact in (await s.monitor.facts("ann", after=cursor)).facts if "Meeting" in fact.name]
+        assert {fact.data["meeting_id"] for fact in told} == {meeting}
+        assert sorted((fact.name, fact.about or "") for fact in told) == [
+            ("MeetingCalled", ""), ("MeetingEnded", ""), ("MeetingEnded", "ann/d"), ("MeetingStarted", ""),
+            ("MeetingStarted", "ann/d"),
+        ]  # fmt: skip
+
+    play(story)
+
+
+def test_a_meeting_can_be_called_from_a_talk() -> None:
+    async def caller(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "talk":
+            yield await turn.call_meeting("as asked", required=["agent:d"])
+
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d")
+        await s.agents.create("ann", "host", profile="caller")
+        with_agent = await s.create_talk_session("ann", agent="host")
+        with_profile = await s.create_talk_session("ann", profile="caller")
+        for talk, creator in ((with_agent, "agent:ann/host"), (with_profile, "user:ann")):
+            await s.add_message("ann", talk, "call one")
+            async for _ in s.stream_messages("ann", talk):
+                pass
+            [_, answer] = (await s.get_messages("ann", talk)).messages
+            view = await seen(s, answer.content, running)
+            assert (view.creator, view.topic) == (creator, "as asked")
+
+    play(story, {**BRAINS, "caller": caller})

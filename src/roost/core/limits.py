@@ -43,6 +43,7 @@ class Limits:
     keep_talks_days: float = 0.0
     keep_meeting_logs_days: float = 30.0
     keep_meetings_days: float = 365.0
+    meetings_at_once: int = 1_000
     meeting_words: int = 200
     meeting_quiet: float = 0.5
     meeting_most: float = 2.0

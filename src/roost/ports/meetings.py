@@ -88,6 +88,10 @@ class MeetingStatements(Protocol):
         """Who of the user's sees it, what, and the minutes; of what is long over there is nothing but these."""
         ...
 
+    def under_way(self, tx: Tx, participant: str, /) -> int:
+        """How many it has called that are not over."""
+        ...
+
     def listed(
         self, tx: Tx, user_id: str, participant: str | None, phase: str | None, limit: int, before: str, /
     ) -> list[MeetingSummary]:

@@ -170,6 +170,10 @@ class Office:
     ) -> WriteEntry:  # fmt: skip
         """Raises NotFound for whoever does not exist or may not be reached, Invalid for what no meeting can be."""
         limits, now = self._shop.limits, self._shop.host.clock.now()
+        if await self._shop.store.read(self._shop.statements.meetings.under_way, caller) >= limits.meetings_at_once:
+            raise LimitReached(
+                f"{caller} has called {limits.meetings_at_once:,} meetings that are not over: end some first"
+            )
         must, may = await self._guests(user_id, required, "required"), await self._guests(user_id, optional, "optional")
         latest = milliseconds(now + checks.seconds(deadline, "the deadline"))
         bounds = Bounds(

@@ -5,8 +5,6 @@ It knows no store: whoever has loaded its log keeps what is `fresh` afterwards, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from roost.core.meetings import decisions
 from roost.core.meetings.bodies import Accepted, Body, Declined, EntryId, Invited, Joined, Kicked, Kind
 from roost.core.meetings.catalogue import GAMES
@@ -83,13 +81,10 @@ class Seat:
             return
         if self._lacks(digest):
             self.ask(sender)
-        if one is None or one.status in THERE:
-            found: Iterable[Entry] = self.log.answer_to(digest, MOST_ENTRIES + 1)
-        elif one.status is Status.KICKED:  # all that was before, and that it was sent away
-            found = self._until_kicked(sender, digest)
-        else:
-            return
-        lacking = tuple(found)
+        if one is not None and one.status is Status.KICKED:  # all that was before, and that it was sent away
+            lacking = self._until_kicked(sender, digest)
+        else:  # also one who has gone: whoever asks has come back, and may not know that it was too late
+            lacking = self.log.answer_to(digest, MOST_ENTRIES + 1)
         if lacking:
             self._give(sender, lacking[:MOST_ENTRIES], more=len(lacking) > MOST_ENTRIES)
 

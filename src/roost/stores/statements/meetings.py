@@ -14,7 +14,7 @@ from roost.core.envelopes import Envelope
 from roost.core.meetings import posts
 from roost.core.meetings.attention import is_person
 from roost.core.meetings.bodies import Accepted, Body, Called, Declined, Ended, Invited, Joined, Left
-from roost.core.meetings.effects import EndTurn, MeetingEffect, WriteEntry
+from roost.core.meetings.effects import EndTurn, MeetingEffect, WriteEntry, is_post
 from roost.core.meetings.minutes import minutes as minutes_of
 from roost.core.meetings.shown import MeetingSummary
 from roost.core.meetings.view import Status, View
@@ -22,6 +22,7 @@ from roost.core.messages import at
 from roost.errors import Conflict, Forbidden, Invalid, NotFound
 from roost.ports import Acted, Heard, Row, Seated, Tx
 from roost.stores.statements import bulk
+from roost.stores.statements.envelopes import ENVELOPE, envelope_of
 from roost.stores.statements.rooms import COLUMNS, LONGEST_SYNC, TIMER, Place, Room, Sitting, version_of
 
 log = logging.getLogger("roost.meetings")
@@ -153,10 +154,12 @@ def _go(room: Room, sitting: Sitting, reason: str) -> None:
 def abandon(tx: Tx, op_id: str, participant: str, reason: str, now: float) -> tuple[Envelope, ...]:
     """Somebody is deleted: others are told, and nothing of it is left."""
     room = Room(tx, op_id, now)
+    for e in _unheard(tx, participant.removeprefix("agent:")):  # it may be an invitation that others wait for
+        _hear(room, e)
     rows = tx.read(
         f"SELECT meeting_id FROM meetings WHERE participant = :who AND {_OPEN}", {"who": participant}
     )  # fmt: skip
-    for (meeting_id,) in rows:
+    for meeting_id in dict.fromkeys([*(row[0] for row in rows), *room.meetings_of(participant)]):
         sitting = room.find(participant, meeting_id)
         if sitting is not None:
             _go(room, sitting, reason)
@@ -165,6 +168,14 @@ def abandon(tx: Tx, op_id: str, participant: str, reason: str, now: float) -> tu
         tx.write(f"DELETE FROM {table} WHERE {column} = :who", {"who": participant})
     key = participant.removeprefix("agent:")
     return tuple(e for e in room.posted if e.address != key)
+
+
+def _unheard(tx: Tx, key: str) -> list[Envelope]:
+    rows = tx.read(
+        f"SELECT {ENVELOPE} FROM inbox WHERE address = :key AND address <> '' AND kind = 'meeting' ORDER BY created",
+        {"key": key},
+    )
+    return [e for e in (envelope_of(row, claimed=False) for row in rows) if is_post(e)]
 
 
 # --- what people do ----------------------------------------------------------------------------------
@@ -329,6 +340,14 @@ def listed(
         {"user": user_id, "participant": participant, "phase": phase, "before": before, "limit": limit},
     )
     return [_summary(row) for row in rows]
+
+
+def under_way(tx: Tx, participant: str) -> int:
+    """How many it has called that are not over."""
+    row = tx.one(
+        f"SELECT count(*) FROM meetings WHERE participant = :who AND creator = :who AND {_OPEN}", {"who": participant}
+    )  # fmt: skip
+    return int(row[0]) if row else 0
 
 
 def of_agents(tx: Tx, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

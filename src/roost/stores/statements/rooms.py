@@ -134,6 +134,10 @@ class Room:
     def touch(self, sitting: Sitting) -> None:
         self._touched[sitting.place.participant, sitting.place.meeting_id] = sitting
 
+    def meetings_of(self, participant: str) -> list[str]:
+        """Those in which it was touched."""
+        return [meeting_id for who, meeting_id in self._touched if who == participant]
+
     def _sitting(self, row: Row) -> Sitting:
         place = Place(*row)
         return Sitting(place, Seat(place.participant, version_of(self._tx, place)), is_new=False)
