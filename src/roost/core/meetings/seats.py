@@ -54,11 +54,17 @@ class Seat:
         """Take what can be taken; what is not in order is left, and changes nothing. Gaps are asked for."""
         before, view = self.log, self.view
         taken = [entry for entry in post.entries if self._takes(entry, sender, post, view)]
+        new: dict[EntryId, Entry] = {}
         if taken:
             self.version = self.version.added(taken)
-            self.fresh |= {one.id: one for one in taken if self.log.get(one.id) == one and before.get(one.id) != one}
-        if self.log.waiting or post.more:
+            new = {one.id: one for one in taken if self.log.get(one.id) == one and before.get(one.id) != one}
+            self.fresh |= new
+        # Only after something new: two who lack the same would ask each other without end.
+        if new and post.more:
             self.ask(sender)
+        for author in sorted({one.author for key, one in new.items() if key in self.log.waiting}):
+            self.ask(sender)
+            self.ask(author)  # who has all that it had seen
         if post.digest is not None:
             self._answer(sender, post.digest)
 
