@@ -122,7 +122,7 @@ class Seat:
         """Ask one of those who are there, another one each time; before the start those who have not answered too."""
         view = self.view
         others = [one for one in view.participants.values() if one.status in THERE and one.address != self.me]
-        if not others or view.is_over or not view.is_in(self.me):
+        if not others or not view.is_in(self.me):
             return
         asked = [others[turn % len(others)]]
         if view.phase is Phase.CALLING:

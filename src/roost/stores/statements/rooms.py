@@ -268,8 +268,8 @@ class Room:
 
     def _arm(self, sitting: Sitting) -> None:
         place, view = sitting.place, sitting.seat.view
-        if view.is_over or not view.is_in(place.participant):
-            return
+        if not view.is_in(place.participant) or (view.is_over and place.pace >= LONGEST_SYNC):
+            return  # of what is over, the others are asked a few times more, so that all keep the same
         if sitting.seat.fresh:
             place.pace = SYNC
         due = self._now + place.pace
