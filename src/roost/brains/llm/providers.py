@@ -167,7 +167,9 @@ def _other(name: str) -> Provider[Any]:
 
 def _no_key(name: str) -> BrainFailed:
     advice = f"set {name} in the environment or in secrets.toml, and start Roost again"
-    return BrainFailed(f"{name} is not set", kind=Fault.NO_KEY, advice=advice)
+    return BrainFailed(
+        f"{name} is set neither in the environment nor in secrets.toml", kind=Fault.NO_KEY, advice=advice
+    )
 
 
 @lru_cache(maxsize=256)
