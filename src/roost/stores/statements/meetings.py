@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from roost.core.addresses import unknown
 from roost.core.envelopes import Envelope
@@ -16,6 +17,7 @@ from roost.core.meetings.attention import is_person
 from roost.core.meetings.bodies import Accepted, Body, Called, Declined, Ended, Invited, Joined, Left
 from roost.core.meetings.effects import EndTurn, MeetingEffect, WriteEntry, is_post
 from roost.core.meetings.minutes import minutes as minutes_of
+from roost.core.meetings.posts import Post
 from roost.core.meetings.shown import MeetingSummary
 from roost.core.meetings.view import Status, View
 from roost.core.messages import at
@@ -42,10 +44,8 @@ def hear(
     ready = _ready(tx, sorted(agents))
     ids = [e.envelope_id for e in envelopes if e.address in ready]
     gone = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", ids, " RETURNING envelope_id")}
-    for e in sorted(envelopes, key=lambda one: one.created):
-        if e.envelope_id in gone:
-            gone.discard(e.envelope_id)
-            _hear(room, e)
+    for e, post in _gathered(e for e in sorted(envelopes, key=lambda one: one.created) if e.envelope_id in gone):
+        room.hear(f"agent:{e.address}", e.sender, post, e.hops, e.root)
     for participant, meeting_id in ticks:
         _tick(tx, room, participant, meeting_id, ready, now)
     room.close()
@@ -61,11 +61,20 @@ def _ready(tx: Tx, keys: Sequence[str]) -> set[str]:
     return {address for address, state, paused in rows if state == "idle" and not paused}
 
 
-def _hear(room: Room, e: Envelope) -> None:
-    try:
-        room.hear(f"agent:{e.address}", e.sender, posts.from_json(e.body), e.hops, e.root)
-    except Invalid as error:
-        log.warning("a post of a meeting is left: %s", error, extra={"agent": e.address})
+def _gathered(envelopes: Iterable[Envelope]) -> list[tuple[Envelope, Post]]:
+    """What they say; what one tells another about itself is heard at once, however many envelopes it came in."""
+    found: dict[tuple[str, ...], tuple[Envelope, Post]] = {}
+    for e in envelopes:
+        try:
+            post = posts.from_json(e.body)
+        except Invalid as error:
+            log.warning("a post of a meeting is left: %s", error, extra={"agent": e.address})
+            continue
+        is_plain = not post.is_answer and post.digest is None
+        name = (e.address, e.sender, post.meeting, post.creator) if is_plain else (e.envelope_id,)
+        first, before = found.get(name, (e, None))
+        found[name] = (first, post if before is None else replace(before, entries=before.entries + post.entries))
+    return list(found.values())
 
 
 def _tick(tx: Tx, room: Room, participant: str, meeting_id: str, ready: set[str], now: float) -> None:
@@ -154,8 +163,8 @@ def _go(room: Room, sitting: Sitting, reason: str) -> None:
 def abandon(tx: Tx, op_id: str, participant: str, reason: str, now: float) -> tuple[Envelope, ...]:
     """Somebody is deleted: others are told, and nothing of it is left."""
     room = Room(tx, op_id, now)
-    for e in _unheard(tx, participant.removeprefix("agent:")):  # it may be an invitation that others wait for
-        _hear(room, e)
+    for e, post in _gathered(_unheard(tx, participant.removeprefix("agent:"))):  # others may wait for its answer
+        room.hear(participant, e.sender, post, e.hops, e.root)
     rows = tx.read(
         f"SELECT meeting_id FROM meetings WHERE participant = :who AND {_OPEN}", {"who": participant}
     )  # fmt: skip
