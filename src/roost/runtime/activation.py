@@ -8,7 +8,6 @@ try leaves behind is written in groups: one write is under way, and the others g
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -19,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 from roost.core import wake
 from roost.core.addresses import of_key
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import Change, Effect, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
-from roost.core.events import FAILED
-from roost.core.faults import Fault
-from roost.core.meetings.effects import EndTurn, meeting_of, turn_lane
+from roost.core.envelopes import Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.meetings.effects import meeting_of, turn_lane
 from roost.core.runs import Outcome, Why
 from roost.core.steps import Recorded
-from roost.errors import BrainFailed, Invalid, Unavailable
+from roost.errors import Invalid, Unavailable
 from roost.ports import Loop, Pending, Profile
 from roost.runtime.attending import attended
+from roost.runtime.closings import expired, news, worn_out
+from roost.runtime.course import BRIEF, Course
 from roost.runtime.desk import Desk, Lane
+from roost.runtime.recollection import Recollection
 from roost.runtime.shop import Shop
-from roost.runtime.thinking import kept_state
 from roost.runtime.work import Work
 from roost.runtime.worker import AgentTalks
 
@@ -39,11 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.agent")
 
-EXPIRED = "expired"
 TICK = 0.001
 """Seconds that no timer is exact to."""
-PAUSE = 0.1
-"""Seconds without work after which it is recorded that an agent is idle, or waits for an answer."""
 
 
 class Activation:
@@ -62,11 +58,9 @@ class Activation:
         self.full_address = f"agent:{taken.address}"
         self.config = AgentConfig.from_json(taken.config)
         self.epoch = taken.epoch
-        self.memory_text = taken.memory
-        self.edits = 0
-        """How often its memory was edited."""
+        self.memory = Recollection(taken.memory, self.shop.limits.memory_chars)
         self.letters: dict[str, Any] = {}
-        self.state = State.IDLE
+        self.course = Course(self.shop.host)
         self.depth = 0
         self.desk = Desk()
         self.inbound: deque[Callable[[], None]] = deque()
@@ -88,7 +82,6 @@ class Activation:
         self._orphans: set[asyncio.Task[Any] | None] = set()
         self._unsettled = 0
         """How many closings are being written."""
-        self._changes: list[Change] = []
         self._more = False
         """Whether there is more in the store, for which there was no room."""
         self._expected = 0
@@ -259,11 +252,10 @@ class Activation:
 
     def _shortest_pause(self) -> float:
         """The more are awake, the longer: thousands that woke at once would fight for the interpreter."""
-        return min(PAUSE * max(1.0, self.hall.count / 100), self.config.idle_timeout)
+        return min(BRIEF * max(1.0, self.hall.count / 100), self.config.idle_timeout)
 
     def _record(self) -> None:
-        if self._changes:
-            changes, self._changes = self._changes, []
+        if changes := self.course.take():
             self.hall.settler.note(self, changes)
 
     def _let_go(self) -> None:
@@ -330,7 +322,7 @@ class Activation:
         recorded: tuple[Recorded, ...] = ()
         now = self.shop.host.clock.now()
         if envelope.expires is not None and envelope.expires <= now:
-            self._close(_expired(envelope, self.epoch, now), lane)
+            self._close(expired(envelope, self.epoch, now), lane)
             return
         if not envelope.claimed or envelope.kind in (Kind.MAIL, Kind.MEETING):
             claimed = await self._claim(envelope)
@@ -345,14 +337,14 @@ class Activation:
             envelope, recorded = claimed
         if envelope.attempts > envelope.most_attempts:  # its tries were cut off: it may have cut them off
             self.letters.pop(envelope.envelope_id, None)
-            self._close(_worn_out(envelope, self.epoch, now), lane)
+            self._close(worn_out(envelope, self.epoch, now), lane)
             return
         if envelope.kind is Kind.MEETING and (over := self._idle_turn(envelope, now)) is not None:
             self._close(over, lane)
             return
         lane.work = work = Work(self, envelope, recorded, profile)
-        if self.state is not State.ACTIVE:
-            self._move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
+        if self.course.state is not State.ACTIVE:
+            self.course.move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
         self.shop.monitor.began(envelope, work.run_id)
         await work.think()
         if lane.work is work and work.why is not Why.LOST:
@@ -423,27 +415,13 @@ class Activation:
         except Invalid:
             return Profile(self.config.profile, "")
 
-    def remembered(self, before: str | None, state: dict[str, Any]) -> tuple[str | None, BaseException | None]:
-        """The memory with what a turn has changed in it, beside what others have changed since; None: nothing."""
-        most = self.shop.limits.memory_chars
-        try:
-            after = kept_state(state, most)
-            if after == (before or "{}"):
-                return None, None
-            merged = after if self.memory_text == before else kept_state(_merged(before, after, self.memory_text), most)
-        except BrainFailed as error:
-            return None, error
-        self.memory_text = merged
-        return merged, None
-
     def unwritten(self) -> frozenset[str]:
         """Of what is `noted`, that which is still to be written."""
         return self.noted & self._known
 
     def adopt(self, memory: str) -> None:
-        """Its memory was edited: turns under way add what they change, and what has ended before is overwritten."""
-        self.memory_text = memory
-        self.edits += 1
+        """Its memory was edited."""
+        self.memory.edited(memory)
         ops = self.shop.statements.watching
         self.shop.store.write(ops.set_memory, self.owner, self.agent_id, memory)
 
@@ -453,7 +431,7 @@ class Activation:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
         if closing.verdict is Verdict.DEAD:
-            closing = replace(closing, sent=closing.sent + self._news(closing))
+            closing = replace(closing, sent=closing.sent + news(self, closing))
         if closing.verdict is Verdict.RETRY:
             lane.due = closing.due
             pause = max(0.0, closing.due - self.shop.host.clock.now())
@@ -462,8 +440,7 @@ class Activation:
             lane.popleft()
             self.desk.offer(lane)
         if closing.verdict is not Verdict.CANCELLED:
-            closing.changes.extend(self._changes)
-            self._changes.clear()
+            closing.changes.extend(self.course.take())
         self.talked()
         if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
             self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
@@ -471,32 +448,9 @@ class Activation:
             return
         self._settle(closing)
 
-    def _news(self, closing: WorkClosing) -> tuple[Effect, ...]:
-        """The owner's other agents are told that it failed; not of failing at such news, which might go on for ever.
-
-        So are those who are in a meeting with it.
-        """
-        e = closing.envelope
-        if closing.fault == EXPIRED or e.lane == f"event:{FAILED}":
-            return ()
-        told: tuple[Effect, ...] = ()
-        if e.kind is Kind.MEETING:
-            failed, name = f"it failed: {closing.reason}", self.shop.host.new_id("entry")
-            told = (EndTurn(name, self.full_address, meeting_of(e.lane), None, (), failed),)
-        data = {
-            "agent": self.agent_id, "reason": closing.reason, "fault": closing.fault, "envelope_id": e.envelope_id,
-            "kind": e.kind,
-        }  # fmt: skip
-        return (
-            *told,
-            self.office.event(
-                self.owner, self.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
-            ),
-        )  # fmt: skip
-
     def _settle(self, closing: WorkClosing) -> None:
         self._unsettled += 1
-        self.hall.settler.put(self, closing, self.edits)
+        self.hall.settler.put(self, closing, self.memory.edits)
 
     def settled(self, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
         """These are written, or were refused."""
@@ -536,16 +490,6 @@ class Activation:
         self._known.discard(envelope.envelope_id)
         self.desk.offer(lane)
 
-    def _move(self, after: State, cause: str) -> None:
-        """A pause that nobody could have noticed is not recorded."""
-        before, self.state = self.state, after
-        host, last = self.shop.host, self._changes[-1] if self._changes else None
-        now = host.clock.now()
-        if after is State.ACTIVE and last is not None and _is_brief(last, now):
-            self._changes.pop()
-            return
-        self._changes.append(Change(host.new_id("change"), now, before, after, cause, "roost"))
-
     async def _patience(self, error: Unavailable) -> None:
         log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
         await asyncio.sleep(0.2 + 0.8 * self.shop.host.jitter())
@@ -566,20 +510,20 @@ class Activation:
         """A turn waits for an answer, or does not any more; if all do that run, the agent is waiting."""
         self._waiting += 1 if waiting else -1
         busy = self.desk.busy
-        if self.state is State.ACTIVE and self._waiting == busy and not self.talks.lanes:
-            self._move(State.WAITING, "waits for an answer")
-        elif self.state is State.WAITING and self._waiting < busy:
-            self._move(State.ACTIVE, "goes on")
+        if self.course.state is State.ACTIVE and self._waiting == busy and not self.talks.lanes:
+            self.course.move(State.WAITING, "waits for an answer")
+        elif self.course.state is State.WAITING and self._waiting < busy:
+            self.course.move(State.ACTIVE, "goes on")
         self._go_on()
 
     def talking(self, user_id: str) -> None:
-        if self.state is State.IDLE:
-            self._move(State.ACTIVE, f"talk from user:{user_id}")
+        if self.course.state is State.IDLE:
+            self.course.move(State.ACTIVE, f"talk from user:{user_id}")
 
     def talked(self) -> None:
         """One of its talks has nothing left to be answered."""
-        if self.state is State.ACTIVE and not self.desk.has_ready() and not self.has_work:
-            self._move(State.IDLE, "nothing left to do")
+        if self.course.state is State.ACTIVE and not self.desk.has_ready() and not self.has_work:
+            self.course.move(State.IDLE, "nothing left to do")
         self._go_on()
 
     def fell_asleep(self, condition: str) -> None:
@@ -615,28 +559,3 @@ class Activation:
             self._servers -= 1
             self._close(work.closing(), lane)
             self._go_on()
-
-
-def _is_brief(last: Change, now: float) -> bool:
-    return last.after is State.IDLE or (last.after is State.WAITING and now < last.at + PAUSE)
-
-
-def _merged(before: str | None, after: str, now: str | None) -> dict[str, Any]:
-    """What is there now, with what differs between before and after."""
-    was, new, merged = json.loads(before or "{}"), json.loads(after), json.loads(now or "{}")
-    for name in was.keys() - new.keys():
-        merged.pop(name, None)
-    merged |= {name: value for name, value in new.items() if name not in was or was[name] != value}
-    return dict(merged)
-
-
-def _expired(envelope: Envelope, epoch: int, now: float) -> WorkClosing:
-    reason = "it was not begun before it expired"
-    tried = replace(envelope, attempts=max(0, envelope.attempts - int(envelope.claimed)))
-    return WorkClosing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=EXPIRED)
-
-
-def _worn_out(envelope: Envelope, epoch: int, now: float) -> WorkClosing:
-    reason = f"it was tried {envelope.most_attempts} times, and each time the program or its thread ended meanwhile"
-    tried = replace(envelope, attempts=envelope.most_attempts)
-    return WorkClosing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.LOST_WORKER)

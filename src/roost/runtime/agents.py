@@ -187,7 +187,7 @@ class Agents:
         waiting, memory = dict(seen.lanes), seen.memory
         running: builtins.list[Running] = []
         if awake is not None:
-            memory = awake.memory_text
+            memory = awake.memory.text
             for work in awake.works:
                 e = work.envelope
                 running.append(Running(work.run_id, e.envelope_id, e.kind, at(work.started)))

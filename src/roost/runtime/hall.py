@@ -81,8 +81,8 @@ class Hall:
     def state_of(self, address: str, resting: State) -> State:
         """The state of an agent that rests in this one, if it rests."""
         awake = self._awake.get(address)
-        works = awake is not None and awake.state is not State.IDLE and resting is not State.STOPPED
-        return awake.state if works and awake is not None else resting
+        works = awake is not None and awake.course.state is not State.IDLE and resting is not State.STOPPED
+        return awake.course.state if works and awake is not None else resting
 
     def has_room(self, address: str, count: int) -> bool:
         """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""

@@ -45,7 +45,7 @@ class Run(Thinking):
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
         self._diary: Diary | None = None
-        self._before = live.state if home is None else home.memory_text
+        self._before = live.state if home is None else home.memory.text
         self.means = self._make_means(recorded)
         state = json.loads(self._before) if self._before else {}
         text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
@@ -210,7 +210,7 @@ class Run(Thinking):
         if self.error is not None or (not self.turn.state and not self._before):
             return None, self.error
         if self._home is not None:
-            return self._home.remembered(self._before, self.turn.state)
+            return self._home.memory.changed(self._before, self.turn.state)
         try:
             return kept_state(self.turn.state, self._shop.limits.memory_chars), None
         except BrainFailed as error:

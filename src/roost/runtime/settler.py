@@ -138,4 +138,4 @@ class Settler:
 
 def _remembered(activation: Activation, closing: WorkClosing, edits: int) -> WorkClosing:
     """What was remembered before the memory was edited is not written any more."""
-    return closing if closing.memory is None or edits == activation.edits else replace(closing, memory=None)
+    return closing if closing.memory is None or edits == activation.memory.edits else replace(closing, memory=None)

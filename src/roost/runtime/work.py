@@ -48,7 +48,7 @@ class Work(Thinking):
         self._over = False
         self._waits = 0
         self.task: asyncio.Task[Any] | None = None
-        self._before = home.memory_text
+        self._before = home.memory.text
         self._letter: Mail | None = None
         self._meeting: Meeting | None = None
         self._recorded = recorded
@@ -239,4 +239,4 @@ class Work(Thinking):
         """The agent's memory with what this turn has changed in it; None if it has changed nothing."""
         if self.error is not None or (not self.turn.state and not self._before):
             return None, self.error
-        return self._home.remembered(self._before, self.turn.state)
+        return self._home.memory.changed(self._before, self.turn.state)

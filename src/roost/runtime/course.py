@@ -1,0 +1,37 @@
+"""The course of an agent that is awake: its state, and the changes of it that are still to be recorded."""
+
+from __future__ import annotations
+
+from roost.core.agents import State
+from roost.core.envelopes import Change
+from roost.ports import Host
+
+BRIEF = 0.1
+"""Seconds without work after which it is recorded that an agent is idle, or waits for an answer."""
+
+
+class Course:
+    """On the loop of its agent; `state` may be read anywhere."""
+
+    def __init__(self, host: Host) -> None:
+        self.state = State.IDLE
+        self._host = host
+        self._changes: list[Change] = []
+
+    def move(self, after: State, cause: str) -> None:
+        """A pause that nobody could have noticed is not recorded."""
+        before, self.state = self.state, after
+        last, now = self._changes[-1] if self._changes else None, self._host.clock.now()
+        if after is State.ACTIVE and last is not None and _is_brief(last, now):
+            self._changes.pop()
+            return
+        self._changes.append(Change(self._host.new_id("change"), now, before, after, cause, "roost"))
+
+    def take(self) -> list[Change]:
+        """What is to be recorded; it is not kept here any longer."""
+        changes, self._changes = self._changes, []
+        return changes
+
+
+def _is_brief(last: Change, now: float) -> bool:
+    return last.after is State.IDLE or (last.after is State.WAITING and now < last.at + BRIEF)
