@@ -219,3 +219,7 @@ def test_it_plays_in_a_meeting_by_what_it_says(rig: Rig, tmp_path: Path) -> None
     assert [(word.sender, word.text) for word in moved.words] == [("agent:ann/d", "I take 5.")]
     for text in ("A game", " 4 | 5 | 6", "You play X. Say the number of the cell you take"):
         assert text in rig.asked[0]
+    rig.play("1")
+    service.meetings.move("ann", game, {"cell": 9})
+    eventually(lambda: service.meetings.view("ann", game).moves == 3)
+    assert rig.asked[-1].count("I take 5.") == 1
