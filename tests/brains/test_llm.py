@@ -132,6 +132,23 @@ def test_a_provider_that_fails_five_times_is_not_asked_until_it_has_rested(provi
     assert service.health().problem is None
 
 
+def test_an_agent_waits_for_a_provider_that_rests_and_then_goes_on(provider: Provider, opened: Any) -> None:
+    service = opened(roost.Limits(drain=0.5, breaker_pause=600))
+    for _ in range(5):
+        provider.plays(Refuse(401, "no"))
+        said(service, "hello")
+    service.agents.create("ann", "d")
+    task = service.tasks.send("ann", "d", "count the birds")
+    assert (service.tasks.get("ann", task).status, len(provider.asked)) == ("queued", 5)
+    provider.plays("Three birds.", End(read=70, said=7))
+    (breaker,) = service.roost.shop.breakers._known.values()
+    breaker.retry_at = 0.0  # it has rested
+    assert service.tasks.wait("ann", task, timeout=30).result == "Three birds."
+    assert len(provider.asked) == 6
+    run = service.agents.inspect("ann", "d").runs[0]
+    assert (run.model, run.input_tokens, run.output_tokens) == ("openai:some-model", 70, 7)
+
+
 # --- thinking, going on, being steered ------------------------------------------------------------
 
 
