@@ -284,3 +284,38 @@ def test_a_meeting_can_be_called_from_a_talk() -> None:
             assert (view.creator, view.topic) == (creator, "as asked")
 
     play(story, {**BRAINS, "caller": caller})
+
+
+def test_an_invitation_wakes_a_sleeper_as_mail_of_its_priority_does() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d", wake_on_priority="high")
+        await s.agents.sleep("ann", "d", wake_on=roost.mail("high"))
+        calm = await s.meetings.call("ann", "calm", optional=["agent:d"])
+        await asyncio.sleep(30)
+        assert (await s.agents.get("ann", "d")).state == "sleeping"
+        pressing = await s.meetings.call("ann", "pressing", required=["agent:d"], priority="high")
+        for meeting in (pressing, calm):  # once it is awake it hears of both
+            await seen(s, meeting, lambda view: "agent:ann/d" in view.present)
+        assert (await s.agents.get("ann", "d")).state != "sleeping"
+
+    play(story)
+
+
+def test_what_is_long_over_is_swept_to_its_minutes() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d")
+        meeting = await s.meetings.call("ann", "news", required=["agent:d"])
+        await seen(s, meeting, running)
+        await s.meetings.say("ann", meeting, "remember this")
+        await s.meetings.end("ann", meeting)
+        await seen(s, meeting, over, "agent:d")
+        await asyncio.sleep(1)
+        removed = await s.roost.retention.sweep()
+        assert removed["meeting_logs"] == 2
+        for by in ("user:ann", "agent:d"):
+            assert "remember this" in await s.meetings.minutes("ann", meeting, seen_by=by)
+            with pytest.raises(roost.Forbidden, match="only its minutes are left"):
+                await s.meetings.view("ann", meeting, seen_by=by)
+        assert [one.phase for one in await s.meetings.list("ann")] == ["ended"]
+
+    play(story, limits=roost.Limits(keep_meeting_logs_days=1e-6))
