@@ -192,3 +192,70 @@ def test_the_names_of_own_tools_are_taken() -> None:
 
     with pytest.raises(roost.Invalid, match="taken by Roost's own tools"):
         roost.open("sqlite:////nowhere/at/all.db", tools=[roost.tool(sleep)])
+
+
+async def grateful(turn: Turn) -> AsyncIterator[str]:
+    """Answers each mail with a tool, and each meeting with another meeting."""
+    other = {"d": "agent:e", "e": "agent:d"}[str(turn.agent_id)]
+    try:
+        if turn.kind == "mail":
+            for one in json.loads(await turn.call_tool("mail.check", {})):
+                await turn.call_tool("mail.reply", {"mail_id": one["mail_id"], "body": "thank you"})
+        else:
+            await turn.call_tool("meeting.call", {"topic": "more", "required": [other], "floor": "mention"})
+    except ToolFailed as error:
+        await turn.mail("user:ann", "the end", str(error))
+    yield ""
+
+
+async def grateful_pair(service: AsyncAgentService) -> None:
+    for name in ("d", "e"):
+        await service.agents.create("ann", name, profile="grateful", wake_on_priority="low", invitations="ask")
+
+
+def test_two_who_thank_each_other_by_tools_come_to_an_end(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await grateful_pair(service)
+        await service.mail.send("ann", "agent:d", "thanks", "a lot", sender="agent:e")
+        [told] = await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) == 1)
+        assert "a chain of 4 messages" in told.body
+
+    world({"grateful": grateful}, story, limits=roost.Limits(hops=4))
+
+
+def test_meetings_that_lead_to_meetings_come_to_an_end(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await grateful_pair(service)
+        await service.tasks.send("ann", "d", "begin")
+        told = await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) >= 1)
+        assert "a chain of 4 messages" in told[0].body
+
+    world({"grateful": grateful}, story, limits=roost.Limits(hops=4))
+
+
+def test_an_agent_deals_only_with_mail_that_it_got(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        await service.agents.pause("ann", "e")
+        mail = await service.mail.send("ann", "agent:e", "hi", "how?", sender="agent:d")
+        name = {"mail_id": mail}
+        results = await did(service, ("mail.reply", {**name, "body": "in e's name"}), ("mail.archive", name))
+        assert all("in your mailbox" in one for one in results), results
+        assert [m.status for m in await service.mail.inbox("ann", "agent:e")] == ["unread"]
+        assert await service.mail.inbox("ann", "agent:d") == []
+
+    world(BRAINS, story)
+
+
+def test_a_live_replay_tells_nobody(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await team(service)
+        task = await service.tasks.send("ann", "d", json.dumps([("meeting.call", {"topic": "nests"}), ("recall", {})]))
+        await service.tasks.wait("ann", task)
+        [run] = [one for one in await service.runs.list("ann", agent="d") if one.kind == "task"]
+        replay = await service.runs.replay("ann", run.run_id, until=0, live=True)
+        assert "a replay tells nobody" in replay.text
+        assert replay.sent == ("tool meeting.call",)
+        assert len(await service.meetings.list("ann")) == 1
+
+    world(BRAINS, story)

@@ -52,13 +52,20 @@ class Mails:
         To a mail that one has only sent, it is a further one to the same recipient.
         """
         letter = await self.get(user_id, mail_id)
-        got = addresses.parse(letter.recipient, user_id).user_id == user_id
+        return await self.answer(user_id, letter, body, priority=priority, subject=subject, key=key)
+
+    async def answer(
+        self, owner: str, letter: Mail, body: str, *, priority: str | None = None, subject: str | None = None,
+        key: str | None = None, hops: int = 0, root: str = "",
+    ) -> str:  # fmt: skip
+        """Reply to a letter of the owner's, as a link in a chain of messages."""
+        got = addresses.parse(letter.recipient, owner).user_id == owner
         sender, to = (letter.recipient, letter.sender) if got else (letter.sender, letter.recipient)
         return await self._post(
             await self._hall.office.mail(
-                user_id, sender, to, answering(letter.subject) if subject is None else subject, body,
+                owner, sender, to, answering(letter.subject) if subject is None else subject, body,
                 priority=letter.priority if priority is None else priority, thread_id=letter.thread_id,
-                reply_to=mail_id, key=key, known=got,
+                reply_to=letter.mail_id, key=key, known=got, hops=hops, root=root,
             )
         )  # fmt: skip
 

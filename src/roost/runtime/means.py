@@ -217,6 +217,11 @@ class Means:
         if self._posting is not None:
             await self._posting
 
+    def link(self, to: str = "", priority: str = "") -> dict[str, Any]:
+        """What ties something that a tool sends at once to all that led to it. BrainFailed: that is a long chain."""
+        self._check_hops(_ends_with_a_person(to, priority))
+        return {"hops": self._hops, "root": self._root}
+
     def _check_hops(self, last: bool = False) -> None:
         """`last`: whatever this is, the chain does not go on by itself through it."""
         self._check_fence()

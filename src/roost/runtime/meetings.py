@@ -61,13 +61,16 @@ class Meetings:
         `floor`: free, round_robin, raise_hand, moderator or mention. `open`: whoever knows its id may join. With the
         same `key` again it is the same meeting.
         """
-        caller = self._who(user_id, by)
-        self._check()
-        effect = await self._hall.office.call(
-            user_id, caller, topic, required=required, optional=optional, floor=floor, moderator=moderator, game=game,
-            setting=setting, deadline=deadline, open=checks.flag(open, "`open`"), max_words=max_words,
-            max_moves=max_moves, turn_timeout=turn_timeout, priority=priority, key=key,
+        return await self.convene(
+            user_id, self._who(user_id, by), topic, required=required, optional=optional, floor=floor,
+            moderator=moderator, game=game, setting=setting, deadline=deadline, open=checks.flag(open, "`open`"),
+            max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout, priority=priority, key=key,
         )  # fmt: skip
+
+    async def convene(self, owner: str, caller: str, topic: str, **options: Any) -> str:
+        """Call a meeting in the name of the owner or of an agent of theirs, as a link in a chain of messages."""
+        self._check()
+        effect = await self._hall.office.call(owner, caller, topic, **options)
         acted: Acted = await self._shop.store.write(
             self._ops.call, effect, self._now(), self._awake(caller), then=self._acted
         )  # fmt: skip

@@ -93,7 +93,8 @@ class OwnTools:
     async def reply(self, turn: Turn, mail_id: MailId, body: str) -> str:
         """Answer a mail of your mailbox."""
         letter = await self._own(turn, mail_id)
-        await self._mails.reply(_owner(turn)[0], mail_id, body, key=turn.step_key)
+        link = _means(turn).link(letter.sender, letter.priority)
+        await self._mails.answer(_owner(turn)[0], letter, body, key=turn.step_key, **link)
         return f"sent to {letter.sender}"
 
     async def archive(self, turn: Turn, mail_id: MailId) -> str:
@@ -106,7 +107,7 @@ class OwnTools:
         """The owner's other mail is none of an agent's business."""
         owner, box = _owner(turn)
         letter = await self._mails.get(owner, mail_id)
-        if box not in (letter.recipient, letter.sender):
+        if letter.recipient != box:
             raise NotFound(f"there is no mail {mail_id!r:.80} in your mailbox")
         return letter
 
@@ -145,8 +146,9 @@ class OwnTools:
     ) -> str:  # fmt: skip
         """Call a meeting with other agents and people; it begins when all who are required have come."""
         owner, me = _owner(turn)
-        name = await self._meetings.call(
-            owner, topic, required=required, optional=optional, floor=floor, by=me, key=turn.step_key
+        name = await self._meetings.convene(
+            owner, me, topic, required=required, optional=optional, floor=floor, key=turn.step_key,
+            **_means(turn).link(),
         )  # fmt: skip
         return f"called: {name}"
 
@@ -234,10 +236,15 @@ LONGEST_ASK = 3_660.0
 
 def _owner(turn: Turn) -> tuple[str, str]:
     """In whose name the agent acts, and its mailbox. In a talk that may be another person's agent."""
+    means = _means(turn)
+    return means.owner, means.address
+
+
+def _means(turn: Turn) -> Means:
     means: Means | None = turn._hand and turn._hand.means  # type: ignore[assignment]
     if means is None or turn.agent_id is None:
         raise Invalid("only an agent can do this")
-    return means.owner, means.address
+    return means
 
 
 def _shown(one: Mail) -> dict[str, str]:

@@ -19,6 +19,7 @@ from roost.errors import BrainFailed, NoAnswer, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.journal import Journal
+from roost.runtime.tools import LOOKS, OWN
 
 if TYPE_CHECKING:
     from roost.runtime.replay import Replayer
@@ -81,6 +82,9 @@ class Retelling:
     async def _act_now(self, name: str, tool: Tool | None, arguments: Mapping[str, Any], key: str) -> str:
         if tool is None:
             raise ToolFailed(f"there is no tool {name!r:.80} any more")
+        if tool.name.partition(".")[0] in OWN and tool.name not in LOOKS:
+            self.sent.append(f"tool {name}")
+            raise ToolFailed(f"{name} would be done for others to see, and a replay tells nobody")
         if tool.approval:
             raise ToolFailed(f"{name} needs a person's word, and a replay asks nobody")
         return await self._act(tool, arguments, f"{key} replayed {self._shop.host.new_id('run')}")

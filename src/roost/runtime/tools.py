@@ -32,6 +32,8 @@ OWN = frozenset(
     {"mail", "meeting", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"}
 )
 """How the names of Roost's own tools begin."""
+LOOKS = frozenset({"mail.check", "meeting.view", "recall"})
+"""Those of them that change nothing."""
 
 
 class Toolbox:
