@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,3 +108,17 @@ def test_all_goes_to_the_file_and_warnings_to_the_terminal(
     assert (tmp_path / "roost.log").stat().st_mode & 0o777 == 0o600
     shown = capsys.readouterr().err
     assert shown == "warning: loud  [31m (reference ABCD)\n"
+
+
+def test_json_stays_json_and_secrets_are_found_behind_escapes() -> None:
+    redactor = Redactor({"A_PASSWORD": "123456", "B_SECRET": 'quo"ted\\value'})
+    told = {"n": 123456, "password": "123456", "lines": "the key:\nsk-abcdefghijklmnopqrstuv", "q": 'quo"ted\\value'}
+    cleaned = json.loads(redactor.clean_json(json.dumps(told)))
+    assert cleaned == {"n": 123456, "password": HIDDEN, "lines": f"the key:\n{HIDDEN}", "q": HIDDEN}
+
+
+@pytest.mark.parametrize("part", ["a.", "a-", "eyJ-", "sk-", "eyJaaaaaaaa.eyJ", "a://b:", "xoxb-", "-----BEGIN "])
+def test_no_text_takes_long_to_clean(part: str) -> None:
+    before = time.process_time()
+    Redactor().clean(part * 20_000)
+    assert time.process_time() - before < 5, "it was half a minute"

@@ -33,8 +33,11 @@ _TOLD = frozenset({"state", "options", "seen"})
 
 def as_text(kept: Mapping[str, Any], clean: Callable[[str], str]) -> str:
     """As it is kept; of most turns there is nothing to clean."""
-    text = json.dumps(kept)
-    return text if _TOLD.isdisjoint(kept) else clean(text)
+    if not _TOLD.isdisjoint(kept):
+        rest = {name: value for name, value in kept.items() if name != "state"}
+        state = {"state": clean(kept["state"])} if "state" in kept else {}  # it is JSON in itself
+        kept = {**json.loads(clean(json.dumps(rest))), **state}
+    return json.dumps(kept)
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -10,14 +11,21 @@ _KEY = re.compile(
     r"\b(?:sk|rk|pk)[-_][A-Za-z0-9_\-]{16,}"
     r"|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_\-]{16,}"
     r"|\bxox[abeprs]-[A-Za-z0-9\-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_\-]{30,}|\bya29\.[A-Za-z0-9_\-]{20,}"
-    r"|\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+"
+    r"|(?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\"\\-]|\\[nrt]|-(?!----END))*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
 )
 """Keys of well-known providers, tokens of theirs, and private keys."""
+_MARKS = (
+    "sk-", "sk_", "rk-", "rk_", "pk-", "pk_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox",
+    "AKIA", "AIza", "ya29.", "eyJ", "-----BEGIN",
+)  # fmt: skip
+"""Without one of these there is none of them: to look for these first is twenty times as fast."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*")
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://[^\s:/@]*):[^\s/]+@")
+_URL_PASSWORD = re.compile(r"(://[^\s:/@]*):[^\s/]+@")
 _CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"'\\]+")
 _SHORTEST = 6
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+"""A string in JSON."""
 HIDDEN = "•••"
 
 
@@ -36,10 +44,23 @@ class Redactor:
     def clean(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(HIDDEN, text)
-        text = _KEY.sub(HIDDEN, text)
+        if any(mark in text for mark in _MARKS):
+            text = _KEY.sub(HIDDEN, text)
         text = _BEARER.sub(rf"\1{HIDDEN}", text)
         text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
         return _CODE.sub(rf"\1{HIDDEN}", text)
+
+    def clean_json(self, text: str) -> str:
+        """The same for a text of JSON, which stays one: in each of its strings, as it reads without its escapes."""
+        return _STRING.sub(self._clean_string, text)
+
+    def _clean_string(self, found: re.Match[str]) -> str:
+        written = found[0]
+        if len(written) < _SHORTEST:
+            return written
+        text = json.loads(written) if "\\" in written else written[1:-1]
+        cleaned = self.clean(text)
+        return written if cleaned == text else json.dumps(cleaned)
 
     def _compiled(self) -> re.Pattern[str] | None:
         # Short values would blacken half the log and protect nothing.

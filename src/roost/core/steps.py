@@ -9,6 +9,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
+from roost.core import checks
 from roost.core.records import record
 from roost.errors import BrainFailed
 
@@ -95,7 +96,7 @@ class Step:
 def canonical(value: Any, what: str) -> str:
     """The one text for what JSON can hold."""
     try:
-        return json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=False)
+        return checks.whole(json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise BrainFailed(f"{what} must be what JSON can hold: {error}", kind="internal") from error
 

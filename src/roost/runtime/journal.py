@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from roost.core import checks
 from roost.core.approvals import Asked
 from roost.core.runs import Why
 from roost.core.steps import (
@@ -77,6 +78,10 @@ class Journal:
     def next_number(self) -> int:
         self._number += 1
         return self._number
+
+    def clean_json(self, text: str) -> str:
+        """The same for what is kept as JSON."""
+        return self._shop.redactor.clean_json(text)
 
     def clean(self, text: str) -> str:
         """Without secrets: those stay out of the journal, and what is looked for there is without them too."""
@@ -169,7 +174,8 @@ class Journal:
 
     @asynccontextmanager
     async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
-        asked = self.clean(canonical(request, "what a model is asked"))
+        checks.name(name, "the name of a model")
+        asked = self.clean_json(canonical(request, "what a model is asked"))
         key = self.key(StepKind.MODEL, name, asked)
         there = self._there.get(key)
         if there is not None and there.outcome == StepOutcome.DONE:
@@ -190,4 +196,4 @@ class Journal:
         if call.response is None:
             await self.end(number, StepOutcome.RETRIED, None)
         else:
-            await self.end(number, StepOutcome.DONE, self.clean(canonical(call.response, "what a model answers")))
+            await self.end(number, StepOutcome.DONE, self.clean_json(canonical(call.response, "what a model answers")))

@@ -190,7 +190,7 @@ class Run(Thinking):
             history=turn.history[-1].seq if turn.history else 0, options=dict(self._live.talk.options),
             steered=self._steered, agent=turn.agent_id,
         )  # fmt: skip
-        return runbook.as_text(kept, self._shop.redactor.clean)
+        return runbook.as_text(kept, self._shop.redactor.clean_json)
 
     def lost(self, fault: faults.Fault | None) -> Closing:
         """The same for a run whose worker is no more: it is run again, or fails if it is to blame."""

@@ -79,5 +79,5 @@ class Steps:
                 f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
                 kind="unknown_step",
             ) from error
-        await journal.end(number, StepOutcome.DONE, journal.clean(text))
+        await journal.end(number, StepOutcome.DONE, journal.clean_json(text))
         return json.loads(text)

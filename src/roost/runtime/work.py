@@ -233,7 +233,7 @@ class Work(Thinking):
         kept = runbook.given(
             self.turn.profile.name, self._before, seen, attempt=e.attempts, created=e.created, lane=e.lane
         )
-        return runbook.as_text(kept, self._shop.redactor.clean)
+        return runbook.as_text(kept, self._shop.redactor.clean_json)
 
     def _memory(self) -> tuple[str | None, BaseException | None]:
         """The agent's memory with what this turn has changed in it; None if it has changed nothing."""
