@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -438,3 +439,16 @@ def test_whoever_knows_of_an_open_meeting_may_join_it() -> None:
         assert texts(await s.meetings.view("ann", meeting)) == ["come in", "thank you"]
 
     play(story)
+
+
+@pytest.mark.parametrize("user", [[], None, "\ud800", "a\0"])
+def test_whoever_is_no_user_is_refused_before_anything_is_looked_for(world: World, user: Any) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        face = service.meetings
+        for asked in (face.invite, face.kick, face.grant):
+            with pytest.raises(roost.Invalid, match="user id"):
+                await asked(user, "meeting_1", "agent:d")
+        with pytest.raises(roost.Invalid, match="meeting id"):
+            await face.wait("ann", user, "0", timeout=0)
+
+    world({}, story)

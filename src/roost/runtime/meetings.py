@@ -112,7 +112,7 @@ class Meetings:
 
         With the same `key` and text again it is said once.
         """
-        mentioned = tuple(addresses.parse(one, user_id).text for one in _listed(to))
+        mentioned = tuple(self._whom(user_id, one) for one in _listed(to))
         said = Said(text, mentioned, checks.flag(hand, "`hand`"))
         acted = await self._act(user_id, meeting_id, by, lambda _: said, key)
         author, view = acted.seated.participant, acted.seated.version.view
@@ -136,20 +136,21 @@ class Meetings:
 
     async def grant(self, user_id: str, meeting_id: str, who: str, *, by: str | None = None) -> MeetingView:
         """Give somebody the floor, as the moderator."""
-        granted = Granted(addresses.parse(who, user_id).text)
+        granted = Granted(self._whom(user_id, who))
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: granted))
 
     async def pass_turn(
         self, user_id: str, meeting_id: str, who: str | None = None, *, by: str | None = None
     ) -> MeetingView:  # fmt: skip
         """Let one's own turn go by; or, as chair or moderator, somebody else's; after a long silence anyone's."""
-        whose = self._who(user_id, by) if who is None else addresses.parse(who, user_id).text
+        whose = self._who(user_id, by) if who is None else self._whom(user_id, who)
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Passed(whose)))
 
     async def invite(
         self, user_id: str, meeting_id: str, who: str, *, required: bool = False, by: str | None = None
     ) -> MeetingView:  # fmt: skip
         """One more; whoever comes late gets everything from the beginning."""
+        checks.name(user_id, "the user id")
         invited = Invited(await self._hall.office.guest(user_id, who), checks.flag(required, "`required`"))
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: invited))
 
@@ -157,7 +158,7 @@ class Meetings:
         self, user_id: str, meeting_id: str, who: str, reason: str = "", *, by: str | None = None
     ) -> MeetingView:  # fmt: skip
         """Send somebody away, as the chair."""
-        kicked = Kicked(addresses.parse(who, user_id).text, reason)
+        kicked = Kicked(self._whom(user_id, who), reason)
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: kicked))
 
     async def end(
@@ -212,6 +213,7 @@ class Meetings:
         clock, bells = self._shop.host.clock, self._hall.listener.bells
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
         checks.name(after, "the cursor")
+        checks.name(meeting_id, "the meeting id")
         while True:
             bell: Pending[None] = self._shop.host.pending()
             bells.setdefault(meeting_id, []).append(bell)  # listen first, then look, then wait
@@ -282,6 +284,10 @@ class Meetings:
         if address.user_id != user_id:
             raise addresses.unknown(address.agent_id)
         return address.text
+
+    def _whom(self, user_id: str, who: str) -> str:
+        checks.name(user_id, "the user id")
+        return addresses.parse(who, user_id).text
 
     def _check(self, meeting_id: str | None = None) -> None:
         if meeting_id is not None:
