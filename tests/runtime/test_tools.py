@@ -231,3 +231,61 @@ def test_a_turn_made_by_hand_has_no_tools() -> None:
     assert isinstance(price, Tool)
     with pytest.raises(roost.Invalid, match="made by hand"):
         asyncio.run(turn.call_tool("price", {}))
+
+
+class OddError(BaseException):
+    """What few expect."""
+
+
+def test_whatever_a_tool_raises_ends_the_call_and_nothing_else(world: World) -> None:
+    @roost.tool
+    async def leaves() -> str:
+        raise SystemExit(3)
+
+    @roost.tool
+    def oddly() -> str:
+        raise OddError
+
+    @roost.tool
+    async def cancelled() -> str:
+        raise asyncio.CancelledError
+
+    async def calls(turn: Turn) -> AsyncIterator[str]:
+        for name in ("leaves", "oddly", "cancelled"):
+            try:
+                await turn.call_tool(name, {})
+            except ToolFailed as error:
+                yield f"{error}. "
+
+    assert world({"calls": calls}, one_turn, tools=[leaves, oddly, cancelled]) == (
+        "leaves has failed: SystemExit: 3. oddly: it raised OddError. cancelled has failed: it was cancelled from"
+        " within. "
+    )
+
+
+def test_halves_of_surrogate_pairs_hold_nothing_up_and_are_replayed(world: World) -> None:
+    @roost.tool
+    async def same(what: Any) -> Any:
+        return what
+
+    async def calls(turn: Turn) -> AsyncIterator[str]:
+        async with turn.model_call("m", {"q": "\ud800"}) as call:
+            if call.recorded is None:
+                call.response = {"a": "\udfff"}
+        yield await turn.call_tool("same", {"what": {"\ud800": "a\0"}})
+        wrong: list[tuple[str, Any]] = [("nothing", {}), ("same", [])]
+        for name, arguments in wrong:
+            try:
+                await turn.call_tool(name, arguments)
+            except ToolFailed as error:
+                yield f" {error}"
+
+    async def story(service: AsyncAgentService) -> None:
+        text = await one_turn(service)
+        assert text.startswith('{"\ufffd": "a\\u0000"} there is no tool')
+        [run] = await service.runs.list("ann")
+        str((await service.runs.get("ann", run.run_id)).steps[1].result).encode()  # fit to be sent
+        replay = await service.runs.replay("ann", run.run_id)
+        assert (replay.diff, replay.text) == ("", text)
+
+    world({"calls": calls}, story, tools=[same])

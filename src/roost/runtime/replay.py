@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roost.core import faults
+from roost.core import checks, faults
 from roost.core.diary import Entry, Place, Scope
 from roost.core.messages import Message
 from roost.core.notes import Channel
@@ -117,7 +117,7 @@ class Replayer(Thinking):
 
     def _heard(self, text: str, channel: str) -> None:
         if channel == Channel.FINAL:
-            self._said.append(text)
+            self._said.append(checks.clean(text))
 
     def _left(self) -> None:
         self._over = True

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from roost.core import wake
+from roost.core import checks, wake
 from roost.core.audience import Audience
 from roost.core.meetings.bodies import Body
 from roost.core.memories import Memory
@@ -19,7 +19,7 @@ from roost.errors import BrainFailed, NoAnswer, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.journal import Journal
-from roost.runtime.tools import LOOKS, OWN
+from roost.runtime.tools import LOOKS, OWN, as_asked, no_tool
 
 if TYPE_CHECKING:
     from roost.runtime.replay import Replayer
@@ -67,13 +67,15 @@ class Retelling:
     async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
         tool = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
         name = name if tool is None else tool.name
+        asked = self._keys.clean_json(as_asked(name, arguments))
         if tool is not None:
             tool.arguments(arguments)
-        asked = self._keys.clean(canonical(dict(arguments), f"the arguments of {name}"))
         key = self._keys.key(StepKind.TOOL, name, asked)
         if tool is not None and not tool.recorded:
             self.taken.append(f"tool {name}")
             return await self._act(tool, arguments, key)
+        if tool is None and key not in self._steps:  # nor was it there then: such a call is not on record
+            raise no_tool(name, self.tools)
         there = await self._next(f"tool {name}", key)
         if there is None:
             return await self._act_now(name, tool, arguments, key)
@@ -94,7 +96,7 @@ class Retelling:
         try:
             async with asyncio.timeout(tool.limit):
                 bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
-                return cut(as_text(await self._keys.do(tool.function, (), bound), tool.name), tool.output)
+                return cut(checks.clean(as_text(await self._keys.do(tool.function, (), bound), tool.name)), tool.output)
         except ToolFailed:
             raise
         except Exception as error:
@@ -104,7 +106,7 @@ class Retelling:
 
     @asynccontextmanager
     async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
-        asked = self._keys.clean(canonical(request, "what a model is asked"))
+        asked = self._keys.clean_json(canonical(request, "what a model is asked"))
         there = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
         yield ModelCall(recorded=None if there is None else _told(there))
 

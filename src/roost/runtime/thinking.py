@@ -136,7 +136,7 @@ class Thinking(ABC):
         except (Exception, GeneratorExit):
             raise
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and (self.fenced or _is_cancelled()):
+            if isinstance(error, asyncio.CancelledError) and (self.fenced or is_cancelled()):
                 raise
             # Raised further it would end the worker's loop, and with it everybody's runs.
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
@@ -216,10 +216,12 @@ class Thinking(ABC):
             error: BaseException | None = None
             try:
                 act()
-            except (SystemExit, KeyboardInterrupt, StopIteration) as raised:
-                error = BrainFailed(f"the brain raised {type(raised).__name__}")
-            except BaseException as raised:
+            except (asyncio.CancelledError, Exception) as raised:
                 error = raised
+                if isinstance(raised, StopIteration):  # no future can be given it
+                    error = BrainFailed(f"it raised {type(raised).__name__}")
+            except BaseException as raised:
+                error = BrainFailed(f"it raised {type(raised).__name__}")
             self._loop.call(finish, error)
 
         here = contextvars.copy_context()  # whose span, whose log
@@ -301,7 +303,7 @@ class Thinking(ABC):
         return fault, sentence
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether someone has cancelled this task; a brain can raise the same error by itself, or let one through."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

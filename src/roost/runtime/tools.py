@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from roost.core import patterns
+from roost.core import checks, patterns
 from roost.core.approvals import Question
 from roost.core.steps import Recorded, StepKind, StepOutcome, canonical, cut
 from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed, Unavailable
 from roost.ports import Clock, Profile, Tool, ToolServer, Turn
 from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.thinking import is_cancelled
 
 if TYPE_CHECKING:
     from roost.runtime.asking import Asking
@@ -120,15 +121,9 @@ class Calls:
     async def call(self, name: str | Tool, arguments: Mapping[str, Any]) -> str:
         tool = name if isinstance(name, Tool) else self._named.get(name)
         if tool is None:
-            known = ", ".join(one.name for one in self.tools) or "none"
-            raise ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")
-        if not isinstance(arguments, Mapping):
-            raise ToolFailed(f"the arguments of {tool.name} must be an object, not {type(arguments).__name__}")
+            raise no_tool(name, self.tools)
+        asked = self._journal.clean_json(as_asked(tool.name, arguments))
         checked = tool.arguments(arguments)
-        try:
-            asked = self._journal.clean(canonical(dict(arguments), f"the arguments of {tool.name}"))
-        except BrainFailed as error:
-            raise ToolFailed(str(error)) from error
         key = self._journal.key(StepKind.TOOL, tool.name, asked)
         if not tool.recorded:
             return await self._with_the_turn(tool, checked, asked, key)
@@ -218,16 +213,18 @@ class Calls:
         try:
             async with limit:
                 result = await self._journal.do(tool.function, (), tool.bound(checked, self._turn))
-            return cut(as_text(result, tool.name), tool.output)
-        except asyncio.CancelledError:
+            return cut(checks.clean(as_text(result, tool.name)), tool.output)
+        except asyncio.CancelledError as error:
+            if not is_cancelled():
+                raise ToolFailed(f"{tool.name} has failed: it was cancelled from within") from error
             if tool.is_blocking:
                 self._thinking.leave_behind(f"tool {tool.name}")
             raise
-        except ToolFailed:
+        except (ToolFailed, GeneratorExit):
             raise
         except RoostError as error:
             raise ToolFailed(f"{tool.name}: {error}") from error
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: what a tool raises ends the call, and nothing else
             if limit.expired():
                 raise ToolFailed(
                     f"{tool.name} did not end within {tool.limit:g} seconds and was given up: whether it has done"
@@ -236,9 +233,24 @@ class Calls:
             log.warning(
                 "a tool has failed", exc_info=error, extra={"tool": tool.name, "run": self._turn.run_id}
             )  # fmt: skip
-            raise ToolFailed(f"{tool.name} has failed: {type(error).__name__}: {error}") from error
+            raise ToolFailed(checks.clean(f"{tool.name} has failed: {type(error).__name__}: {error}")) from error
         finally:
             STEP_KEY.reset(token)
+
+
+def no_tool(name: object, tools: Sequence[Tool]) -> ToolFailed:
+    known = ", ".join(one.name for one in tools) or "none"
+    return ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")
+
+
+def as_asked(name: str, arguments: object) -> str:
+    """The arguments of a call, as they go on record. ToolFailed: they are none."""
+    if not isinstance(arguments, Mapping):
+        raise ToolFailed(f"the arguments of {name} must be an object, not {type(arguments).__name__}")
+    try:
+        return canonical(dict(arguments), f"the arguments of {name}")
+    except BrainFailed as error:
+        raise ToolFailed(str(error)) from error
 
 
 def _known(there: Recorded) -> str:

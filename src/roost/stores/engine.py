@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
 from roost.core.metrics import SIZES, Histogram
-from roost.errors import RoostError, Unavailable
+from roost.errors import Invalid, RoostError, Unavailable
 from roost.ports import Host, Pace, Pending, Tx
 
 T = TypeVar("T")
@@ -303,6 +303,8 @@ def _tell(job: _Job, result: Any) -> None:
 
 def _fail(job: _Job, error: Exception, database: Database) -> None:
     told = error if isinstance(error, RoostError) else database.translate(error)
+    if isinstance(error, UnicodeEncodeError):  # whoever tried again would do so for ever
+        told = Invalid("it contains half of a surrogate pair, which no store keeps")
     if told is None:
         log.error("an operation of the store has failed", exc_info=error, extra={"operation": job.op.__name__})
         told = Unavailable("the store could not do this; the log says why")

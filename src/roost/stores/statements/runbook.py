@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from roost.core import checks
 from roost.core.addresses import of_key
 from roost.core.messages import at
 from roost.core.runbook import Run
@@ -113,8 +114,8 @@ def _parsed(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text)
-    except ValueError:
+        return checks.tame(json.loads(text))
+    except (ValueError, RecursionError):
         return text
 
 
