@@ -89,9 +89,10 @@ def test_lines_from_a_pipe_are_answered_one_by_one(folder: Path) -> None:
 
 def test_a_talk_goes_on_where_it_was(folder: Path) -> None:
     roost(folder, "chat", "--profile", "echo", stdin="one\n")
-    talk = roost(folder, "talks", "ls").stdout.split()[0]
-    assert roost(folder, "chat", "--talk", talk, stdin="two\n").stdout == "two\n"
-    assert len(roost(folder, "talks", "ls").stdout.splitlines()) == 1
+    heading, row = roost(folder, "talks", "ls").stdout.splitlines()
+    assert heading.split() == ["ID", "MESSAGES", "USED", "WITH", "TITLE"]
+    assert roost(folder, "chat", "--talk", row.split()[0], stdin="two\n").stdout == "two\n"
+    assert len(roost(folder, "talks", "ls").stdout.splitlines()) == 2
 
 
 def test_it_is_the_same_through_a_running_server(folder: Path) -> None:
@@ -105,7 +106,7 @@ def test_what_an_agent_says_cannot_touch_the_terminal(folder: Path) -> None:
     said = roost(folder, "chat", "--profile", "painter", stdin="go\n").stdout
     assert "red" in said
     assert all(c == "\n" or (c.isprintable() and c not in "\u202e") for c in said)
-    talk = roost(folder, "talks", "ls").stdout.split()[0]
+    talk = roost(folder, "talks", "ls").stdout.splitlines()[1].split()[0]
     assert "\x1b" not in roost(folder, "talks", "show", talk).stdout
 
 
@@ -186,7 +187,7 @@ def test_lines_that_wait_in_a_pipe_interrupt_nothing_and_none_is_lost(folder: Pa
 def test_a_talk_is_named_by_any_part_of_its_id_that_no_other_has(folder: Path) -> None:
     for text in ("one\n", "two\n"):
         roost(folder, "chat", "--profile", "echo", stdin=text)
-    newest, oldest = (row.split()[0] for row in roost(folder, "talks", "ls").stdout.splitlines())
+    newest, oldest = (row["talkSessionId"] for row in json.loads(roost(folder, "talks", "ls", "--json").stdout))
     assert roost(folder, "chat", "--talk", newest[-6:], stdin="three\n").stdout == "three\n"
     assert "three" in roost(folder, "talks", "show", newest[-6:].upper()).stdout
     assert "1. user\none" in roost(folder, "talks", "show", oldest.removeprefix("talk_")).stdout

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import roost as package
+from roost.cli.main import LATER, app
 from roost.stores.sqlite import owner
 from roost.wiring import announce
 from tests.api.serving import serving
@@ -270,3 +272,12 @@ def test_without_a_checkout_people_are_told_where_the_benches_are(tmp_path: Path
     done = roost(tmp_path, "bench", "reads", PYTHONPATH=str(installed))
     assert (done.returncode, done.stdout) == (1, "")
     assert "make bench" in done.stderr
+
+
+@pytest.mark.parametrize("group", [[], *([name] for name in LATER), ["talks"]])
+def test_help_says_in_whole_sentences_what_commands_do(group: list[str]) -> None:
+    shown = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).invoke(app, [*group, "-h"]).stdout
+    listed = shown.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert [row for row in listed if not row.endswith((".", ".)"))] == []
+    assert [row for row in listed if row.endswith("...")] == []

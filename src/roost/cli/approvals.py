@@ -70,7 +70,10 @@ def _facts(one: Approval) -> Iterator[str]:
 
 @app.command()
 def grant(approval: Name, store: Store = None, config: Config = None) -> None:
-    """Have it done; of what may have been done before the program ended: have it done again."""
+    """Have it done; the agent goes on with what comes of it.
+
+    What may have been done before the program ended is done again.
+    """
     with opened(store, config) as (service, user):
         one = service.approvals.grant(user, _found(service, user, approval).approval_id)
     print(f"{line(one.tool)} is granted.")

@@ -44,7 +44,7 @@ def publish(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Tell an event to all your agents that subscribed to it or wait for it.
+    """Tell an event to all your agents that subscribed or wait for it.
 
     \b
     For example:

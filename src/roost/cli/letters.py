@@ -78,7 +78,10 @@ def _facts(one: DeadLetter) -> Iterator[str]:
 def retry(
     letter: OneOrAll = None, every: All = False, agent: OfAgent = None, store: Store = None, config: Config = None
 ) -> None:
-    """Post a dead letter again, as if it were sent now; or with --all, all of them."""
+    """Post a dead letter again, or with --all, all of them.
+
+    As if it were sent now.
+    """
     with opened(store, config) as (service, user):
         if _all(letter, every):
             print(f"Retried {service.dead_letters.retry_all(user, agent=agent)}.")

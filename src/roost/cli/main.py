@@ -24,11 +24,17 @@ LATER = {
     "models": ("models", "Look at the models on this machine, fetch one, remove one."),
     "approvals": ("approvals", "Look at what runs wait for, and say what may be done."),
     "runs": ("runs", "Look at what was done, step by step."),
-    "meetings": ("meetings", "Call meetings, speak and play in them, and see what was said."),
+    "meetings": ("meetings", "Call meetings, speak in them, and see what was said."),
     "demo": ("demo", "See agents play, report and plan, with no key."),
     "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
 }
 """Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""
+
+ORDER = (
+    "up", "ui", "link", "chat", "talks", "agents", "tasks", "schedules", "mail", "events", "meetings", "demo",
+    "approvals", "runs", "replay", "dead-letters", "models", "doctor", "bench", "version",
+)  # fmt: skip
+"""What belongs together stands together in `roost --help`."""
 
 
 class Later(TyperGroup):
@@ -56,6 +62,9 @@ class Careful(TyperGroup):
         super().__init__(**options)
         for name, (module, about) in LATER.items():
             self.add_command(Later(name, module, about))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -161,7 +170,7 @@ def chat(
 @talks_app.command("ls")
 def talks_ls(
     json: Json = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at the most.")] = 200,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at the most.")] = 200,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -173,7 +182,7 @@ def talks_ls(
 
 @talks_app.command("show")
 def talks_show(
-    talk: Annotated[str, typer.Argument(help="The id of a talk, or any part of it that no other has.")],
+    talk: Annotated[str, typer.Argument(metavar="TALK", help="The id of a talk, or any part of it that no other has.")],
     json: Json = False,
     store: Store = None,
     config: Config = None,
@@ -186,14 +195,17 @@ def talks_show(
 
 @app.command()
 def replay(
-    run: Annotated[str, typer.Argument(help="The id of a run, or any part of it that no other has.")],
-    until: Annotated[int | None, typer.Option("--until", min=0, help="End after so many steps.")] = None,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or any part of it that no other has.")],
+    until: Annotated[int | None, typer.Option("--until", metavar="N", min=0, help="End after so many steps.")] = None,
     live: Annotated[bool, typer.Option("--live", help="Do what is not on record, or comes after --until.")] = False,
     json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Run a run again from its journal, and tell what differs. Nothing is sent and nothing is written."""
+    """Run a run again from its journal, and tell what differs.
+
+    Nothing is sent and nothing is written.
+    """
     from roost.cli import runs as command
 
     raise typer.Exit(command.replay(store, config, run, until, live=live, as_json=json))

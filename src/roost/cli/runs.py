@@ -36,7 +36,7 @@ def ls(
     """List runs that are over, newest first."""
     with opened(store, config) as (service, user):
         listed = service.runs.list(user, agent=agent, talk=talk, limit=limit)
-    show_list(listed, ("ID", "KIND", "WHERE", "OUTCOME", "STEPS", "TOOK", "SINCE"), _row, "No runs.", as_json=json)
+    show_list(listed, ("ID", "KIND", "WHERE", "OUTCOME", "STEPS", "TOOK", "ENDED"), _row, "No runs.", as_json=json)
 
 
 def _row(one: Run) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def _row(one: Run) -> tuple[str, ...]:
 
 @app.command("show")
 def show_one(run: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
-    """Show a run: each step with what was asked and what came of it, and what was said."""
+    """Show a run: each step, and what was said."""
     with opened(store, config) as (service, user):
         one = service.runs.get(user, _found(service, user, run).run_id)
     show(one, lambda: _facts(one), as_json=json)

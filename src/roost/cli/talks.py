@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from roost.cli.desk import only
+from roost.cli.desk import only, short
 from roost.cli.find import Service, by_name, reached, service_of, user_of
+from roost.cli.tables import ago, listing
 from roost.cli.text import line, plain
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
@@ -15,6 +16,7 @@ from roost.protocol.talks import MessageReply, TalkReply
 from roost.settings import Settings
 
 PAGE = 1_000
+NONE = "No talks yet: start one with `roost chat`, or on the page of `roost up`."
 _MARKS = {
     Status.INTERRUPTED: "interrupted",
     Status.STREAMING: "being written",
@@ -28,17 +30,18 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
         talks = service.list_sessions(user_of(settings), limit=limit)
     if as_json:
         return print_json([TalkReply.of(talk).model_dump(mode="json") for talk in talks])
-    if not talks:
-        print("No talks yet: start one with `roost chat`, or on the page of `roost up`.")
-    for talk in talks:
-        print(_row(talk))
+    for row in listing(talks, ("ID", "MESSAGES", "USED", "WITH", "TITLE"), _row, NONE):
+        print(row)
     return None
 
 
-def _row(talk: Talk) -> str:
-    used = talk.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-    mark = " …" if talk.running else ""
-    return f"{talk.talk_session_id}  {used}  {talk.messages:>5}  {_whom(talk)}  {line(talk.title)}{mark}"
+def _row(talk: Talk) -> tuple[str, ...]:
+    title = f"{talk.title} …" if talk.running else talk.title
+    return short(talk.talk_session_id), str(talk.messages), ago(talk.updated), _whom(talk), title
+
+
+def _candidate(talk: Talk) -> str:
+    return f"{talk.talk_session_id}  {line(talk.title)}"
 
 
 def _whom(talk: Talk) -> str:
@@ -67,7 +70,7 @@ def found(service: Service, user: str, part: str) -> Talk:
         matching = [talk for talk in _all_talks(service, user) if part and part.lower() in talk.talk_session_id]
     if not matching:
         raise NotFound("none of your talks has that in its id: `roost talks ls` lists them")
-    return only(matching, part, "talks", _row)
+    return only(matching, part, "talks", _candidate)
 
 
 def _all_talks(service: Service, user: str) -> list[Talk]:

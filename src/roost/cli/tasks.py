@@ -166,7 +166,10 @@ def cancel(task: Task, json: Json = False, store: Store = None, config: Config =
 
 @app.command()
 def wait(task: Task, timeout: Timeout = None, json: Json = False, store: Store = None, config: Config = None) -> None:
-    """Wait for a task, and print what comes of it; the exit code is 0 if it is done."""
+    """Wait for a task, and print what comes of it.
+
+    The exit code is 0 if it is done.
+    """
     with opened(store, config) as (service, user):
         one = _found(service, user, task)
         if not one.is_over:
