@@ -59,7 +59,7 @@ def markdown(page: Page) -> None:
 def failed(page: Page) -> None:
     start_new(page)
     say(page, "fail")
-    expect(page.get_by_role("button", name="Ask again")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
 
 
 def busy(page: Page) -> None:

@@ -116,20 +116,20 @@ def test_clicking_around_while_an_answer_is_written_neither_loses_nor_doubles_a_
     expect_steady(page, 2)
 
 
-def test_a_failure_is_one_sentence_with_a_way_to_ask_again(visit: Visit) -> None:
+def test_a_failure_is_one_sentence_with_a_way_to_try_again(visit: Visit) -> None:
     page = visit()
     say(page, "flaky")
     expect(page.get_by_test_id("stAlert")).to_contain_text("reference")
     expect_messages(page, "flaky", "an answer")
-    page.get_by_role("button", name="Ask again").click()
+    page.get_by_role("button", name="Try again").click()
     expect_messages(page, "flaky", "an answer", "flaky", "an answer at last")
-    expect(page.get_by_role("button", name="Ask again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
 
 
 def test_a_failure_shows_nothing_of_the_inside(visit: Visit) -> None:
     page = visit()
     say(page, "fail")
-    expect(page.get_by_role("button", name="Ask again")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
     expect_messages(page, "fail", "half an answer")
     expect(page.get_by_text("secret-detail")).to_have_count(0)
     expect(page.get_by_text("ValueError")).to_have_count(0)

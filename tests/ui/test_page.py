@@ -50,7 +50,7 @@ def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
     tab.look()
     assert "reference" in tab.app.error[0].value
     assert "broken" not in tab.app.error[0].value
-    tab.click("ask_again")
+    tab.click("try_again")
     tab.settle()
     asked = [text for name, text in tab.look().shown if name == "user"]
     assert asked == ["fail", "fail"]

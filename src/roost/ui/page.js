@@ -49,7 +49,7 @@
 
   // --- the second click of a double click asks nothing a second time ------------------------------
   document.addEventListener("click", (event) => {
-    if (event.detail > 1 && event.target.closest?.(".st-key-suggestions, .st-key-ask_again")) event.stopPropagation();
+    if (event.detail > 1 && event.target.closest?.(".st-key-suggestions, .st-key-try_again")) event.stopPropagation();
   }, { capture: true });
 
   // --- the server is away: our own quiet words instead of Streamlit's dialog ----------------------

@@ -151,7 +151,7 @@ def _history(scene: Scene, line: Line) -> None:
     if reading is None:
         parts.invitation(scene.service.profiles(), line.draft.profile, _choose, partial(_say, line))
     else:
-        _ask_again(reading, line)
+        _try_again(reading, line)
 
 
 def _pulse(scene: Scene) -> None:
@@ -178,13 +178,13 @@ def _draw_again(scene: Scene) -> None:
     st.rerun()
 
 
-def _ask_again(reading: Reading, line: Line) -> None:
+def _try_again(reading: Reading, line: Line) -> None:
     last: Message | None = reading.messages[-1] if reading.messages else None
     if reading.running or last is None or last.sender is Sender.USER or last.status is not Status.FAILED:
         return
     question = reading.question_before(last.seq)
     if question:
-        st.button("Ask again", key="ask_again", on_click=_say, args=(line, question.content))
+        st.button("Try again", key="try_again", on_click=_say, args=(line, question.content))
 
 
 # --- what people do -------------------------------------------------------------------------------
