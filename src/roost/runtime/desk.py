@@ -51,10 +51,13 @@ class Lane:
             self.append(envelope)
 
     def replace(self, envelope: Envelope) -> bool:
-        """The same envelope as it is now, in its old place, if it was not begun there; False: it is not there."""
+        """The same envelope as it is now, in its old place, if it was not begun there; False: it is not there.
+
+        One that has been tried since it was handed over stays as it is.
+        """
         for place, waiting in enumerate(self.waiting):
             if waiting.envelope_id == envelope.envelope_id:
-                if envelope.claimed and not waiting.claimed and not (self.busy and place == 0):
+                if envelope.attempts > waiting.attempts and envelope.claimed and not (self.busy and place == 0):
                     self.waiting[place] = envelope
                 return True
         return False
