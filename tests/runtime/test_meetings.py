@@ -230,6 +230,16 @@ def test_whoever_has_nothing_to_say_passes_the_floor_on() -> None:
     play(story)
 
 
+def test_those_who_never_say_anything_do_not_pass_the_floor_on_for_ever() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "a", "b")
+        options: dict[str, Any] = {"required": ["agent:b"], "floor": "round_robin", "by": "agent:a"}
+        meeting = await s.meetings.call("ann", "silence", max_words=3, **options)
+        assert texts(await seen(s, meeting, over, "agent:b")) == []
+
+    play(story)
+
+
 def test_a_brain_without_the_floor_raises_a_hand_and_speaks_when_it_is_its_turn() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "b", profile="talker")

@@ -156,6 +156,14 @@ def test_a_meeting_in_which_no_more_can_be_said_is_ended() -> None:
     assert due(room.view, ADA, room.now + GRACE) == Ended()
 
 
+def test_a_meeting_of_those_who_only_pass_is_ended() -> None:
+    room = running(ADA, rule=FloorRule.ROUND_ROBIN, bounds=Bounds(words=1))
+    for who in (HOST, ADA, HOST):
+        assert due(room.view, HOST, room.now) is None
+        room.post(who, Passed(who))
+    assert due(room.view, HOST, room.now) == Ended()
+
+
 def test_whoever_keeps_silent_is_passed_over() -> None:
     room = running(ADA, BEN, rule=FloorRule.ROUND_ROBIN, bounds=Bounds(turn=1_000))
     room.says(HOST)

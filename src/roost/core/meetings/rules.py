@@ -63,8 +63,11 @@ def decreed(view: View, entry: Entry) -> View:
 
 
 def is_full(view: View) -> bool:
-    """Whether as much was said as the bounds allow."""
-    return view.call is not None and len(view.words) >= view.call.bounds.words
+    """Whether as much was said as the bounds allow, or as often passed on, which would otherwise never end."""
+    if view.call is None:
+        return False
+    most = view.call.bounds.words
+    return len(view.words) >= most or view.passes >= most + len(view.participants)
 
 
 def is_played_out(view: View) -> bool:
@@ -178,7 +181,7 @@ def _ended(view: View, entry: Entry, body: Ended) -> View:
 def _said(view: View, entry: Entry, body: Said) -> View:
     _check_runs(view, entry)
     if is_full(view):
-        raise Forbidden("as many words were said as this meeting allows: end it")
+        raise Forbidden("as much was said, or passed over, as this meeting allows: end it")
     if (why := floor.refusal(view, entry.author)) is not None:
         raise Forbidden(why)
     spoken = floor.after_words(view.floor, entry.author, body, view.present if body.to else ())
@@ -214,7 +217,7 @@ def _passed(view: View, entry: Entry, body: Passed) -> View:
     is_silent = turn > 0 and entry.at.ms >= view.floor.since + turn
     if entry.author not in (body.who, view.chair, view.moderator) and not is_silent:
         raise Forbidden(f"{body.who} has the floor: wait for it to speak")
-    return replace(view, floor=floor.after_pass(view.floor, body.who))
+    return replace(view, floor=floor.after_pass(view.floor, body.who), passes=view.passes + 1)
 
 
 def _moved(view: View, entry: Entry, body: Moved, known: Games) -> View:

@@ -109,6 +109,8 @@ class View:
     state: Any = None
     head: EntryId | None = None
     tries: int = 0
+    passes: int = 0
+    """How often a turn went by without a word."""
     outcome: Outcome | None = None
     words: Trail[Word] = field(default_factory=Trail)
     refused: Trail[Refused] = field(default_factory=Trail)
