@@ -120,6 +120,8 @@ def arguments(method: Method, ids: dict[str, str]) -> dict[str, Any]:
         given["to"] = [given["to"]]
     if method.path == "schedules/create":
         given["every"] = 60
+    if method.path == "runs/list":  # of a talk or of an agent, not of both
+        del given["agent"]
     return given
 
 
