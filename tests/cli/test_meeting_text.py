@@ -110,7 +110,7 @@ def test_how_it_stands_is_one_sentence() -> None:
     game = playing()
     for number, cell in enumerate([1, 4, 2, 5, 3]):
         move(game, (ADA, BEN)[number % 2], cell)
-    assert standing(seen(game.view), "ann") == "agent:ann/ada wins with X."
+    assert standing(seen(game.view), "ann") == "agent:ada wins with X."
 
 
 @given(st.text(), st.integers(-5, 100))

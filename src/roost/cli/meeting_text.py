@@ -15,7 +15,7 @@ NARROWEST = 12
 
 
 def name(address: str, user: str) -> str:
-    """As one would type it: `agent:d` of one's own."""
+    """As one would type it, also in a sentence: `agent:d` of one's own."""
     return line(address).replace(f"agent:{line(user)}/", "agent:", 1)
 
 
@@ -33,8 +33,8 @@ def standing(view: MeetingView, user: str) -> str:
             else "Begins."
         )
     if view.phase == "failed":
-        return line(f"It has failed: {view.reason}.")
-    result = f"{line(view.outcome)} " if view.outcome else ""
+        return f"It has failed: {name(view.reason, user)}."
+    result = f"{name(view.outcome, user)} " if view.outcome else ""
     if view.phase == "ended":
         return f"{result}The meeting has ended."
     if view.mover:
