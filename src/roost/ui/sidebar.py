@@ -122,16 +122,9 @@ def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft)
 
 
 def _profile_field(profiles: Sequence[Profile], current: str) -> str:
-    about = {profile.name: profile.description for profile in profiles}
-    names = list(about) if current in about else [current, *about]
-    return str(
-        st.selectbox(
-            "Who answers",
-            names,
-            index=names.index(current),
-            format_func=lambda name: f"{name}: {about[name]}" if about.get(name) else name,
-        )
-    )
+    names = [profile.name for profile in profiles]
+    names = names if current in names else [current, *names]
+    return str(st.selectbox("Who answers", names, index=names.index(current)))
 
 
 def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[str, Any]:
