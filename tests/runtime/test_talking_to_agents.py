@@ -178,3 +178,23 @@ def test_deleting_the_agent_ends_its_talks(world: World) -> None:
         assert await service.list_sessions("ann") == []
 
     world({"slow": slow}, story)
+
+
+def test_what_anothers_agent_knows_and_does_is_not_shown_to_whoever_talks_with_it(world: World) -> None:
+    async def keeper(turn: Turn) -> AsyncIterator[str]:
+        turn.state["pin"] = "of bob's own"
+        yield await turn.step("look", lambda: "it up")
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("bob", "shared", profile="keeper", shared=True)
+        await service.tasks.wait("bob", await service.tasks.send("bob", "shared", "learn"))
+        talk = await talk_with(service, "agent:bob/shared")
+        await service.add_message("ann", talk, "hello")
+        await ended(service, talk)
+        [run] = await service.runs.list("ann", talk=talk)
+        entry = await service.runs.get("ann", run.run_id)
+        assert (entry.text, entry.steps, entry.given) == ("it up", (), {})
+        with pytest.raises(roost.Conflict, match="cannot be replayed"):
+            await service.runs.replay("ann", run.run_id)
+
+    world({"keeper": keeper}, story)

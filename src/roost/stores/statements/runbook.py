@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from roost.core import checks
@@ -56,7 +57,15 @@ def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
         raise NotFound(f"there is no run {run_id!r:.80}: it is not over yet, is not kept any more, or never existed")
     run = _run_of(row[:12])
     text, is_whole = _said(tx, run, row[13])
+    if _is_with_anothers(tx, run, user_id):
+        return Logged(replace(run, steps=0), None, run.envelope_id, text, is_whole, (), ())
     return Logged(run, row[12], run.envelope_id, text, is_whole, _steps(tx, run), steps.recorded(tx, [run.envelope_id]))
+
+
+def _is_with_anothers(tx: Tx, run: Run, user_id: str) -> bool:
+    """Whether it is of a talk with an agent of somebody else, whose memory and steps are its owner's alone."""
+    row = tx.one("SELECT agent FROM talks WHERE talk_id = :talk", {"talk": run.talk_session_id or ""})
+    return row is not None and row[0] != "" and row[0].rpartition("/")[0] != user_id
 
 
 def source(tx: Tx, run: Run, envelope_id: str) -> str | None:
