@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.brains.guide import QUESTION, TOPICS, Topic, guide
+from roost.brains.guide import QUESTION, TOPICS, Memory, Topic, answer, guide
 from roost.testing import Simulation
 
 Ask = Callable[[roost.AgentService, str, str], roost.Message]
@@ -204,3 +205,9 @@ def test_at_its_usual_pace_it_counts_for_half_a_minute(tmp_path: Path) -> None:
     assert len(changes) > 100
     assert changes[-1].message.content.endswith("98, 99, 100.")
     assert 30 <= simulation.clock.monotonic() - began <= 35
+
+
+def test_nothing_takes_it_long_to_understand() -> None:
+    before = time.process_time()
+    answer("my name " * 40_000, Memory(), 0)
+    assert time.process_time() - before < 5, "it was a minute"
