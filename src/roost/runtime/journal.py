@@ -174,7 +174,8 @@ class Journal:
 
     @asynccontextmanager
     async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
-        checks.name(name, "the name of a model")
+        if name:
+            checks.name(name, "the name of a model")
         asked = self.clean_json(canonical(request, "what a model is asked"))
         key = self.key(StepKind.MODEL, name, asked)
         there = self._there.get(key)
