@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, ToolFailed, Turn
-from tests.runtime.conftest import World, becomes, ended, said
+from tests.runtime.conftest import World, becomes, ended, said, until
 
 
 class Shop:
@@ -228,3 +228,34 @@ def test_a_task_that_was_tried_again_is_replayed_try_by_try(world: World) -> Non
         ]
 
     assert world({"tries": tries}, story, tools=[flaky]) == [("done", ""), ("failed", "")]
+
+
+def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -> None:
+    again: list[str] = []
+
+    async def endless(turn: Turn) -> AsyncIterator[str]:
+        yield "on and on"
+        again.append("begun")
+        try:
+            await asyncio.sleep(100_000)
+        finally:
+            again.append("ended")
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="endless")
+        await service.add_message("ann", talk, "go")
+        await until(lambda: again)
+        await service.stop("ann", talk)
+        [run] = await becomes(lambda: service.runs.list("ann", talk=talk), bool)
+        again.clear()
+        waiting = [asyncio.create_task(service.runs.replay("ann", run.run_id, within=3600)) for _ in range(8)]
+        await until(lambda: len(again) == 8)
+        with pytest.raises(roost.LimitReached):
+            await service.runs.replay("ann", run.run_id)
+        for one in waiting:
+            one.cancel()
+        await until(lambda: again.count("ended") == 8)
+        with pytest.raises(roost.Invalid, match="within"):
+            await service.runs.replay("ann", run.run_id, within=1e9)
+
+    world({"endless": endless}, story)

@@ -84,6 +84,12 @@ class Replayer(Thinking):
             self._task.cancel()
         await self._aloop.create_future()
 
+    def cut_off(self) -> None:
+        """Nobody waits for it any more."""
+        if not self._over and self._task is not None:
+            self.halted = self.halted or "it was cut off"
+            self._task.cancel()
+
     # --- what came of it -------------------------------------------------------------------------
 
     def _result(self) -> Replay:

@@ -13,11 +13,16 @@ from roost.core.diary import Place
 from roost.core.envelopes import Kind
 from roost.core.messages import MOST, PAGE, Message, Status, at
 from roost.core.runbook import Replay, Run, RunEntry
-from roost.errors import Conflict, Invalid, NotFound
+from roost.errors import Conflict, Invalid, LimitReached, NotFound
 from roost.ports import Logged, Loop, Profile, Turn
 from roost.runtime.agents import LAST
 from roost.runtime.replay import OldDiary, Replayer, recorded_given
 from roost.runtime.shop import Shop
+
+AT_ONCE = 8
+"""Replays of one user under way, each of which has a thread."""
+LONGEST = 3_600.0
+"""Seconds that a replay may take."""
 
 
 class Runs:
@@ -26,6 +31,8 @@ class Runs:
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
         self._ops = shop.statements.runbook
+        self._replays: set[tuple[str, str]] = set()
+        """Those under way: whose, and a name of each."""
 
     async def list(
         self, user_id: str, *, talk: str | None = None, agent: str | None = None, limit: int = PAGE,
@@ -62,28 +69,40 @@ class Runs:
         if until is not None:
             checks.count(until, "`until`", least=0, most=1_000_000)
         checks.flag(live, "`live`")
-        seconds = checks.seconds(within, "`within`")
+        if (seconds := checks.seconds(within, "`within`")) > LONGEST:
+            raise Invalid(f"`within` must be at most {LONGEST:g} seconds, not {checks.shown(within)}")
         logged = await self._logged(user_id, run_id)
         given = recorded_given(logged)
         if not given or given.get("state_is_missing"):
             raise Conflict(f"what the run {run_id!r:.80} was given is not on record: it cannot be replayed")
         turn, steered = await self._turn(user_id, logged, given)
+        if sum(one == user_id for one, _ in tuple(self._replays)) >= AT_ONCE:
+            raise LimitReached(f"{AT_ONCE} replays of yours are under way: wait until one of them is over")
         host, played = self._shop.host, self._shop.host.pending()
+        replayers: builtins.list[Replayer] = []
+        left = False
 
         async def main(loop: Loop) -> None:
             replayer = Replayer(
                 self._shop, loop, logged, turn, steered, self._diary(user_id, logged, given), until, live
             )
-            played.set(await replayer.play(seconds))
+            replayers.append(replayer)
+            if not left:
+                played.set(await replayer.play(seconds))
 
         def ended(_: Loop, error: BaseException | None) -> None:
             played.fail(error or Conflict("the replay was cut off"))
 
+        self._replays.add(mine := (user_id, host.new_id("replay")))
         loop = host.start_loop("roost-replay", main, ended)
         try:
             result: Replay = await played
             return result
         finally:
+            left = True  # whoever asked may have gone before it is over
+            self._replays.discard(mine)
+            for replayer in replayers:
+                loop.call(replayer.cut_off)
             if await loop.over.within(1.0):
                 loop.join()
 
