@@ -93,7 +93,8 @@ class Listener:
 
     def _failed(self, group: tuple[Envelope, ...], error: Exception) -> None:
         """It is still in the inboxes, and found there."""
-        log.warning("what is said in meetings is heard later: %s", error)
+        if not self._hall.closing:
+            log.warning("what is said in meetings is heard later: %s", error)
         for address in {envelope.address for envelope in group}:
             activation = self._hall.awake(address)
             if activation is not None:
