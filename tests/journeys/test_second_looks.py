@@ -32,7 +32,7 @@ def test_a_worker_that_was_given_up_runs_nothing_when_it_wakes(service: Open) ->
         await asyncio.sleep(0.2)
         yield "done"
 
-    limits = roost.Limits(silent_loop=0.3, drain=0.5, stop_patience=0.3)
+    limits = roost.Limits(silent_loop=1.5, drain=0.5, stop_patience=0.3)
     home = service({"blocker": blocker, "counted": counted}, limits=limits)
     home.add_message("ann", home.create_talk_session("ann", profile="blocker"), "block")
     talks = [home.create_talk_session("ann", profile="counted") for _ in range(10)]

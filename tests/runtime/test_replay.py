@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, ToolFailed, Turn
-from tests.runtime.conftest import World, becomes, ended, said, until
+from tests.runtime.conftest import World, becomes, ended, until
 
 
 class Shop:
@@ -183,16 +183,20 @@ def test_a_run_that_failed_was_stopped_or_was_steered_can_be_replayed(world: Wor
 
     async def story(service: AsyncAgentService) -> None:
         talk = await service.create_talk_session("ann", profile="moody", busy="steer")
+
+        async def begun() -> None:
+            await becomes(
+                lambda: service.get_messages("ann", talk),
+                lambda page: page.messages[-1].sender == "agent" and page.messages[-1].content == "well ",
+            )
+
         await service.add_message("ann", talk, "fail")
         await ended(service, talk)
         await service.add_message("ann", talk, "wait")
-        await said(service, talk, "well")
+        await begun()
         await service.stop("ann", talk, wait=5)
         await service.add_message("ann", talk, "go on")
-        await becomes(
-            lambda: service.get_messages("ann", talk),
-            lambda page: page.messages[-1].sender == "agent" and page.messages[-1].content == "well ",
-        )
+        await begun()
         await service.add_message("ann", talk, "this")
         await ended(service, talk)
         steered, stopped, failed = await service.runs.list("ann", talk=talk)
