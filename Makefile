@@ -28,16 +28,12 @@ run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@.venv/bin/roost models pull --if-needed || true
 	@exec .venv/bin/roost up $(ARGS)
 
-# What starts programs and browsers mostly waits for them, so the rest is tested beside it.
 WAITING := tests/api tests/browser tests/cli tests/client tests/ui
 
 test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"
 ifeq ($(PYTEST_ARGS),)
-	@mkdir -p .cache; \
-	$(PYTHON_IN_VENV) -m pytest $(addprefix --ignore=,$(WAITING)) >.cache/tests.txt 2>&1 & beside=$$!; \
-	$(PYTHON_IN_VENV) -m pytest $(WAITING); code=$$?; \
-	wait $$beside || code=1; cat .cache/tests.txt; exit $$code
+	@sh tools/run_tests.sh $(PYTHON_IN_VENV) $(WAITING)
 else
 	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
 endif

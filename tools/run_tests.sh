@@ -1,0 +1,36 @@
+#!/bin/sh
+# Runs all tests, in two groups beside each other: tools/run_tests.sh PYTHON FOLDER…
+# What starts programs and browsers, which is in the folders, mostly waits for them, so the rest is tested beside it.
+# A test that fails there may only have been starved: it is told, and tried once more by itself. What fails twice fails.
+set -u
+python=$1
+shift
+rest=
+for folder in "$@"; do rest="$rest --ignore=$folder"; done
+mkdir -p .cache
+rm -rf .cache/waiting .cache/rest
+
+group() {
+    name=$1
+    shift
+    "$python" -m pytest -o "cache_dir=.cache/$name" "$@"
+}
+
+again() {
+    [ "$2" -eq 1 ] || return "$2" # 1: tests have failed, and nothing worse has happened
+    echo "Trying what failed once more, by itself …"
+    group "$1" --last-failed --last-failed-no-failures=none
+}
+
+# shellcheck disable=SC2086
+group rest $rest > .cache/tests.txt 2>&1 &
+beside=$!
+group waiting "$@"
+waiting=$?
+wait $beside
+rest=$?
+cat .cache/tests.txt
+code=0
+again waiting $waiting || code=1
+again rest $rest || code=1
+exit $code
