@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ENVIRONMENT
 from tests.journeys.driver_meeting import NAMES, WORDS, open_meeting
+from tests.journeys.killing import run_and_kill
 
 DRIVER = Path(__file__).with_name("driver_meeting.py")
-
-
-def run_and_kill(database: str, seconds: float) -> None:
-    child = subprocess.Popen([sys.executable, str(DRIVER), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"running\n"
-    threading.Event().wait(seconds)
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
-    child.stdout.close()
 
 
 @pytest.mark.timeout(120)
 def test_a_meeting_survives_being_killed(tmp_path: Path) -> None:
     database, luck = f"sqlite:///{tmp_path / 'roost.db'}", random.Random(1)
     for _ in range(4):
-        run_and_kill(database, luck.random() * 0.1)
+        run_and_kill(DRIVER, database, luck.random() * 0.1)
     service, meeting = open_meeting(database)
     with service:
         views = [[*service.meetings.watch("ann", meeting, seen_by=f"agent:{name}")][-1] for name in NAMES]

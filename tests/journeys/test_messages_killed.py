@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ENVIRONMENT, eventually
+from tests.conftest import eventually
 from tests.journeys.driver_messages import CREW, PARTS, PLANS, open_crew
+from tests.journeys.killing import run_and_kill
 
 DRIVER = Path(__file__).with_name("driver_messages.py")
 KILLS = 6
-
-
-def run_and_kill(database: str, seconds: float) -> None:
-    child = subprocess.Popen([sys.executable, str(DRIVER), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"running\n"
-    threading.Event().wait(seconds)
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
-    child.stdout.close()
 
 
 @pytest.mark.timeout(90)
 def test_a_crew_killed_again_and_again_hears_everything_once_and_in_order(tmp_path: Path) -> None:
     database, luck = f"sqlite:///{tmp_path / 'roost.db'}", random.Random(8)
     for _ in range(KILLS):
-        run_and_kill(database, luck.random() * 0.25)
+        run_and_kill(DRIVER, database, luck.random() * 0.25)
     with open_crew(database) as service:
         eventually(lambda: len(service.tasks.list("ann", agent="lead", status="done")) == PLANS, seconds=40)
         eventually(lambda: not any(agent.queue_depth for agent in service.agents.list("ann")), seconds=20)

@@ -145,6 +145,8 @@ def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
             await service.close()
 
     asyncio.run(main())
+    with roost.open(f"sqlite:///{tmp_path}/a.db", brains=brains, tools=tools) as again:
+        assert len(again.approvals.list("ann")) == 2, "both are still asked"
 
 
 def test_a_task_that_waits_leaves_the_agent_free_for_others(world: World) -> None:

@@ -58,11 +58,12 @@ def test_when_the_creator_is_lost_another_one_says_that_it_failed() -> None:
 
 def test_an_optional_attendee_never_blocks() -> None:
     async def story(s: AsyncAgentService) -> None:
-        await team(s, "d")
+        [d] = await team(s, "d")
         await team(s, "away", start=False)
         await team(s, "no", invitations="decline")
         meeting = await s.meetings.call("ann", "news", required=["agent:d"], optional=["agent:away", "agent:no"])
-        await seen(s, meeting, running, within=5.0)
+        view = await seen(s, meeting, running, within=5.0)
+        assert view.present == ("user:ann", d)
 
     play(story)
 

@@ -51,6 +51,8 @@ def test_participants_are_added_and_removed() -> None:
         await all_see(s, meeting, ["user:ann", d, e], lambda view: view.present == ("user:ann", d, e))
         await s.meetings.leave("ann", meeting, by="agent:e")
         await all_see(s, meeting, ["user:ann", d], lambda view: view.present == ("user:ann", d))
+        view = await s.meetings.view("ann", meeting)
+        assert [(one.address, one.status) for one in view.participants if one.address == e] == [(e, "left")]
 
     play(story)
 

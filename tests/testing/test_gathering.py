@@ -24,8 +24,11 @@ def test_a_gathering_agrees_whatever_goes_wrong(first: int) -> None:
 
 @pytest.mark.soak
 def test_a_gathering_agrees_when_a_third_is_lost() -> None:
+    faults = Faults(post_lost=0.3, handover_lost=0.3, handover_reordered=0.3, commit_failed=0.1, crash=0.001)
+    happened: Counter[str] = Counter()
     for seed in range(1_000):
-        simulate(seed, Faults(post_lost=0.3, handover_lost=0.3, handover_reordered=0.3, commit_failed=0.1, crash=0.001))
+        happened += simulate(seed, faults).happened
+    assert set(happened) == {name for name, chance in faults.chances.items() if chance}
 
 
 def test_those_who_do_not_answer_digests_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

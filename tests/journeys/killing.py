@@ -1,0 +1,22 @@
+"""Programs that are killed at a moment by chance."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.conftest import ENVIRONMENT
+
+
+def run_and_kill(driver: Path, database: str, seconds: float) -> None:
+    """Start a driver, and kill it so many seconds after it says that it is running."""
+    child = subprocess.Popen([sys.executable, str(driver), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"running\n"
+    threading.Event().wait(seconds)
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+    child.stdout.close()
