@@ -6,6 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
 
 import roost
 from bench.figures import Figure, bench, percentile
@@ -13,6 +16,9 @@ from roost.brains.profiles import Shelf
 from roost.service import AgentService
 from roost.testing.provider import Provider
 from roost.wiring import open_roost
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 PIECES, TURNS = 2_000, 60
 Asking = Callable[[int], float]
@@ -25,6 +31,7 @@ def llm(folder: Path) -> Iterator[Figure]:
         profile = roost.Profile("llm", "llm", model="openai:any", base_url=provider.url)
         opened = open_roost(f"sqlite:///{folder}/llm.db", Shelf(None, [profile]), roost.Limits())
         with AgentService(opened) as service, asyncio.Runner() as runner:
+            client, model = _open(provider.url)
 
             def talk_of(pieces: int) -> float:
                 provider.plays(*["piece "] * pieces)
@@ -39,12 +46,13 @@ def llm(folder: Path) -> Iterator[Figure]:
 
             def bare_of(pieces: int) -> float:
                 provider.plays(*["piece "] * pieces)
-                return runner.run(_bare(provider.url, pieces))
+                return runner.run(_bare(model, pieces))
 
             for pieces in (1, PIECES):  # all that is loaded and made once
                 talk_of(pieces), bare_of(pieces)
             bare, ours = _quartiles(bare_of, talk_of, 1, TURNS)
             long_bare, long_ours = _quartiles(bare_of, talk_of, PIECES, 5)
+            runner.run(client.aclose())
     yield Figure("llm_turn_bare", bare * 1e3, "ms", TURNS)
     yield Figure("llm_turn_over_bare", (ours - bare) * 1e3, "ms", TURNS)
     yield Figure("llm_piece_bare", (long_bare - bare) / PIECES * 1e6, "us", PIECES)
@@ -58,23 +66,27 @@ def _quartiles(first: Asking, second: Asking, pieces: int, count: int) -> tuple[
     return percentile([a for a, _ in pairs], 25), percentile([b for _, b in pairs], 25)
 
 
-async def _bare(url: str, pieces: int) -> float:
-    """The least that the library needs for it, without its agent; with a client for the turn, as ours has."""
-    import httpx2
-    from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.messages import ModelRequest, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+def _open(url: str) -> tuple[httpx2.AsyncClient, Model]:
+    """A client that keeps its connections from turn to turn, as ours does."""
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
+    client = httpx2.AsyncClient(verify=False)
+    return client, OpenAIChatModel("any", provider=OpenAIProvider(base_url=url, api_key="none", http_client=client))
+
+
+async def _bare(model: Model, pieces: int) -> float:
+    """The least that the library needs for it, without its agent."""
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelRequest, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
     start = time.perf_counter()
     said = []
-    async with httpx2.AsyncClient(verify=False) as client:
-        model = OpenAIChatModel("any", provider=OpenAIProvider(base_url=url, api_key="none", http_client=client))
-        async with model_request_stream(model, [ModelRequest.user_text_prompt("go")]) as stream:
-            async for event in stream:
-                if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-                    said.append(event.part.content)
-                elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-                    said.append(event.delta.content_delta)
+    async with model_request_stream(model, [ModelRequest.user_text_prompt("go")]) as stream:
+        async for event in stream:
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                said.append(event.part.content)
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                said.append(event.delta.content_delta)
     assert "".join(said) == "piece " * pieces
     return time.perf_counter() - start

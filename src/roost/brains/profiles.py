@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from roost.brains import defaults
 from roost.brains.files import Files
@@ -18,6 +18,9 @@ from roost.brains.guide import guide
 from roost.brains.scripted import echo
 from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Host, Profile
+
+if TYPE_CHECKING:
+    from roost.brains.llm import Llm
 
 ADK = "adk"
 LLM = "llm"
@@ -54,6 +57,7 @@ class Shelf:
         self._profiles |= {profile.name: profile for profile in configured}
         self._files = Files(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
+        self._llm: Llm | None = None
         problem = self._files.why_not()
         self.without_model = str(problem) if problem else None
         asked = defaults.found()
@@ -119,7 +123,11 @@ class Shelf:
     def _found(self, profile: Profile) -> Brain:
         if profile.brain == ADK:
             return _adk(profile, self._written)
-        return _llm(profile) if profile.brain == LLM else _imported(profile.brain, self._written)
+        if profile.brain == LLM:
+            self._llm = self._llm or _llm()
+            self._llm.prepare(profile)
+            return self._llm
+        return _imported(profile.brain, self._written)
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
@@ -138,14 +146,13 @@ def _key(profile: Profile) -> str:
     return f"{ADK} {profile.agent}" if profile.brain == ADK else profile.brain
 
 
-def _llm(profile: Profile) -> Brain:
+def _llm() -> Llm:
     try:
-        from roost.brains.llm import llm, prepare  # an extra, and slow
+        from roost.brains.llm import Llm  # an extra, and slow
     except ImportError as error:
         advice = "pip install 'roost[llm]', and start Roost again"
         raise BrainFailed(f"models of providers need the extra: {advice}", kind="extra", advice=advice) from error
-    prepare(profile)
-    return llm
+    return Llm()
 
 
 def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:

@@ -35,11 +35,14 @@ class Provider:
         self.headers: list[dict[str, str]] = []
         self.bytes_at_once = 1 << 20
         """How much is sent in one piece, wherever that cuts."""
+        self.connections = 0
+        """How often somebody has connected."""
         self.hung_up = 0
         """How often whoever asked has gone before the end."""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._over: asyncio.Event
+        self._open: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._run, name="provider", daemon=True)
         self.port = 0
 
@@ -50,6 +53,19 @@ class Provider:
     def forget(self) -> None:
         """What was laid out and has not happened."""
         self._plays.clear()
+
+    def hang_up(self) -> None:
+        """Close all connections, as a provider does that is started again."""
+        ended = threading.Event()
+        for writer in [*self._open]:
+            self._loop.call_soon_threadsafe(writer.close)
+        self._loop.call_soon_threadsafe(ended.set)
+        ended.wait(10)
+
+    @property
+    def open(self) -> int:
+        """How many connections there are."""
+        return len(self._open)
 
     @property
     def url(self) -> str:
@@ -83,6 +99,8 @@ class Provider:
             task.cancel()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._open.add(writer)
         try:
             while await self._answer(reader, writer):
                 pass
@@ -91,6 +109,7 @@ class Provider:
         except asyncio.CancelledError:
             pass
         finally:
+            self._open.discard(writer)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -28,13 +28,14 @@ from roost.brains.attending import attending
 from roost.brains.llm import context
 from roost.brains.llm.dialogue import Dialogue, summing, told
 from roost.brains.llm.hands import Hands
-from roost.brains.llm.providers import opened, settings_of, window_of
+from roost.brains.llm.lines import Lines
+from roost.brains.llm.providers import prepare, settings_of, window_of
 from roost.brains.llm.troubles import LONGEST_WAIT, RETRIED, TROUBLES, sorted_out, wait_of
 from roost.core.faults import Fault
 from roost.core.notes import Channel
 from roost.core.usage import Usage
 from roost.errors import BrainFailed
-from roost.ports import Chunk, Turn
+from roost.ports import Chunk, Profile, Turn
 
 Piece = str | Chunk
 TRIES = 3
@@ -45,18 +46,29 @@ NOTHING_ELSE = ModelRequestParameters()
 _RESPONSE = TypeAdapter(ModelResponse)
 
 
-async def llm(turn: Turn) -> AsyncGenerator[Piece]:
-    turn = attending(turn)
-    async with AsyncExitStack() as stack, aclosing(Answering(turn, stack).answer()) as pieces:
-        async for piece in pieces:
-            yield piece
+class Llm:
+    """The brain, for all profiles of this kind."""
+
+    def __init__(self) -> None:
+        self._lines = Lines()
+
+    def prepare(self, profile: Profile) -> None:
+        """Load all that it takes to ask the model of this profile; it takes long."""
+        prepare(profile)
+
+    async def __call__(self, turn: Turn) -> AsyncGenerator[Piece]:
+        turn = attending(turn)
+        async with AsyncExitStack() as stack, aclosing(Answering(turn, self._lines, stack).answer()) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
 class Answering:
     """One run: a model, what it is shown, and how it gets to its answer."""
 
-    def __init__(self, turn: Turn, stack: AsyncExitStack) -> None:
+    def __init__(self, turn: Turn, lines: Lines, stack: AsyncExitStack) -> None:
         self._turn = turn
+        self._lines = lines
         self._stack = stack
         self._model: Model | None = None
         self._window = window_of(turn.profile)
@@ -216,7 +228,7 @@ class Answering:
     async def _opened(self) -> Model:
         """When it is first asked; a run that is all on record needs nobody."""
         if self._model is None:
-            self._model = await self._stack.enter_async_context(opened(self._turn.profile))
+            self._model = await self._stack.enter_async_context(self._lines.opened(self._turn.profile))
         return self._model
 
     def _check(self) -> None:

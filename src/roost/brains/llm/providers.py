@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -26,8 +25,11 @@ OLLAMA_WINDOW = 4_096
 """What Ollama gives a model that does not ask for more."""
 OLLAMA = "http://localhost:11434/v1"
 CONNECT = 10.0
+"""Seconds in which somebody must be there; to what is said then applies the profile's patience."""
+WITH_CLIENT = ("openai", "openai-chat", "openai-responses", "anthropic", "google", "openrouter", "ollama")
+"""Providers that are asked with our client, and so with its patience."""
 NOWHERE = "http://localhost"
-_SSL = httpx2.create_ssl_context()
+CERTIFICATES = httpx2.create_ssl_context()
 """Made once, when this module is loaded on a thread of its own: reading all the certificates takes a while."""
 
 
@@ -39,25 +41,30 @@ def prepare(profile: Profile) -> None:
     name, _ = _named(profile)
     key_of(profile, name)
     window_of(profile)
-    client = httpx2.AsyncClient(verify=_SSL, timeout=profile.patience)
+    client = httpx2.AsyncClient(verify=CERTIFICATES, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
         for url in (NOWHERE, None):
-            _model(name, "any", replace(profile, base_url=url, key=None), client)
+            made(replace(profile, base_url=url, key=None), client)
 
 
-@asynccontextmanager
-async def opened(profile: Profile) -> AsyncIterator[Model]:
-    """The model of a profile, with connections of its own, which are closed at the end."""
+def place_of(profile: Profile) -> tuple[str | float | None, ...]:
+    """What decides where a model is asked, as whom and how. Raises BrainFailed if it is clear that it cannot be."""
+    name, _ = _named(profile)
+    return profile.model, profile.base_url, key_of(profile, name), profile.patience
+
+
+def patience_of(profile: Profile) -> httpx2.Timeout:
+    """How long a client waits."""
+    return httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
+
+
+def made(profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
+    """The model of a profile, to be asked with this client, and its provider."""
     name, model = _named(profile)
-    patience = httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
-    async with httpx2.AsyncClient(verify=_SSL, timeout=patience, follow_redirects=True) as client:
-        made, provider = _model(name, model, profile, client)
-        try:
-            yield made
-        finally:
-            own = getattr(provider, "_own_http_client", None)
-            if own is not None:
-                await own.aclose()
+    provider = _provider(name, profile, client)
+    if name == "openai" and profile.base_url:
+        name = "openai-chat"  # what others speak who speak as OpenAI does
+    return infer_model(f"{name}:{model}", lambda _: provider), provider
 
 
 def _named(profile: Profile) -> tuple[str, str]:
@@ -69,17 +76,12 @@ def _named(profile: Profile) -> tuple[str, str]:
     return name, model
 
 
-def _model(name: str, model: str, profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
-    provider = _provider(name, profile, client)
-    if name == "openai" and profile.base_url:
-        name = "openai-chat"  # what others speak who speak as OpenAI does
-    return infer_model(f"{name}:{model}", lambda _: provider), provider
-
-
 def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
     """What is asked of the model beside the words; of the rest of its tokens no more than is left."""
     # No retries of theirs: ours can be stopped, and know whether anything was said.
-    chosen = ModelSettings(timeout=profile.patience, max_retries=0)
+    chosen = ModelSettings(max_retries=0)
+    if _named(profile)[0] not in WITH_CLIENT:
+        chosen["timeout"] = profile.patience
     if profile.temperature is not None:
         chosen["temperature"] = profile.temperature
     if profile.thinking is not None:
@@ -146,9 +148,9 @@ def _google(url: str | None, key: str, client: httpx2.AsyncClient) -> Provider[A
     from pydantic_ai.providers.google import GoogleProvider
 
     silence = int((client.timeout.read or CONNECT) * 1_000)
-    certificates = {"verify": _SSL, "ssl": _SSL}
+    certificates = {"verify": CERTIFICATES, "ssl": CERTIFICATES}
     options = HttpOptions(
-        base_url=url, httpx_async_client=client, timeout=silence, client_args={"verify": _SSL},
+        base_url=url, httpx_async_client=client, timeout=silence, client_args={"verify": CERTIFICATES},
         async_client_args=certificates,
     )  # fmt: skip
     return GoogleProvider(client=Client(vertexai=False, api_key=key, http_options=options))
