@@ -14,6 +14,7 @@ import pytest
 
 from roost import log
 from roost.core.secrets import HIDDEN, Redactor
+from roost.core.steps import canonical
 
 
 @pytest.fixture
@@ -115,6 +116,18 @@ def test_json_stays_json_and_secrets_are_found_behind_escapes() -> None:
     told = {"n": 123456, "password": "123456", "lines": "the key:\nsk-abcdefghijklmnopqrstuv", "q": 'quo"ted\\value'}
     cleaned = json.loads(redactor.clean_json(json.dumps(told)))
     assert cleaned == {"n": 123456, "password": HIDDEN, "lines": f"the key:\n{HIDDEN}", "q": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "text", ["übler sk-abcdefghijklmnopqrstuv", "\x1b\nsk-abcdefghijklmnopqrstuv", "\ud800 123456"]
+)
+def test_what_was_cleaned_is_written_as_what_is_clean_already(text: str) -> None:
+    redactor = Redactor({"A_PASSWORD": "123456"})
+    cleaned = redactor.clean_json(canonical({"asked": text}, "it"))
+    cleaned.encode()
+    assert HIDDEN in cleaned
+    again = canonical(json.loads(cleaned), "it")
+    assert redactor.clean_json(again) == again == cleaned, "a step is found again by it"
 
 
 @pytest.mark.parametrize("part", ["a.", "a-", "eyJ-", "sk-", "eyJaaaaaaaa.eyJ", "a://b:", "xoxb-", "-----BEGIN "])

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 
+from roost.core import checks
+
 _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 _KEY = re.compile(
     r"\b(?:sk|rk|pk)[-_][A-Za-z0-9_\-]{16,}"
@@ -60,7 +62,9 @@ class Redactor:
             return written
         text = json.loads(written) if "\\" in written else written[1:-1]
         cleaned = self.clean(text)
-        return written if cleaned == text else json.dumps(cleaned)
+        if cleaned == text:
+            return written
+        return checks.whole(json.dumps(cleaned, ensure_ascii=False))  # as others write it: by that it is found again
 
     def _compiled(self) -> re.Pattern[str] | None:
         # Short values would blacken half the log and protect nothing.
