@@ -27,7 +27,7 @@ def given(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any)
     return kept
 
 
-_TOLD = frozenset({"state", "options", "seen"})
+_TOLD = frozenset({"state", "options", "seen", "message"})
 """What others have written, and may hold a secret."""
 
 

@@ -275,6 +275,7 @@ class Means:
         self._check_hops()
         if self._envelope_id is None:
             raise Invalid("only an agent can ask: this turn is not one of an agent")
+        self.journal.is_used = True
         seconds = checks.seconds(deadline, "the deadline")
         asked = self._asked.get(addresses.parse(to, self._user_id).key)
         there = asked.popleft() if asked else None

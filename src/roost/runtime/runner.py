@@ -188,7 +188,7 @@ class Run(Thinking):
         kept = runbook.given(
             turn.profile.name, self._before, self.means.seen, messages=[m.seq for m in turn.messages],
             history=turn.history[-1].seq if turn.history else 0, options=dict(self._live.talk.options),
-            steered=self._steered, agent=turn.agent_id,
+            steered=self._steered, agent=turn.agent_id, journaled=self.means.is_journaled,
         )  # fmt: skip
         return runbook.as_text(kept, self._shop.redactor.clean_json)
 

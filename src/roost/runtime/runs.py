@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import builtins
-import json
-from dataclasses import replace
 from typing import Any
 
 from roost.core import checks
 from roost.core.addresses import of_agent
 from roost.core.diary import Place
-from roost.core.envelopes import Kind
-from roost.core.messages import MOST, PAGE, Message, Status, at
+from roost.core.messages import MOST, PAGE
 from roost.core.runbook import Replay, Run, RunEntry
 from roost.errors import Conflict, Invalid, LimitReached, NotFound
-from roost.ports import Logged, Loop, Profile, Turn
+from roost.ports import Logged, Loop
 from roost.runtime.agents import LAST
 from roost.runtime.replay import OldDiary, Replayer, recorded_given
 from roost.runtime.shop import Shop
+from roost.runtime.turns import Turns
 
 AT_ONCE = 8
 """Replays of one user under way, each of which has a thread."""
@@ -73,9 +71,7 @@ class Runs:
             raise Invalid(f"`within` must be at most {LONGEST:g} seconds, not {checks.shown(within)}")
         logged = await self._logged(user_id, run_id)
         given = recorded_given(logged)
-        if not given or given.get("state_is_missing"):
-            raise Conflict(f"what the run {run_id!r:.80} was given is not on record: it cannot be replayed")
-        turn, steered = await self._turn(user_id, logged, given)
+        turn, steered = await Turns(self._shop, user_id, logged, given).made()
         if sum(one == user_id for one, _ in tuple(self._replays)) >= AT_ONCE:
             raise LimitReached(f"{AT_ONCE} replays of yours are under way: wait until one of them is over")
         host, played = self._shop.host, self._shop.host.pending()
@@ -118,67 +114,3 @@ class Runs:
         checks.name(user_id, "the user id")
         checks.name(run_id, "the run id")
         return await self._shop.store.read(self._ops.entry, user_id, run_id)
-
-    # --- the turn as it was ------------------------------------------------------------------------
-
-    async def _turn(
-        self, user_id: str, logged: Logged, given: dict[str, Any]
-    ) -> tuple[Turn, dict[int, tuple[Message, ...]]]:  # fmt: skip
-        run = logged.run
-        profile = self._profile(given)
-        state = json.loads(given.get("state") or "{}")
-        if run.talk_session_id is not None:
-            return await self._talk_turn(user_id, run, given, profile, state)
-        if run.kind == Kind.MEETING:
-            raise Conflict("a turn of a meeting cannot be replayed: what it saw is the meeting itself")
-        source = await self._shop.store.read(self._ops.source, run, logged.envelope_id)
-        if source is None:
-            raise Conflict(f"what the run {run.run_id!r} was about is not kept any more: it cannot be replayed")
-        found = json.loads(source)
-        message = Message(1, found["sender"], found["text"], Status.COMPLETE, at(given.get("created", 0.0)))
-        turn = Turn(
-            run.kind, found["text"], (message,), (), profile, user_id, "", run.run_id, state, None,
-            agent_id=run.agent_id, sender=found["sender"], subject=found.get("subject", ""), data=found.get("data"),
-            attempt=given.get("attempt", 1),
-        )  # fmt: skip
-        return turn, {}
-
-    async def _talk_turn(
-        self, user_id: str, run: Run, given: dict[str, Any], profile: Profile, state: dict[str, Any]
-    ) -> tuple[Turn, dict[int, tuple[Message, ...]]]:
-        talk_id = str(run.talk_session_id)
-        steered = dict(given.get("steered", []))
-        later = {seq for seqs in steered.values() for seq in seqs}
-        new = [seq for seq in given.get("messages", []) if seq not in later]
-        last = max([given.get("history", 0), *new, *later])
-        known = {m.seq: m for m in await self._messages(user_id, talk_id, last)}
-        if any(seq not in known for seq in (*new, *later)):
-            raise Conflict(f"what the run {run.run_id!r} was about is not kept any more: it cannot be replayed")
-        messages = [known[seq] for seq in new]
-        shown = [m for m in known.values() if m.status is not Status.WITHDRAWN]
-        history = [m for m in shown if m.seq <= given.get("history", 0) and m.seq not in new]
-        text = "\n".join(m.content for m in messages)
-        turn = Turn(
-            "talk", text, tuple(messages), history, profile, user_id, talk_id, run.run_id, state, None,
-            agent_id=given.get("agent"), sender=f"user:{user_id}",
-        )  # fmt: skip
-        return turn, {look: tuple(known[seq] for seq in seqs) for look, seqs in steered.items()}
-
-    async def _messages(self, user_id: str, talk_id: str, last: int) -> builtins.list[Message]:
-        found: builtins.list[Message] = []
-        first = last + 1
-        while first > 1:
-            page = await self._shop.store.read(
-                self._shop.statements.messages.before, user_id, talk_id, first, 10_000
-            )  # fmt: skip
-            if not page:
-                break
-            found, first = [*page, *found], page[0].seq
-        return found
-
-    def _profile(self, given: dict[str, Any]) -> Profile:
-        try:
-            profile = self._shop.brains.profile(given["profile"])
-        except Invalid as error:
-            raise Conflict(f"the profile {given['profile']!r} does not exist any more: {error}") from error
-        return replace(profile.told(given.get("options", {})), tokens_per_day=None)

@@ -221,18 +221,21 @@ class Work(Thinking):
         return WorkClosing(
             self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault,
             usage=self.usage, profile=self.turn.profile.name, journaled=journaled,
-            given=self._given(verdict), **more,
+            given=self._given(verdict, journaled), **more,
         )  # fmt: skip
 
-    def _given(self, verdict: Verdict) -> str | None:
+    def _given(self, verdict: Verdict, journaled: bool) -> str | None:
         """For a replay; nothing where there is no record of the run."""
         e = self.envelope
-        if verdict is Verdict.RELEASED or (verdict is Verdict.DONE and e.kind is Kind.TASK and not e.recorded):
+        is_plain = e.kind is Kind.TASK and not e.recorded
+        if verdict is Verdict.RELEASED or (verdict is Verdict.DONE and is_plain and not journaled):
             return None
         seen = {} if self._means is None else self._means.seen
+        message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
         kept = runbook.given(
-            self.turn.profile.name, self._before, seen, attempt=e.attempts, created=e.created, lane=e.lane
-        )
+            self.turn.profile.name, self._before, seen, attempt=e.attempts, created=e.created, lane=e.lane,
+            message=message, journaled=journaled,
+        )  # fmt: skip
         return runbook.as_text(kept, self._shop.redactor.clean_json)
 
     def _memory(self) -> tuple[str | None, BaseException | None]:

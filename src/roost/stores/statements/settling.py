@@ -89,8 +89,8 @@ _RUN = (
 
 
 def _is_plain(c: WorkClosing) -> bool:
-    """A message from agent to agent that was handled: of those there are many, and nothing is kept of them."""
-    return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded
+    """A message from agent to agent, handled without a step: of those there are many, and nothing is kept of them."""
+    return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded and not c.journaled
 
 
 def _retry(tx: Tx, c: WorkClosing) -> bool:

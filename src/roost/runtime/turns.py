@@ -1,0 +1,107 @@
+"""Turns as they were: made again, for a replay, from what is on record of a run.
+
+What cannot be had any more is a Conflict that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from roost.core.envelopes import Kind
+from roost.core.messages import Message, Status, at
+from roost.core.runbook import Run
+from roost.errors import Conflict, Invalid
+from roost.ports import Logged, Profile, Turn
+from roost.runtime.shop import Shop
+
+Steered = dict[int, tuple[Message, ...]]
+"""At which of its looks for them a turn was given which further messages."""
+_KEPT = {Kind.TASK: "keep_tasks_days", Kind.MAIL: "keep_mail_days", Kind.EVENT: "keep_events_days"}
+"""How long that is kept of which runs tell."""
+
+
+class Turns:
+    """Of one run; `given` is what is kept of what it was given."""
+
+    def __init__(self, shop: Shop, user_id: str, logged: Logged, given: Mapping[str, Any]) -> None:
+        self._shop = shop
+        self._user_id = user_id
+        self._logged = logged
+        self._run: Run = logged.run
+        self._given = given
+
+    async def made(self) -> tuple[Turn, Steered]:
+        given = self._given
+        if not given or given.get("state_is_missing"):
+            raise self._missing("what it was given", "is not on record")
+        if given.get("journaled") and not self._logged.recorded:
+            raise self._missing("its journal", "is not kept any more (keep_journals_days)")
+        profile, state = self._profile(), json.loads(given.get("state") or "{}")
+        if self._run.talk_session_id is not None:
+            return await self._of_talk(self._run.talk_session_id, profile, state)
+        if self._run.kind == Kind.MEETING:
+            raise Conflict("a turn of a meeting cannot be replayed: what it saw is the meeting itself")
+        return await self._of_agent(profile, state), {}
+
+    async def _of_agent(self, profile: Profile, state: dict[str, Any]) -> Turn:
+        run, given = self._run, self._given
+        found = given.get("message") or await self._source()
+        message = Message(1, found["sender"], found["text"], Status.COMPLETE, at(given.get("created", 0.0)))
+        return Turn(
+            run.kind, found["text"], (message,), (), profile, self._user_id, "", run.run_id, state, None,
+            agent_id=run.agent_id, sender=found["sender"], subject=found.get("subject", ""), data=found.get("data"),
+            attempt=given.get("attempt", 1),
+        )  # fmt: skip
+
+    async def _source(self) -> dict[str, Any]:
+        run = self._run
+        source = await self._shop.store.read(self._shop.statements.runbook.source, run, self._logged.envelope_id)
+        if source is None:
+            kept = _KEPT.get(Kind(run.kind), "")
+            raise self._missing(f"the {run.kind} {run.envelope_id!r:.80}", f"is not kept any more ({kept})")
+        return dict(json.loads(source))
+
+    async def _of_talk(self, talk_id: str, profile: Profile, state: dict[str, Any]) -> tuple[Turn, Steered]:
+        run, given = self._run, self._given
+        steered = dict(given.get("steered", []))
+        later = {seq for seqs in steered.values() for seq in seqs}
+        new = [seq for seq in given.get("messages", []) if seq not in later]
+        last = max([given.get("history", 0), *new, *later])
+        known = {m.seq: m for m in await self._messages(talk_id, last)}
+        if lost := [seq for seq in (*new, *later) if seq not in known]:
+            raise self._missing(f"message {lost[0]} of its talk", "is not kept any more")
+        messages = [known[seq] for seq in new]
+        shown = [m for m in known.values() if m.status is not Status.WITHDRAWN]
+        history = [m for m in shown if m.seq <= given.get("history", 0) and m.seq not in new]
+        text = "\n".join(m.content for m in messages)
+        turn = Turn(
+            "talk", text, tuple(messages), history, profile, self._user_id, talk_id, run.run_id, state, None,
+            agent_id=given.get("agent"), sender=f"user:{self._user_id}",
+        )  # fmt: skip
+        return turn, {look: tuple(known[seq] for seq in seqs) for look, seqs in steered.items()}
+
+    async def _messages(self, talk_id: str, last: int) -> list[Message]:
+        found: list[Message] = []
+        first = last + 1
+        while first > 1:
+            page = await self._shop.store.read(
+                self._shop.statements.messages.before, self._user_id, talk_id, first, 10_000
+            )  # fmt: skip
+            if not page:
+                break
+            found, first = [*page, *found], page[0].seq
+        return found
+
+    def _profile(self) -> Profile:
+        name = self._given["profile"]
+        try:
+            profile = self._shop.brains.profile(name)
+        except Invalid as error:
+            raise Conflict(f"the profile {name!r} does not exist any more: {error}") from error
+        return replace(profile.told(self._given.get("options", {})), tokens_per_day=None)
+
+    def _missing(self, what: str, why: str) -> Conflict:
+        return Conflict(f"the run {self._run.run_id!r} cannot be replayed: {what} {why}")
