@@ -14,7 +14,7 @@ from roost.core.meetings.effects import EndTurn, WriteEntry, is_post
 from roost.core.meetings.view import View
 from roost.errors import Conflict, Forbidden, NotFound
 from roost.ports import Acted, Heard, Seated
-from roost.stores.statements import agents, inbox, meetings, retention, timers
+from roost.stores.statements import agents, inbox, meetings, registry, retention, timers
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of
 from tests.contracts.conftest import Driven
 
@@ -93,7 +93,7 @@ def test_what_is_heard_leaves_the_inbox_and_is_answered_in_one_write(store: Driv
     assert {str(view(store, who, meeting).phase) for who in (ANN, D, E)} == {"running"}
     assert view(store, D, meeting) == view(store, E, meeting) == view(store, ANN, meeting)
     assert settle(store) == []  # nobody has to be asked
-    assert store.read(meetings.of_agents, ["ann/d"]) == {"ann/d": (meeting,)}
+    assert store.read(registry.of_agents, ["ann/d"]) == {"ann/d": (meeting,)}
 
 
 def test_one_that_sleeps_or_is_stopped_hears_nothing_until_it_is_back(store: Driven) -> None:

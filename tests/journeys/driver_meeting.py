@@ -1,8 +1,8 @@
 """A program that is killed: three agents meet, and speak one after the other.
 
-    python driver_meeting.py DATABASE
+    python driver_meeting.py DATABASE [AGENT]
 
-The program runs until it is killed.
+That agent is stopped when they have begun. The program runs until it is killed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def open_meeting(database: str) -> tuple[roost.AgentService, str]:
 
 
 if __name__ == "__main__":
-    running, _ = open_meeting(sys.argv[1])
+    running, begun = open_meeting(sys.argv[1])
     with running:
+        for agent in sys.argv[2:]:
+            next(view for view in running.meetings.watch("ann", begun, seen_by="agent:a") if view.said)
+            running.agents.stop("ann", agent)
         print("running", flush=True)
         threading.Event().wait()

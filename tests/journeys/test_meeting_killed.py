@@ -26,3 +26,15 @@ def test_a_meeting_survives_being_killed(tmp_path: Path) -> None:
         ]
         assert len({repr((view.words, view.participants, view.refused, view.phase)) for view in views}) == 1
         assert service.dead_letters.list("ann") == []
+
+
+@pytest.mark.timeout(120)
+def test_that_one_was_stopped_is_known_to_the_others_after_a_kill(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'roost.db'}"
+    run_and_kill(DRIVER, database, 0.0, "b")
+    service, meeting = open_meeting(database)
+    with service:
+        for name in ("a", "c"):
+            *_, view = service.meetings.watch("ann", meeting, seen_by=f"agent:{name}")
+            assert [one.reason for one in view.participants if one.status == "left"] == ["it was stopped"]
+            assert view.said == WORDS

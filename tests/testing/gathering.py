@@ -45,7 +45,7 @@ def simulate(seed: int, faults: Faults | None = None) -> Simulation:
     dice = Random(f"gathering {seed}")
     names = ["a", "b", "c", "d"][: dice.choice((2, 2, 2, 3, 3, 4))]
     floor = dice.choice(("free", "free", "round_robin", "raise_hand"))
-    event, times = dice.choice(("", "late", "leave", "kick")), dice.randint(1, 2)
+    event, times = dice.choice(("", "late", "leave", "kick", "stop")), dice.randint(1, 2)
 
     async def story(s: AsyncAgentService) -> str:
         for name in (*names, "late") if event == "late" else names:
@@ -67,6 +67,10 @@ def simulate(seed: int, faults: Faults | None = None) -> Simulation:
                 await _once(lambda: s.meetings.leave("ann", meeting, by="agent:b"))
             elif event == "kick":
                 await _once(lambda: s.meetings.kick("ann", meeting, "agent:b"))
+            elif event == "stop":
+                await insist(lambda: s.agents.stop("ann", "b"))
+                await asyncio.sleep(dice.uniform(0.0, 2.0))
+                await insist(lambda: s.agents.start("ann", "b"))
         return meeting
 
     with Simulation(seed=seed, faults=Faults.some(seed) if faults is None else faults) as simulation:
@@ -74,7 +78,8 @@ def simulate(seed: int, faults: Faults | None = None) -> Simulation:
         _let_them_agree(simulation)
         nothing_lost(simulation)
         nothing_twice(simulation)
-        _check_words(simulation, meeting, names if event not in ("leave", "kick") else [n for n in names if n != "b"])
+        there = names if event not in ("leave", "kick") else [name for name in names if name != "b"]
+        _check_words(simulation, meeting, there, may_lose_the_floor=event == "stop" and floor != "free")
     return simulation
 
 
@@ -101,8 +106,11 @@ def _let_them_agree(simulation: Simulation) -> None:
     meetings_agree(simulation)
 
 
-def _check_words(simulation: Simulation, meeting: str, there: list[str]) -> None:
-    """What each agent has said, by its own count, was said once, in its order, and all of it is in every view."""
+def _check_words(simulation: Simulation, meeting: str, there: list[str], *, may_lose_the_floor: bool) -> None:
+    """What each agent has said, by its own count, was said once, in its order, and all of it is in every view.
+
+    Whoever speaks at the moment at which another comes back may have lost the floor to it: that is told in every view.
+    """
     memories = dict(simulation.rows("SELECT agent_id, json_extract(memory, '$.spoken') FROM agents"))
     [view] = [view for who, view in meeting_views(simulation)[meeting].items() if who == "user:ann"]
     texts = [word.text for word in view.words]
@@ -110,4 +118,8 @@ def _check_words(simulation: Simulation, meeting: str, there: list[str]) -> None
     assert view.participants.keys() >= {f"agent:ann/{name}" for name in there}
     for name in there:
         spoken = [text for text in texts if text.startswith(f"{name} ")]
-        assert spoken == [f"{name} {number}" for number in range(1, (memories[name] or 0) + 1)], spoken
+        wanted = [f"{name} {number}" for number in range(1, (memories[name] or 0) + 1)]
+        void = [one for one in view.refused if one.kind == "said" and one.entry_id.author == f"agent:ann/{name}"]
+        assert may_lose_the_floor or not void, void
+        assert len(spoken) + len(void) == len(wanted), (spoken, void)
+        assert spoken == [text for text in wanted if text in spoken], spoken

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from roost.core.diary import Written
-from roost.core.meetings.effects import MeetingEffect
+from roost.core.meetings.effects import MeetingChange, MeetingEffect
 from roost.core.memories import Remember
 from roost.core.priority import Priority
 from roost.core.records import record
@@ -162,10 +162,14 @@ class Answered:
 
 @record(frozen=True, slots=True)
 class Told:
-    """What others were told of an agent that was stopped or deleted: answers, and what came into their inboxes."""
+    """What others were told of an agent that was stopped, deleted or started.
+
+    Answers, what came into their inboxes, and what has changed for them in meetings.
+    """
 
     answered: tuple[Answered, ...]
     posted: tuple[Envelope, ...]
+    changes: tuple[MeetingChange, ...] = ()
     talks: tuple[str, ...] = ()
     """Those with it, which are gone too."""
 

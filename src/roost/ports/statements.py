@@ -182,21 +182,22 @@ class AgentStatements(Protocol):
 
     def configure(self, tx: Tx, user_id: str, agent_id: str, config: str, /) -> Agent: ...
 
-    def start(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> bool:
-        """False: it was not stopped."""
+    def start(self, tx: Tx, user_id: str, agent_id: str, change: Change, /) -> Told | None:
+        """It comes back to the meetings that it has left by being stopped. None: it was not stopped."""
         ...
 
     def stop(self, tx: Tx, user_id: str, agent_id: str, change: Change, news: Publish, /) -> Told | None:
         """Whatever runs may write no more; what is in the inbox stays. None: it was stopped already.
 
-        Those who wait for an answer of its are told that there will be none, and all others by the news.
+        Those who wait for an answer of its are told that there will be none, those it meets that it has left, and all
+        others by the news.
         """
         ...
 
-    def restart(self, tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change, /) -> bool:
+    def restart(self, tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change, /) -> tuple[bool, Told]:
         """Whatever runs may write no more, and it begins anew: what waits for it goes on waiting.
 
-        False: it was stopped already, and is started now.
+        Whether it was not stopped already; and what others were told of its start if it was.
         """
         ...
 

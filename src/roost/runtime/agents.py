@@ -88,7 +88,12 @@ class Agents:
 
     async def start(self, user_id: str, agent_id: str) -> Agent:
         """Let a stopped one work again; one that is not stopped stays as it is."""
-        return await self._moved(self._ops.start, user_id, agent_id, State.IDLE, "started", Name.AGENT_STARTED)
+        self._check(user_id, agent_id)
+        key, change = _key(user_id, agent_id), self._change(State.IDLE, "started", user_id)
+        await self._shop.store.write(
+            self._ops.start, user_id, agent_id, change, key=key, then=partial(self._started, key)
+        )  # fmt: skip
+        return await self.get(user_id, agent_id)
 
     async def stop(self, user_id: str, agent_id: str) -> Agent:
         """End what it does, at once; what is in its inbox stays until it is started again."""
@@ -138,7 +143,13 @@ class Agents:
     async def wake(self, user_id: str, agent_id: str, reason: str = "asked for") -> Agent:
         """Wake it, whatever it waits for; one that does not sleep stays as it is."""
         checks.name(reason, "the reason")
-        return await self._moved(self._ops.rouse, user_id, agent_id, State.IDLE, reason, Name.AGENT_WOKE)
+        self._check(user_id, agent_id)
+        key, change = _key(user_id, agent_id), self._change(State.IDLE, reason, user_id)
+        await self._shop.store.write(
+            self._ops.rouse, user_id, agent_id, change, key=key,
+            then=lambda woken: self._look_again(key, Name.AGENT_WOKE if woken else None, reason),
+        )  # fmt: skip
+        return await self.get(user_id, agent_id)
 
     async def broadcast(
         self, user_id: str, text: str, *, group: str | None = None, profile: str | None = None, ids: str | None = None,
@@ -274,15 +285,6 @@ class Agents:
         if awake is not None:
             awake.call(lambda: awake.adopt(memory))
 
-    async def _moved(self, op: Any, user_id: str, agent_id: str, after: State, cause: str, name: Name) -> Agent:
-        self._check(user_id, agent_id)
-        key, change = _key(user_id, agent_id), self._change(after, cause, user_id)
-        await self._shop.store.write(
-            op, user_id, agent_id, change, key=key,
-            then=lambda changed: self._look_again(key, name if changed else None, cause),
-        )  # fmt: skip
-        return await self.get(user_id, agent_id)
-
     async def _paused(self, user_id: str, agent_id: str, paused: bool) -> Agent:
         self._check(user_id, agent_id)
         key = _key(user_id, agent_id)
@@ -323,16 +325,23 @@ class Agents:
             self._pass_on(told)
         self._hall.dismiss(key)
 
-    def _restarted(self, key: str, stopped: bool) -> None:
+    def _started(self, key: str, told: Told | None) -> None:
+        if told is not None:
+            self._pass_on(told)
+        self._look_again(key, Name.AGENT_STARTED if told is not None else None, "started")
+
+    def _restarted(self, key: str, came: tuple[bool, Told]) -> None:
+        stopped, told = came
         if stopped:
             self._tell(Name.AGENT_STOPPED, key, "stopped")
         self._hall.dismiss(key)
-        self._look_again(key, Name.AGENT_STARTED, "started")
+        self._started(key, told)
 
     def _pass_on(self, told: Told) -> None:
-        """Those who wait for its answers are told, and all others by the news."""
+        """Those who wait for its answers are told, those it meets, and all others by the news."""
         for answered in told.answered:
             self._hall.answer(answered)
+        self._hall.listener.told(told.changes)
         self._hall.posted(told.posted)
 
     def _news(self, user_id: str, agent_id: str, fault: str) -> Publish:

@@ -12,8 +12,8 @@ from roost.core.agents import Agent, AgentChange, AgentConfig, State, move
 from roost.core.envelopes import Change, Publish, Told
 from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
-from roost.ports import Row, Tx
-from roost.stores.statements import bulk, diary, meetings, requests
+from roost.ports import Heard, Row, Tx
+from roost.stores.statements import attendance, bulk, diary, registry, requests
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.posting import post
 from roost.stores.statements.sleep import (
@@ -76,7 +76,7 @@ def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> l
 
 
 def _with_meetings(tx: Tx, user_id: str, listed: list[Agent]) -> list[Agent]:
-    found = meetings.of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in listed])
+    found = registry.of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in listed])
     if not found:
         return listed
     return [replace(agent, meetings=found.get(f"{user_id}/{agent.agent_id}", ())) for agent in listed]
@@ -140,18 +140,24 @@ def configure(tx: Tx, user_id: str, agent_id: str, config: str) -> Agent:
 def stop(tx: Tx, user_id: str, agent_id: str, change: Change, news: Publish) -> Told | None:
     """Whatever runs may write no more; those who deal with it are told. None: it was stopped already."""
     key = _stop(tx, user_id, agent_id, change)
-    return None if key is None else _tell(tx, key, "it was stopped", news)
+    if key is None:
+        return None
+    left = attendance.leave(tx, change.change_id, f"agent:{key}", change.at)
+    return _tell(tx, key, attendance.STOPPED, news, left)
 
 
-def restart(tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change) -> bool:
+def restart(tx: Tx, user_id: str, agent_id: str, stopped: Change, started: Change) -> tuple[bool, Told]:
     """Whatever runs may write no more, and it begins anew: what waits for it goes on waiting."""
     key = _stop(tx, user_id, agent_id, stopped)
-    start(tx, user_id, agent_id, started)
-    return key is not None
+    told = start(tx, user_id, agent_id, started)
+    assert told is not None
+    return key is not None, told
 
 
-def _tell(tx: Tx, key: str, why: str, news: Publish | None) -> Told:
-    return Told(requests.end(tx, key, why), () if news is None else post(tx, news))
+def _tell(tx: Tx, key: str, why: str, news: Publish | None, left: Heard) -> Told:
+    """`left`: what came of it in meetings."""
+    posted = () if news is None else post(tx, news)
+    return Told(requests.end(tx, key, why), posted + left.posted, left.changes)
 
 
 def _stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> str | None:
@@ -168,15 +174,16 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> str | None:
     return key
 
 
-def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
-    """False: it was not stopped."""
+def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> Told | None:
+    """It comes back to the meetings it was in. None: it was not stopped."""
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is not State.STOPPED:
-        return False
+        return None
     tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
     look_at_meetings(tx, [key], 0.0)
     record(tx, key, change, before=state)
-    return True
+    came = attendance.come_back(tx, change.change_id, f"agent:{key}", change.at)
+    return Told((), came.posted, came.changes)
 
 
 def pause(tx: Tx, user_id: str, agent_id: str, paused: bool) -> bool:
@@ -221,10 +228,9 @@ def rouse(tx: Tx, user_id: str, agent_id: str, change: Change) -> bool:
 def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> Told:
     """With everything that belongs to it; those who deal with it are told."""
     key, _, _ = _locked(tx, user_id, agent_id)
-    told = _tell(tx, key, "it was deleted", news)
     op_id, now = (news.event_id, news.created) if news is not None else (key, 0.0)
-    left = meetings.abandon(tx, op_id, f"agent:{key}", "it was deleted", now)
-    told = replace(told, posted=told.posted + left)
+    left = attendance.abandon(tx, op_id, f"agent:{key}", "it was deleted", now)
+    told = _tell(tx, key, "it was deleted", news, left)
     ids = {"address": key, "user": user_id}
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
     for talk_id, talker in talks:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from roost.core.ids import encode
 from roost.errors import NotFound
 from roost.ports import OldPage, Tx
-from roost.stores.statements import meetings, talks
+from roost.stores.statements import registry, talks
 
 _WAITS = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
 _DIED = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
@@ -101,13 +101,13 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
     if kind == "talks":
         return sum(_remove_talk(tx, key[0], before) for key in keys)
     if kind == "meeting_logs":
-        return sum(meetings.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
+        return sum(registry.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
     k = _KINDS[kind]
     chosen = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
     count = 0
     for key in keys:
         if kind == "meetings":
-            meetings.compact(tx, *key)
+            registry.compact(tx, *key)
         params = _typed(k, dict(zip(_PARTS, key, strict=False)))
         count += len(
             tx.write(

@@ -35,6 +35,7 @@ SYNC = 15.0
 """Seconds without news after which the others are asked; longer and longer while there are none."""
 LONGEST_SYNC = 120.0
 TIMER = "meeting:"
+OPEN = "phase IN ('calling', 'running')"
 VERSIONS = Versions()
 
 COLUMNS = (
@@ -134,9 +135,8 @@ class Room:
     def touch(self, sitting: Sitting) -> None:
         self._touched[sitting.place.participant, sitting.place.meeting_id] = sitting
 
-    def meetings_of(self, participant: str) -> list[str]:
-        """Those in which it was touched."""
-        return [meeting_id for who, meeting_id in self._touched if who == participant]
+    def touched_by(self, participant: str) -> list[Sitting]:
+        return [sitting for (who, _), sitting in self._touched.items() if who == participant]
 
     def _sitting(self, row: Row) -> Sitting:
         place = Place(*row)
