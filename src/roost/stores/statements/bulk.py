@@ -41,6 +41,15 @@ def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequenc
     return found
 
 
+def all_there(tx: Tx, sql: str, ids: Sequence[str]) -> bool:
+    """Whether `SELECT count(*) … IN` finds each of these, no two of which are the same.
+
+    Rows come one by one, and with each the interpreter is handed over: where all is well, one row has to do.
+    """
+    found: int = sum(tx.read(_listed(sql, len(part), ""), part)[0][0] for part in padded(ids))
+    return found == len(ids)
+
+
 def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
     """As `among`, for what updates or deletes those that are listed."""
     found: list[Row] = []

@@ -236,9 +236,12 @@ def _plain(effect: Effect) -> tuple[Envelope, ...]:
 def insert_all(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> set[str]:
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
-    known = {row[0] for row in bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)}
-    insert_there(tx, [e for e in envelopes if e.address in known] if len(known) < len(addresses) else envelopes, full)
-    return set(addresses) - known
+    lost: set[str] = set()
+    if not bulk.all_there(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
+        known = bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)
+        lost = set(addresses).difference(row[0] for row in known)
+    insert_there(tx, [e for e in envelopes if e.address not in lost] if lost else envelopes, full)
+    return lost
 
 
 def insert_there(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> None:

@@ -27,7 +27,7 @@ def settle(
     epochs: dict[str, int] = {address: epoch for address, epoch, _ in rows}
     ours = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
     gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
-    removed = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone, _RETURNING)}
+    removed = _remove(tx, gone)
     taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
     errors: dict[str, int] = {address: count for address, _, count in rows}
     told = _eventful(taken, errors)
@@ -52,6 +52,15 @@ def settle(
         if c.verdict is Verdict.RELEASED:
             settled[id(c)] = WorkSettled(_release(tx, c))
     return tuple(settled.get(id(c), _REFUSED) for c in closings)
+
+
+def _remove(tx: Tx, gone: list[str]) -> set[str]:
+    """Those of them that were there."""
+    there = set(gone)
+    if len(there) == len(gone) and bulk.all_there(tx, "SELECT count(*) FROM inbox WHERE envelope_id IN", gone):
+        bulk.change(tx, _DELETE, gone)
+        return there
+    return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
 
 
 def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkClosing]:
@@ -80,7 +89,7 @@ def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Cha
 _TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
 _NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
 _FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
-_RETURNING = " RETURNING envelope_id"
+_DELETE = "DELETE FROM inbox WHERE envelope_id IN"
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
     "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
