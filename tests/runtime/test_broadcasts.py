@@ -91,6 +91,23 @@ def test_a_person_tells_a_group_or_whoever_fits(world: World) -> None:
     }
 
 
+def test_whoever_comes_goes_or_changes_counts_from_then_on(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[int]:
+        await crew(service, "a", "b")
+        tell = partial(service.agents.broadcast, "ann", "hello", group="night")
+        told = [await tell()]
+        await crew(service, "c", groups=["night"])
+        told += [await tell(), await tell()]
+        await service.agents.configure("ann", "b", groups=["night"])
+        told.append(await tell())
+        await service.agents.delete("ann", "c")
+        told.append(await tell())
+        await all_done(service)
+        return told
+
+    assert world({"hears": hearing({})}, story) == [0, 1, 1, 2, 1]
+
+
 def test_it_keeps_the_order_of_all_that_is_sent_and_a_retry_holds_the_lane(world: World) -> None:
     heard: Heard = {}
 

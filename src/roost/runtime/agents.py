@@ -276,6 +276,7 @@ class Agents:
     # --- inside ----------------------------------------------------------------------------------
 
     def _adapt(self, agent: Agent) -> None:
+        self._hall.office.forget_audiences()
         awake = self._hall.awake(_key(agent.user_id, agent.agent_id))
         if awake is not None:
             awake.config = agent.config
@@ -311,6 +312,7 @@ class Agents:
         self._shop.monitor.tell(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})
 
     def _made(self, user_id: str, agent_ids: Sequence[str]) -> None:
+        self._hall.office.forget_audiences()
         for agent_id in agent_ids:
             self._tell(Name.AGENT_CREATED, _key(user_id, agent_id))
 
@@ -358,6 +360,7 @@ class Agents:
 
     def _deleted(self, key: str, told: Told) -> None:
         self._tell(Name.AGENT_DELETED, key)
+        self._hall.office.forget_audiences()
         self._pass_on(told)
         self._hall.dismiss(key)
         for task_id in list(self._hall.waiters):  # its tasks are gone too: whoever waits for one shall see

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 PAGE = 1_000
 """Agents that are looked through together."""
+FRESH = 1.0
+"""Seconds for which it is known whom a broadcast reaches: whoever tells many often tells them again."""
+KEPT = 100
+"""Audiences that are known at a time."""
+_Reached = list[tuple[str, AgentConfig]]
+"""The keys of agents, and how they are configured."""
 
 
 class Office:
@@ -32,6 +38,12 @@ class Office:
     def __init__(self, shop: Shop, hall: Hall) -> None:
         self._shop = shop
         self.hall = hall
+        self._audiences: dict[tuple[str, str, Audience], tuple[float, _Reached]] = {}
+        """Whom somebody reaches with a broadcast, and until when that is known."""
+
+    def forget_audiences(self) -> None:
+        """There are other agents now, or they are configured otherwise."""
+        self._audiences = {}
 
     async def task(
         self, user_id: str, sender: str, to: str, prompt: str, *, priority: str = "normal", key: str | None = None,
@@ -121,8 +133,9 @@ class Office:
         ranked, lane = rank(now, level), f"from:{sender}"
         envelopes: list[Envelope] = []
         crowded: list[Envelope] = []
+        find = self.hall.awake
         for key, config in reached:
-            awake = self.hall.awake(key)
+            awake = find(key)
             handed = awake is not None and awake.has_room(1)
             envelope = Envelope(
                 f"{name}:{key.rpartition('/')[2]}", key, Kind.TASK, lane, level, sender, text, now, ranked, 0.0,
@@ -133,12 +146,27 @@ class Office:
             (envelopes if depth < config.inbox_limit else crowded).append(envelope)
         return Broadcast(name, sender, tuple(envelopes), tuple(crowded))
 
-    async def _audience(self, user_id: str, whom: Audience, sender: str) -> list[tuple[str, AgentConfig]]:
-        """Their keys and configs. LimitReached if they are more than may be reached at once."""
+    async def _audience(self, user_id: str, whom: Audience, sender: str) -> _Reached:
+        """LimitReached if they are more than may be reached at once."""
+        name, audiences, now = (user_id, sender, whom), self._audiences, self._shop.host.clock.monotonic()
+        until, reached = audiences.get(name, (0.0, []))
+        if now < until:
+            return reached
+        reached, is_short = await self._look_up(user_id, whom, sender)
+        if is_short and whom.state is None:
+            if len(audiences) >= KEPT:
+                audiences.clear()
+            audiences[name] = (now + FRESH, reached)  # if agents have changed since, nobody looks there any more
+        return reached
+
+    async def _look_up(self, user_id: str, whom: Audience, sender: str) -> tuple[_Reached, bool]:
+        """Whom it reaches, and whether few had to be looked at."""
         most, default = self._shop.limits.agents_per_broadcast, self._shop.brains.default
-        reached: list[tuple[str, AgentConfig]] = []
+        reached: _Reached = []
         after: str | None = ""
+        pages = 0
         while after is not None:
+            pages += 1
             page = await self._shop.store.read(
                 self._shop.statements.agents.audience, user_id, whom.group, PAGE, after
             )  # fmt: skip
@@ -153,9 +181,9 @@ class Office:
                     " or a pattern of ids"
                 )
             after = page[-1][0] if len(page) == PAGE else None
-        return reached
+        return reached, pages == 1
 
-    async def _depths(self, keys: list[str], reached: list[tuple[str, AgentConfig]]) -> dict[str, int]:
+    async def _depths(self, keys: list[str], reached: _Reached) -> dict[str, int]:
         """How much waits for those who are not awake, as far as that matters."""
         if not keys:
             return {}
