@@ -142,7 +142,9 @@ def tame(value: Any, depth: int = 0) -> Any:
 
 def clean(chunk: str) -> str:
     """What a brain said, with what no store keeps alike replaced by the replacement character."""
-    return whole(chunk).replace("\0", "\ufffd") if "\0" in chunk else whole(chunk)
+    if chunk.isascii() and "\0" not in chunk:
+        return chunk
+    return whole(chunk).replace("\0", "\ufffd")
 
 
 def whole(text: str) -> str:

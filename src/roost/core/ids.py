@@ -31,7 +31,7 @@ class Ids:
         if milliseconds > self._latest:
             self._latest = milliseconds
         chance = next(self._steps) % STEPS << CHANCE_BITS | self._random_bits(CHANCE_BITS)
-        return f"{kind}_{encode(self._latest, chance)}"
+        return f"{kind}_{self._latest << RANDOM_BITS | chance:025x}"
 
 
 def reference(run_id: str) -> str:

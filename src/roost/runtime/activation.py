@@ -40,6 +40,8 @@ log = logging.getLogger("roost.agent")
 
 TICK = 0.001
 """Seconds that no timer is exact to."""
+SHARE = 100
+"""Envelopes that each may have in memory, however many are awake."""
 
 
 class Activation:
@@ -102,7 +104,8 @@ class Activation:
 
     def has_room(self, count: int) -> bool:
         """Whether so many more may be handed over: none while older ones are still in the store."""
-        return not self._more and len(self._known) + self._expected + count <= self.hall.share
+        held = len(self._known) + self._expected + count
+        return not self._more and (held <= SHARE or held <= self.hall.share)
 
     def call(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; while there is none yet, when it has one."""
@@ -441,7 +444,7 @@ class Activation:
             self.desk.offer(lane)
         if closing.verdict is not Verdict.CANCELLED:
             closing.changes.extend(self.course.take())
-        self.talked()
+        self._settle_down()
         if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
             self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
             self._known.discard(closing.envelope.envelope_id)
@@ -522,9 +525,13 @@ class Activation:
 
     def talked(self) -> None:
         """One of its talks has nothing left to be answered."""
-        if self.course.state is State.ACTIVE and not self.desk.has_ready() and not self.has_work:
-            self.course.move(State.IDLE, "nothing left to do")
+        self._settle_down()
         self._go_on()
+
+    def _settle_down(self) -> None:
+        """It is idle if there is nothing left to do."""
+        if not self.desk.has_ready() and self.course.state is State.ACTIVE and not self.has_work:
+            self.course.move(State.IDLE, "nothing left to do")
 
     def fell_asleep(self, condition: str) -> None:
         """A turn of a talk has asked for it, and it is written."""

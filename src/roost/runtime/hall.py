@@ -17,7 +17,7 @@ from roost.core.meetings.effects import is_post
 from roost.core.runs import Outcome, Why
 from roost.errors import Unavailable
 from roost.ports import Look, Loop, Pending, World
-from roost.runtime.activation import Activation
+from roost.runtime.activation import SHARE, Activation
 from roost.runtime.listening import Listener
 from roost.runtime.loops import Loops
 from roost.runtime.office import Office
@@ -97,7 +97,7 @@ class Hall:
     @property
     def share(self) -> int:
         """How many envelopes each of those who are awake may have in memory."""
-        return max(100, min(10_000, IN_MEMORY // (len(self._awake) + 1)))
+        return max(SHARE, min(10_000, IN_MEMORY // (len(self._awake) + 1)))
 
     def all(self) -> list[Activation]:
         return list(self._awake.values())

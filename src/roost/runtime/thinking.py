@@ -11,8 +11,9 @@ import inspect
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
-from types import FunctionType
+from collections.abc import AsyncIterator, Callable, Coroutine
+from types import AsyncGeneratorType, FunctionType, MethodType
+from typing import Any
 
 from roost.core import faults
 from roost.core.correlation import ROOT
@@ -28,6 +29,7 @@ log = logging.getLogger("roost.run")
 
 PRESSES = 3
 """How often a brain is cancelled before it is given up."""
+FINAL = Channel.FINAL
 _CHANNELS = frozenset(map(str, Channel))
 PAUSE = 0.5
 """Seconds, about, before something is tried for the second time."""
@@ -38,7 +40,24 @@ BREATH = 0.002
 class Thinking(ABC):
     """`stop` is called on its loop, `fence` on any thread. Once fenced, nothing it says reaches anyone."""
 
+    # Made by the ten thousand each second: what all begin with stands here.
     turn: Turn
+    fenced = False
+    why: Why | None = None
+    error: BaseException | None = None
+    acknowledged: float | None = None
+    usage = NOTHING
+    is_parked = False
+    """Whether it waits for a person: it may be ended at any moment, and goes on when it is run again."""
+    _task: asyncio.Task[None] | None = None
+    """The task that the brain is iterated in, while it is."""
+    _requested = 0.0
+    _abandoned: tuple[str, ...] = ()
+    _blocking = False
+    _presses = 0
+    _limit: asyncio.Timeout | None = None
+    _left_over = 0.0
+    _parks = 0
 
     def __init__(self, shop: Shop, loop: Loop, where: str, root: str) -> None:
         self._shop = shop
@@ -48,23 +67,7 @@ class Thinking(ABC):
         """The id of that with which it all began."""
         self._aloop = asyncio.get_running_loop()
         self.run_id = shop.host.new_id("run")
-        self.fenced = False
-        self.why: Why | None = None
-        self.error: BaseException | None = None
-        self.acknowledged: float | None = None
         self._started = shop.host.clock.now()
-        self._requested = 0.0
-        self._abandoned: tuple[str, ...] = ()
-        self._blocking = False
-        self._presses = 0
-        self.usage = NOTHING
-        self._limit: asyncio.Timeout | None = None
-        self._left_over = 0.0
-        self._parks = 0
-        self.is_parked = False
-        """Whether it waits for a person: it may be ended at any moment, and goes on when it is run again."""
-        self._task: asyncio.Task[None] | None = None
-        """The task that the brain is iterated in, while it is."""
 
     # --- what those who think see to themselves ----------------------------------------------------
 
@@ -102,12 +105,8 @@ class Thinking(ABC):
 
     # --- thinking --------------------------------------------------------------------------------
 
-    async def _iterate(self) -> None:
-        ROOT.set(self.root)
-        try:
-            await (self._think() if self._shop.tracer is None else self._traced(self._shop.tracer))
-        finally:
-            ROOT.set("")  # the task goes on with something else
+    def _iterate(self) -> Coroutine[Any, Any, None]:
+        return self._think() if self._shop.tracer is None else self._traced(self._shop.tracer)
 
     async def _traced(self, trace: Tracer) -> None:
         about = {"kind": str(self.turn.kind), "where": self._where, "run": self.run_id, "root": self.root}
@@ -122,6 +121,7 @@ class Thinking(ABC):
             span["outcome"] = str(Outcome.STOPPED if self.fenced else Outcome.DONE)
 
     async def _think(self) -> None:
+        ROOT.set(self.root)
         try:
             profile = self.turn.profile
             brain = self._shop.brains.loaded(profile) or await self._load()
@@ -140,6 +140,8 @@ class Thinking(ABC):
                 raise
             # Raised further it would end the worker's loop, and with it everybody's runs.
             raise BrainFailed(f"the brain raised {type(error).__name__}") from error
+        finally:
+            ROOT.set("")  # the task goes on with something else
 
     async def _in_time(self, brain: Brain, seconds: float) -> None:
         self._limit = limit = asyncio.timeout(seconds)
@@ -153,15 +155,12 @@ class Thinking(ABC):
         finally:
             self._limit = None
 
-    async def _say_all(self, brain: Brain) -> None:
-        if is_blocking(brain):
-            await self._in_thread(brain)
-        else:
-            await self._on_loop(brain)
+    def _say_all(self, brain: Brain) -> Coroutine[Any, Any, None]:
+        return self._in_thread(brain) if is_blocking(brain) else self._on_loop(brain)
 
     async def _on_loop(self, brain: Brain) -> None:
         stream = brain(self.turn)
-        if not isinstance(stream, AsyncIterator):
+        if type(stream) is not AsyncGeneratorType and not isinstance(stream, AsyncIterator):
             raise BrainFailed(
                 f"the brain {self.turn.profile.brain!r} gave {type(stream).__name__}: it must be a generator"
             )
@@ -229,8 +228,12 @@ class Thinking(ABC):
         await finished
 
     def _say(self, chunk: str | Chunk) -> None:
-        if not self.fenced:
-            self._heard(*((chunk, Channel.FINAL) if type(chunk) is str else _said(chunk)))
+        if self.fenced:
+            return
+        if type(chunk) is str:
+            self._heard(chunk, FINAL)
+        else:
+            self._heard(*_said(chunk))
 
     # --- what it costs ---------------------------------------------------------------------------
 
@@ -311,8 +314,9 @@ def is_cancelled() -> bool:
 
 def is_blocking(brain: Brain) -> bool:
     """Whether it is a plain generator function, to be run in a thread of its own."""
-    if type(brain) is FunctionType:
-        return bool(brain.__code__.co_flags & inspect.CO_GENERATOR)
+    plain = brain.__func__ if type(brain) is MethodType else brain
+    if type(plain) is FunctionType:
+        return bool(plain.__code__.co_flags & inspect.CO_GENERATOR)
     call = getattr(brain, "__call__", brain)  # noqa: B004 — an object's own generator method
     return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
 

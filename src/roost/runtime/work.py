@@ -15,14 +15,13 @@ from roost.core.faults import Fault
 from roost.core.mail import Mail
 from roost.core.meetings.bodies import Body, Said
 from roost.core.messages import Message, Status, at
-from roost.core.notes import Channel
 from roost.core.runs import Why
 from roost.core.steps import Recorded, Try
 from roost.errors import Forbidden, LimitReached, NotFound
 from roost.ports import Meeting, Profile, Turn
 from roost.runtime.diary import Diary
 from roost.runtime.means import Means
-from roost.runtime.thinking import Thinking
+from roost.runtime.thinking import FINAL, Thinking
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
@@ -35,6 +34,17 @@ LONGEST_PAUSE = 3_600.0
 class Work(Thinking):
     """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
 
+    task: asyncio.Task[Any] | None = None
+    _spoken = 0
+    """How much of what it said was said in a meeting before the end of the turn."""
+    _length = 0
+    _over = False
+    _waits = 0
+    _letter: Mail | None = None
+    _meeting: Meeting | None = None
+    _means: Means | None = None
+    _diary: Diary | None = None
+
     def __init__(
         self, home: Activation, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile
     ) -> None:  # fmt: skip
@@ -42,18 +52,8 @@ class Work(Thinking):
         self._home = home
         self.envelope = envelope
         self._said: list[str] = []
-        self._spoken = 0
-        """How many of these were said in a meeting before the end of the turn."""
-        self._length = 0
-        self._over = False
-        self._waits = 0
-        self.task: asyncio.Task[Any] | None = None
         self._before = home.memory.text
-        self._letter: Mail | None = None
-        self._meeting: Meeting | None = None
         self._recorded = recorded
-        self._means: Means | None = None
-        self._diary: Diary | None = None
         self.turn = self._make_turn(profile)
 
     @property
@@ -95,8 +95,8 @@ class Work(Thinking):
             return self._attend(profile, home.letters.pop(e.envelope_id), state)
         message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         return Turn(
-            e.kind, text, (message,), (), profile, home.owner, "", self.run_id, state, self,
-            agent_id=home.agent_id, sender=e.sender, subject=subject, data=data, attempt=e.attempts,
+            e.kind, text, (message,), (), profile, home.owner, "", self.run_id, state, self, home.agent_id, e.sender,
+            subject, data, e.attempts,
         )  # fmt: skip
 
     def _attend(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
@@ -125,7 +125,7 @@ class Work(Thinking):
         """Return when the brain has ended, has failed or was stopped; what went wrong is kept in `error`."""
         self.task = self._task = asyncio.current_task()
         if self._task is not None:
-            self._task.set_name(f"{self.run_id} {self._home.address}")
+            self._task.set_name(self.run_id)
         try:
             await self._iterate()
             if self._letter is not None:
@@ -155,7 +155,7 @@ class Work(Thinking):
         return self._started
 
     def _heard(self, text: str, channel: str) -> None:
-        if channel != Channel.FINAL:
+        if channel != FINAL:
             return
         self._length += len(text)
         if self._length > self._shop.limits.answer_chars:
