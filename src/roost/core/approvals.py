@@ -48,6 +48,16 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person has decided, and whether the run that waits for it was put to rest: then it is to be taken up."""
+
+    approval: Approval
+    rested: bool = False
+    talker: str = ""
+    """Whose talk it is, if it is one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A question as it is put on record, with the mail that tells of it, if there is one."""
 

@@ -207,6 +207,10 @@ class DeadLetter:
 # --- what becomes of it ------------------------------------------------------------------------------
 
 
+NEVER = 1e11
+"""When something is due that waits for a person: not before they have decided."""
+
+
 class Verdict(StrEnum):
     """What becomes of an envelope that was tried."""
 
@@ -215,6 +219,8 @@ class Verdict(StrEnum):
     DEAD = "dead"
     CANCELLED = "cancelled"
     RELEASED = "released"
+    WAITING = "waiting"
+    """Put to rest until a person has decided; then it is taken up from its journal."""
 
 
 @record(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Limits:
     blocked_loops: int = 64
     stop_patience: float = 0.6
     drain: float = 5.0
+    rest_after: float = 30.0
     checkpoint_every: float = 0.5
     checkpoint_chars: int = 8_192
     collect_quiet: float = 0.5

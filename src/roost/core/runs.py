@@ -22,6 +22,8 @@ class Why(StrEnum):
     DELETE = "delete"
     DRAIN = "drain"
     LOST = "lost"
+    WAIT = "wait"
+    """It waits for a person, and is run again when they have decided."""
 
 
 class Outcome(StrEnum):
@@ -31,6 +33,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     LOST = "lost"
+    WAITING = "waiting"
+    """Put to rest until a person has decided. Another run goes on from its journal."""
 
 
 @dataclass(frozen=True, slots=True)

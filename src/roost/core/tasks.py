@@ -12,6 +12,8 @@ from roost.core.priority import Priority
 class TaskStatus(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
+    WAITING = "waiting"
+    """For a person's word."""
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from roost.core.approvals import Approval, Asked, Decision
+from roost.core.approvals import Approval, Asked, Decided, Decision
 from roost.core.runbook import Run
 from roost.core.steps import Recorded, Step, Try
 from roost.ports.store import Tx
@@ -57,7 +57,7 @@ class ApprovalStatements(Protocol):
 
     def decide(
         self, tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float, /
-    ) -> Approval:
+    ) -> Decided:
         """Raises Conflict if it was decided before, or nobody waits for it any more."""
         ...
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from roost.core import wake
 from roost.core.addresses import of_key
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.meetings.effects import meeting_of, turn_lane
 from roost.core.runs import Outcome, Why
 from roost.core.steps import Recorded
@@ -182,7 +182,9 @@ class Activation:
     def _accept_again(self, envelope: Envelope) -> None:
         """It is here, and a look has counted its first try; or it was retried while its end is being written."""
         lane = self.desk.lanes.get(envelope.lane)
-        if lane is None or not lane.replace(envelope):
+        if lane is not None and lane.take_up(envelope):
+            self.desk.offer(lane)
+        elif lane is None or not lane.replace(envelope):
             self._returned = True
 
     def _go_on(self) -> None:
@@ -226,7 +228,7 @@ class Activation:
             self._let_go()
         elif self._more:
             self.hall.look(self.address)
-        elif self.hall.is_crowded and not self.desk.lanes:
+        elif self.hall.is_crowded and self.desk.is_at_rest:
             loop.call_soon(self.retire)
         elif not self.desk.has_ready():  # of what is tried again later, the timer in the store sees to it
             self._quiet_since = loop.time()
@@ -245,7 +247,7 @@ class Activation:
             return
         self._record()
         left = self.config.idle_timeout - quiet
-        if left < TICK:
+        if left < TICK or (self.desk.lanes and self.desk.is_at_rest):  # who waits for a person has waited for a while
             self.retire()
         else:  # not all at the same moment
             self._rest = loop.call_later(left * (1.0 + 0.1 * self.shop.host.jitter()), self._rested)
@@ -276,11 +278,13 @@ class Activation:
     @property
     def rests(self) -> bool:
         """Whether it has a loop and nothing to do."""
-        return self.begun and not self._rung and not self.desk.lanes and self._is_quiet()
+        return self.begun and not self._rung and self.desk.is_at_rest and self._is_quiet()
 
     def retire(self) -> None:
         """Give the loop back, unless something has come."""
         if self._is_quiet() and not self.desk.has_ready():
+            if untried := self.desk.untried():  # behind what waits for a person, or for its next try
+                self.hall.not_begun(self.address, [envelope.envelope_id for envelope in untried])
             self._leave_loop()
             self.hall.release(self)
 
@@ -435,7 +439,9 @@ class Activation:
         lane.work, lane.busy = None, False
         if closing.verdict is Verdict.DEAD:
             closing = replace(closing, sent=closing.sent + news(self, closing))
-        if closing.verdict is Verdict.RETRY:
+        if closing.verdict is Verdict.WAITING:
+            lane.due = NEVER
+        elif closing.verdict is Verdict.RETRY:
             lane.due = closing.due
             pause = max(0.0, closing.due - self.shop.host.clock.now())
             asyncio.get_running_loop().call_later(pause, self._again, lane, closing)
@@ -459,7 +465,9 @@ class Activation:
         """These are written, or were refused."""
         self._unsettled -= len(results)
         for closing, one in results:
-            if closing.verdict is not Verdict.RETRY:
+            if closing.verdict is Verdict.WAITING:
+                self.hall.look(self.address)  # they may have decided meanwhile
+            elif closing.verdict is not Verdict.RETRY:
                 self._known.discard(closing.envelope.envelope_id)
             elif one.taken:
                 self.hall.ring(closing.due)
@@ -505,6 +513,8 @@ class Activation:
             if lane.work is not None and lane.work.envelope.envelope_id == envelope_id:
                 lane.work.stop(Why.STOP, self.shop.host.clock.now())
             elif any(e.envelope_id == envelope_id for e in lane.waiting):
+                if lane.rests and lane.waiting[0].envelope_id == envelope_id:
+                    lane.due = 0.0
                 lane.fill(e for e in lane.waiting if e.envelope_id != envelope_id)
                 self._known.discard(envelope_id)
                 self.desk.offer(lane)
@@ -544,7 +554,7 @@ class Activation:
         self.ending = True
         for work in self.works:
             if work.is_parked:
-                work.stop(Why.DRAIN, self.shop.host.clock.now())
+                work.stop(Why.WAIT if work.may_rest else Why.DRAIN, self.shop.host.clock.now())
         self.talks.finish()
         self._go_on()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from roost.core import checks
-from roost.core.approvals import Approval, Decision
+from roost.core.approvals import Approval, Decided, Decision
 from roost.core.facts import Name
 from roost.core.messages import MOST, PAGE
 from roost.runtime.agents import LAST
@@ -54,10 +54,21 @@ class Approvals:
         decided = await self._shop.store.write(
             self._ops.decide, user_id, approval_id, decision, note, self._shop.host.clock.now()
         )  # fmt: skip
-        self._shop.monitor.tell(Name.APPROVAL_DECIDED, about(decided), told(decided), user_id=user_id)
-        if (bell := self._shop.bells.get(approval_id)) is not None:
+        one = decided.approval
+        self._shop.monitor.tell(Name.APPROVAL_DECIDED, about(one), told(one), user_id=user_id)
+        self._ring(decided)
+        return one
+
+    def _ring(self, decided: Decided) -> None:
+        """Whoever waits looks; what was put to rest is taken up."""
+        one, hall = decided.approval, self._shop.office.hall
+        if (bell := self._shop.bells.get(one.approval_id)) is not None:
             bell.set(None)
-        return decided
+        address = f"{one.user_id}/{one.agent_id}" if one.agent_id else ""
+        if decided.rested and one.talk_session_id is not None:
+            hall.inbox.deliver(one.talk_session_id, decided.talker, None, address)
+        elif decided.rested:
+            hall.look(address)
 
     def _check(self, user_id: str, approval_id: str) -> None:
         checks.name(user_id, "the user id")

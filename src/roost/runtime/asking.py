@@ -73,16 +73,19 @@ class Asking:
         raise ToolFailed(why)
 
     async def _wait(self, asked: Approval, *, is_new: bool) -> Approval:
-        """As long as it takes."""
-        bells = self._shop.bells
+        """As long as it takes: here for a while, and then at rest."""
+        bells, clock, patience = self._shop.bells, self._shop.host.clock, self._shop.limits.rest_after
+        latest = clock.monotonic() + patience
         bells[asked.approval_id] = bell = self._shop.host.pending()  # listen first, then look, then wait
         if is_new:
             self._tell(asked)
         self._thinking.park(True)
         try:
             while (found := await self._look(asked)).decision is None:
-                if await bell.within(LOOK):
+                if await bell.within(min(LOOK, patience)):
                     bells[asked.approval_id] = bell = self._shop.host.pending()
+                elif clock.monotonic() >= latest:
+                    self._thinking.rest()
             return found
         finally:
             self._thinking.park(False)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from roost.core.envelopes import Envelope
+from roost.core.envelopes import NEVER, Envelope
 
 if TYPE_CHECKING:
     from roost.runtime.work import Work
@@ -61,6 +61,18 @@ class Lane:
                     self.waiting[place] = envelope
                 return True
         return False
+
+    @property
+    def rests(self) -> bool:
+        """Whether its first envelope waits for a person."""
+        return self.due == NEVER
+
+    def take_up(self, envelope: Envelope) -> bool:
+        """The person has decided about this one; False: it does not rest here."""
+        if not self.rests or self.waiting[0].envelope_id != envelope.envelope_id:
+            return False
+        self.waiting[0], self.due = envelope, 0.0
+        return True
 
     @property
     def rank(self) -> float:
@@ -121,6 +133,11 @@ class Desk:
     def is_held(self) -> bool:
         """Whether any of them waits for a quiet moment."""
         return any(lane.held for lane in list(self.lanes.values()))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all there is waits for a person."""
+        return all(lane.rests for lane in list(self.lanes.values()))
 
     @property
     def busy(self) -> int:

@@ -40,7 +40,7 @@ log = logging.getLogger("roost.journal")
 
 REQUEST_CHARS = 50_000
 """Of what a model was asked so much is kept, for people to look at; it is found again by its digest."""
-_REPEATED = frozenset({Why.DRAIN, Why.LOST})
+_REPEATED = frozenset({Why.DRAIN, Why.LOST, Why.WAIT})
 """Whoever is ended so is run again."""
 
 
@@ -164,11 +164,12 @@ class Journal:
 
     async def do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A coroutine function here, anything else on a thread of its own."""
-        if inspect.iscoroutinefunction(act):
-            return await act(*args, **options)
-        found: list[Any] = []
-        await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
-        return await found[0] if inspect.isawaitable(found[0]) else found[0]
+        with self._thinking.acting():
+            if inspect.iscoroutinefunction(act):
+                return await act(*args, **options)
+            found: list[Any] = []
+            await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
+            return await found[0] if inspect.isawaitable(found[0]) else found[0]
 
     # --- questions to a model --------------------------------------------------------------------
 
@@ -185,7 +186,8 @@ class Journal:
         call = ModelCall()
         number = await self.begin(StepKind.MODEL, name, key, asked, wait=False)
         try:
-            yield call
+            with self._thinking.acting():
+                yield call
         except Exception as error:
             # Asked again it may answer: a failure is for the record alone.
             said = self.clean(f"{type(error).__name__}: {error}")

@@ -288,10 +288,11 @@ class Means:
         bell = requests.listen(name)  # listen first, then look, then wait
         self._thinking.waits(True)
         try:
-            if there is None:
-                await self._post_request(to, text, priority, number, name)
-            answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
-            return _answered(to, await answer)
+            with self._thinking.acting():
+                if there is None:
+                    await self._post_request(to, text, priority, number, name)
+                answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
+                return _answered(to, await answer)
         finally:
             self._thinking.waits(False)
             requests.unlisten(name)

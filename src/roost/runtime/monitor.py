@@ -46,6 +46,7 @@ OUTCOMES = {
     Verdict.DEAD: Outcome.FAILED,
     Verdict.CANCELLED: Outcome.STOPPED,
     Verdict.RELEASED: Outcome.STOPPED,
+    Verdict.WAITING: Outcome.WAITING,
 }
 ENDS = {
     Verdict.DONE: Name.TASK_DONE,
@@ -318,7 +319,7 @@ def _ended(told: list[_Told], c: WorkClosing, one: WorkSettled, metrics: Metrics
         if fault is not None:
             data["fault"] = fault
         told.append((Name.RUN_ENDED, when, None, e.address, data, root))
-    if e.recorded and verdict is not Verdict.RELEASED:
+    if e.recorded and verdict not in (Verdict.RELEASED, Verdict.WAITING):
         data = {"task_id": e.envelope_id, "attempt": e.attempts}
         if failed:
             data |= {"fault": fault, "reason": c.reason}

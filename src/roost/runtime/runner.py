@@ -107,6 +107,10 @@ class Run(Thinking):
     def over(self) -> bool:
         return self._ended.done()
 
+    @property
+    def may_rest(self) -> bool:
+        return False
+
     def _heard(self, text: str, channel: str) -> None:
         self._answer.say(text, channel)
 

@@ -105,10 +105,11 @@ class Tasks:
     def _live(self, task: Task) -> Task:
         """As it is now: that it has begun is not written while it runs."""
         awake = self._hall.awake(f"{task.user_id}/{task.agent_id}")
-        if task.status is TaskStatus.QUEUED and awake is not None:
-            for envelope in awake.running:
-                if envelope.envelope_id == task.task_id:
-                    return replace(task, status=TaskStatus.RUNNING, attempts=envelope.attempts)
+        if not task.is_over and awake is not None:
+            for work in awake.works:
+                if work.envelope.envelope_id == task.task_id:
+                    status = TaskStatus.WAITING if work.is_parked else TaskStatus.RUNNING
+                    return replace(task, status=status, attempts=work.envelope.attempts)
         return task
 
     def _check(self, user_id: str, task_id: str) -> None:

@@ -11,7 +11,8 @@ import inspect
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import AsyncGeneratorType, FunctionType, MethodType
 from typing import Any
 
@@ -58,6 +59,8 @@ class Thinking(ABC):
     _limit: asyncio.Timeout | None = None
     _left_over = 0.0
     _parks = 0
+    _acts = 0
+    """How much it does right now that must not be cut off, beside waiting for a person."""
 
     def __init__(self, shop: Shop, loop: Loop, where: str, root: str) -> None:
         self._shop = shop
@@ -87,6 +90,25 @@ class Thinking(ABC):
         self.is_parked = self._parks > 0
         self._hold(parked)
         self.waits(parked)
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Around something that a person's leisure must not cut off."""
+        self._acts += 1
+        try:
+            yield
+        finally:
+            self._acts -= 1
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether it can be ended here, and taken up from its journal when a person has decided."""
+        return self.is_parked and not self._acts and not self.fenced
+
+    def rest(self) -> None:
+        """A person takes their time: it is taken up from its journal when they have decided. On its loop."""
+        if self.may_rest:
+            self.stop(Why.WAIT, self._shop.host.clock.now())
 
     def _hold(self, parked: bool) -> None:
         """The time in which a person is asked is not the brain's."""

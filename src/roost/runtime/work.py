@@ -151,6 +151,11 @@ class Work(Thinking):
         return self._over
 
     @property
+    def may_rest(self) -> bool:
+        """Not in a meeting: the others do not wait for days."""
+        return super().may_rest and self._meeting is None
+
+    @property
     def started(self) -> float:
         return self._started
 
@@ -189,6 +194,8 @@ class Work(Thinking):
     # --- ending ----------------------------------------------------------------------------------
 
     def closing(self) -> WorkClosing:
+        if self.why is Why.WAIT:
+            return self._closing(Verdict.WAITING)
         if self.fenced:
             verdict = Verdict.CANCELLED if self.why is Why.STOP else Verdict.RELEASED
             return self._closing(verdict, "cancelled", "cancelled")

@@ -16,6 +16,7 @@ from roost.ports import Heard, Row, Tx
 from roost.stores.statements import attendance, bulk, diary, registry, requests
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.posting import post
+from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import (
     await_condition,
     fall_asleep,
@@ -28,7 +29,8 @@ from roost.stores.statements.sleep import (
 
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
-    " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth"
+    " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth,"
+    f" EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.due > 0 AND i.{RESTS})"
 )
 
 
@@ -276,9 +278,10 @@ def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> lis
 
 
 def unfinished(tx: Tx, after: str, limit: int) -> list[str]:
-    """Agents with something in their inbox, by key."""
+    """Agents with something in their inbox that waits for nobody else, by key."""
     rows = tx.read(
-        "SELECT DISTINCT address FROM inbox WHERE address > :after AND address <> '' ORDER BY address LIMIT :limit",
+        f"SELECT DISTINCT address FROM inbox WHERE address > :after AND address <> '' AND NOT {RESTS}"
+        " ORDER BY address LIMIT :limit",
         {"after": after, "limit": limit},
     )
     return [row[0] for row in rows]
@@ -326,14 +329,14 @@ def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
 
 
 def _agent_of(row: Row) -> Agent:
-    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth = row
+    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth, waits = row
     wanted = wake.from_json(condition) if condition else None
     until = wake.next_time(wanted) if wanted else None
     return Agent(
         agent_id=agent_id,
         user_id=user_id,
         config=AgentConfig.from_json(config),
-        state=State(state),
+        state=State.WAITING if waits and state == State.IDLE else State(state),
         paused=bool(paused),
         created=at(created),
         last_active=at(last_active),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from roost.core.approvals import Approval, Decision, Question
+from roost.core.approvals import Approval, Decided, Decision, Question
 from roost.core.messages import at
 from roost.errors import Conflict, NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements.resting import take_up
 
 _APPROVAL = (
     "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note"
@@ -34,20 +35,21 @@ def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[App
     return [_approval_of(row) for row in rows]
 
 
-def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Approval:
+def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
     there = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
     if there.decision is not None:
         if there.decision is decision and there.note == note:
-            return there
+            return Decided(there)
         raise Conflict(f"this was {there.decision} already: nothing more can be decided about it")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
-        f" WHERE approval_id = :id AND {_WAITED_FOR} RETURNING {_APPROVAL}",
+        f" WHERE approval_id = :id AND {_WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",
         {"id": approval_id, "decision": decision, "note": note, "now": now},
     )
     if not rows:
         raise Conflict("nobody waits for this any more: what it was about is over, was stopped or was asked anew")
-    return _approval_of(rows[0])
+    approval = _approval_of(rows[0][:-1])
+    return Decided(approval, *take_up(tx, rows[0][-1], approval.talk_session_id))
 
 
 def of_step(tx: Tx, envelope_id: str, step: int) -> Approval | None:

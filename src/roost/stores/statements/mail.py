@@ -12,6 +12,7 @@ from roost.errors import Forbidden, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.posting import post
+from roost.stores.statements.resting import RESTS
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
@@ -110,8 +111,8 @@ def archive(tx: Tx, user_id: str, mail_id: str) -> Mail:
 
 def check(tx: Tx, addresses: Sequence[str], now: float) -> None:
     bulk.change(
-        tx, "UPDATE inbox SET due = ? WHERE kind = 'mail' AND attempts = 0 AND due > 0 AND due > ? AND address <> ''"
-        " AND address IN", addresses, first=[now, now],
+        tx, "UPDATE inbox SET due = ? WHERE kind = 'mail' AND attempts = 0 AND due > 0 AND due > ?"
+        f" AND NOT {RESTS} AND address <> '' AND address IN", addresses, first=[now, now],
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from roost.ports import Tx
 from roost.stores.statements import bulk, burial, meetings, memories
 from roost.stores.statements.burial import bury
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of, put, put_all
+from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm
 
 
@@ -149,7 +150,7 @@ def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope,
     rows = tx.write(
         "UPDATE inbox SET due = :due, rank = CASE WHEN rank > :rank THEN :rank ELSE rank END"
         " WHERE lane = :lane AND kind <> 'task' AND address = :address AND attempts = 0 AND due > :due"
-        f" RETURNING {ENVELOPE}",
+        f" AND NOT {RESTS} RETURNING {ENVELOPE}",
         {"address": e.address, "lane": e.lane, "due": e.due, "rank": e.rank},
     )
     return (*sorted((envelope_of(row, claimed=False) for row in rows), key=lambda one: one.envelope_id), e)

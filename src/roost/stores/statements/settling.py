@@ -12,6 +12,7 @@ from roost.stores.statements import bulk, burial, diary, steps
 from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
+from roost.stores.statements.resting import rest
 from roost.stores.statements.runs import spend
 from roost.stores.statements.sleep import arm, fall_asleep, record_all
 
@@ -28,7 +29,7 @@ def settle(
     ours = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
     gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
     removed = _remove(tx, gone)
-    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict is Verdict.RETRY and _retry(tx, c))]
+    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in _KEPT and _keep_on(tx, c))]
     errors: dict[str, int] = {address: count for address, _, count in rows}
     told = _eventful(taken, errors)
     for c in told:
@@ -41,7 +42,7 @@ def settle(
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
     diary.write(tx, (c.diary for c in told if c.diary is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in told], full)
-    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict is not Verdict.RETRY])
+    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in _KEPT])
     settled = {
         id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(told, posted, strict=True)
     }
@@ -90,6 +91,7 @@ _TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
 _NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
 _FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
 _DELETE = "DELETE FROM inbox WHERE envelope_id IN"
+_KEPT = frozenset({Verdict.RETRY, Verdict.WAITING})
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
     "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
@@ -102,7 +104,10 @@ def _is_plain(c: WorkClosing) -> bool:
     return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded and not c.journaled
 
 
-def _retry(tx: Tx, c: WorkClosing) -> bool:
+def _keep_on(tx: Tx, c: WorkClosing) -> bool:
+    """It stays in its inbox, for another try."""
+    if c.verdict is Verdict.WAITING:
+        return rest(tx, c.envelope.envelope_id)
     ids = {"id": c.envelope.envelope_id, "due": c.due}
     if not tx.write("UPDATE inbox SET due = :due WHERE envelope_id = :id RETURNING attempts", ids):
         return False
@@ -137,7 +142,7 @@ def _settled(
     dead = burial.failed(c) if c.verdict is Verdict.DEAD else None
     if dead is not None:
         bury(tx, dead)
-    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict is not Verdict.RETRY else None
+    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in _KEPT else None
     return WorkSettled(True, posted, dead, over, answered)
 
 
@@ -155,7 +160,7 @@ def _keep(
         if c.memory is not None:
             memories[address] = c.memory
         failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
-        kept[address] = (c.ended, before + 1 if failed else 0)
+        kept[address] = (c.ended, before + 1 if failed else before if c.verdict is Verdict.WAITING else 0)
     active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in noted}
     active |= kept
     bulk.using(
@@ -183,6 +188,7 @@ def _end_mail(tx: Tx, c: WorkClosing) -> None:
 _STATUS = {
     Verdict.DONE: TaskStatus.DONE,
     Verdict.RETRY: TaskStatus.QUEUED,
+    Verdict.WAITING: TaskStatus.QUEUED,
     Verdict.DEAD: TaskStatus.FAILED,
     Verdict.CANCELLED: TaskStatus.CANCELLED,
 }
@@ -197,7 +203,7 @@ def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
          "ended": "DOUBLE PRECISION", "result": "TEXT", "error": "TEXT", "fault": "TEXT"},
         [
             (c.envelope.envelope_id, TaskStatus.EXPIRED if c.fault == "expired" else _STATUS[c.verdict],
-             c.envelope.attempts, c.started if c.run_id else None, None if c.verdict is Verdict.RETRY else c.ended,
+             c.envelope.attempts, c.started if c.run_id else None, None if c.verdict in _KEPT else c.ended,
              c.text if c.verdict is Verdict.DONE else None, c.reason or None, c.fault)
             for c in ended
         ],
@@ -218,4 +224,5 @@ _OUTCOMES = {
     Verdict.RETRY: "failed",
     Verdict.DEAD: "failed",
     Verdict.CANCELLED: "stopped",
+    Verdict.WAITING: "waiting",
 }

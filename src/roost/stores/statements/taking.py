@@ -11,6 +11,7 @@ from roost.core.priority import Priority
 from roost.ports import Look, Row, Tx, World
 from roost.stores.statements import bulk, mail
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of
+from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm_all, wake_up
 
 TAKE = 1_000
@@ -80,7 +81,8 @@ def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in bulk.among(
         tx, "SELECT address, kind, CASE WHEN kind = 'event' THEN lane ELSE '' END AS what, priority, min(rank) AS first"
-        " FROM inbox WHERE kind IN ('talk', 'event', 'mail', 'meeting') AND address <> '' AND address IN", keys,
+        f" FROM inbox WHERE kind IN ('talk', 'event', 'mail', 'meeting') AND NOT {RESTS} AND address <> ''"
+        " AND address IN", keys,
         " GROUP BY 1, 2, 3, 4 ORDER BY 5",
     ):  # fmt: skip
         found.setdefault(row[0], []).append(row)

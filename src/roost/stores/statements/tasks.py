@@ -8,10 +8,15 @@ from roost.core.priority import Priority
 from roost.core.tasks import OVER, Task, TaskStatus
 from roost.errors import NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements.resting import RESTS
 
+_STATUS = (
+    "CASE WHEN tasks.status = 'queued' AND EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = tasks.task_id"
+    f" AND i.{RESTS}) THEN 'waiting' ELSE tasks.status END"
+)
 _TASK = (
-    "task_id, address, user_id, sender, prompt, priority, status, attempts, created, started, ended, expires, result,"
-    " error, schedule_id"
+    f"task_id, address, user_id, sender, prompt, priority, {_STATUS}, attempts, created, started, ended, expires,"
+    " result, error, schedule_id"
 )
 
 
@@ -36,7 +41,7 @@ def by_key(tx: Tx, user_id: str, key: str, address: str) -> str | None:
 def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
     """Those of their agents, and those they have sent to others' agents; the newest first."""
     of_agent = " AND address = :address" if address is not None else ""
-    of_status = " AND status = :status" if status is not None else ""
+    of_status = f" AND {_STATUS} = :status" if status is not None else ""
     ids = {
         "user": user_id, "me": f"user:{user_id}", "address": address, "status": status, "limit": limit,
         "before": before,

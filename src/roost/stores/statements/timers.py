@@ -16,6 +16,7 @@ from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk, burial, mail
 from roost.stores.statements.posting import post_ticks, refuse_tick
+from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm_all
 
 BATCH = 2_000
@@ -105,12 +106,13 @@ def _advance(tx: Tx, reached: Sequence[tuple[str, str, float, float | None]]) ->
 def _unfinished(tx: Tx, schedule_ids: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
     """Of each schedule its tasks that wait, and those that were handed over."""
     rows = bulk.among(
-        tx, "SELECT t.schedule_id, t.task_id, i.attempts FROM tasks t JOIN inbox i ON i.envelope_id = t.task_id"
-        " WHERE t.status = 'queued' AND t.schedule_id IN", schedule_ids, " ORDER BY t.task_id",
+        tx, f"SELECT t.schedule_id, t.task_id, i.attempts > 0 OR i.{RESTS} FROM tasks t"
+        " JOIN inbox i ON i.envelope_id = t.task_id WHERE t.status = 'queued' AND t.schedule_id IN", schedule_ids,
+        " ORDER BY t.task_id",
     )  # fmt: skip
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for schedule_id, task_id, attempts in rows:
-        found.setdefault(schedule_id, ([], []))[1 if attempts else 0].append(task_id)
+    for schedule_id, task_id, begun in rows:
+        found.setdefault(schedule_id, ([], []))[1 if begun else 0].append(task_id)
     return found
 
 

@@ -1,0 +1,190 @@
+"""B3: whoever waits for a person for long rests: without a thread, and goes on from the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Turn
+from roost.testing import Simulation
+from tests.conftest import eventually
+from tests.runtime.conftest import QUICK, World, until
+from tests.runtime.test_approvals import DAY, asked, paying
+
+SOON = replace(QUICK, rest_after=0.05)
+
+
+async def rests(service: AsyncAgentService, agent: str = "d") -> None:
+    """Wait until it has given back its loop."""
+    await until(lambda: not service.roost.hall.is_awake(f"ann/{agent}"))
+
+
+async def waiting_task(service: AsyncAgentService, **options: Any) -> str:
+    await service.agents.create("ann", "d", profile="pays", **options)
+    task = await service.tasks.send("ann", "d", "pay")
+    await asked(service)
+    await rests(service)
+    return task
+
+
+def test_an_agent_that_waits_for_a_person_rests_and_goes_on_when_they_have_decided(world: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> roost.Task:
+        task = await waiting_task(service, task_expiry=5.0, max_attempts=1)
+        assert (await service.agents.get("ann", "d")).state == "waiting"
+        assert (await service.tasks.get("ann", task)).status == "waiting"
+        assert [one.task_id for one in await service.tasks.list("ann", status="waiting")] == [task]
+        assert await service.tasks.list("ann", status="queued") == []
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        done = await service.tasks.wait("ann", task)
+        runs = await service.runs.list("ann", agent="d")
+        assert [run.outcome for run in runs] == ["done", "waiting"]
+        assert len(await service.mail.inbox("ann")) == 1, "asked once"
+        return done
+
+    done = world(brains, story, SOON, tools)
+    assert (done.status, done.result, done.attempts) == ("done", "bill of 5: 5 paid", 1)
+    assert acted.count("look") == 1
+    assert len(acted) == 2
+
+
+def test_it_may_take_days_and_restarts_and_nobody_is_woken_by_them(tmp_path: Path) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+    simulation = Simulation(tmp_path, seed=5)
+    service = simulation.start(brains, SOON, tools)
+    task = simulation.run(waiting_task(service, max_attempts=1))
+    for _ in range(4):
+        simulation.crash()
+        simulation.clock.advance(DAY)
+        service = simulation.start(brains, SOON, tools)
+        assert not service.roost.hall.is_awake("ann/d")
+    [one] = simulation.run(service.approvals.list("ann"))
+    simulation.run(service.approvals.grant("ann", one.approval_id))
+    done = simulation.run(service.tasks.wait("ann", task))
+    simulation.crash()
+    assert (done.status, done.result) == ("done", "bill of 5: 5 paid")
+    assert len(acted) == 2
+
+
+def test_what_rests_is_cancelled_at_once(world: World) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> None:
+        task = await waiting_task(service)
+        assert (await service.tasks.cancel("ann", task)).status == "cancelled"
+        assert await service.approvals.list("ann") == []
+        assert (await service.agents.get("ann", "d")).state == "idle"
+
+    world(brains, story, SOON, tools)
+
+
+def test_what_rests_holds_its_lane_and_nothing_else(world: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+    heard: list[str] = []
+
+    async def reads(turn: Turn) -> AsyncIterator[str]:
+        heard.append(turn.text)
+        if turn.text == "first":
+            await turn.call_tool("pay", {"euros": 1})
+        yield "read"
+
+    async def tells(turn: Turn) -> AsyncIterator[str]:
+        await turn.send("agent:d", turn.text)
+        yield "told"
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="reads", idle_timeout=60)
+        await service.agents.create("ann", "s", profile="tells")
+        await service.tasks.wait("ann", await service.tasks.send("ann", "s", "first"))
+        [one] = await asked(service)
+        await rests(service)
+        await service.tasks.wait("ann", await service.tasks.send("ann", "s", "second"))
+        other = await service.tasks.send("ann", "d", "other")
+        assert (await service.tasks.wait("ann", other)).result == "read"
+        assert heard == ["first", "other"]
+        await service.approvals.grant("ann", one.approval_id)
+        await until(lambda: heard == ["first", "other", "first", "second"])
+
+    world({"reads": reads, "tells": tells, **brains}, story, SOON, tools)
+    assert len(acted) == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_word_that_comes_just_when_it_lies_down_is_heard(tmp_path: Path, seed: int) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> roost.Task:
+        await service.agents.create("ann", "d", profile="pays")
+        task = await service.tasks.send("ann", "d", "pay")
+        [one] = await asked(service)
+        clock = service.roost.shop.host.clock
+        latest = clock.monotonic() + 0.03 + seed * 0.003
+        await until(lambda: clock.monotonic() >= latest)
+        await service.approvals.grant("ann", one.approval_id)
+        return await service.tasks.wait("ann", task, timeout=5)
+
+    simulation = Simulation(tmp_path, seed)
+    done = simulation.run(story(simulation.start(brains, SOON, tools)))
+    simulation.crash()
+    assert done.result == "bill of 5: 5 paid"
+    assert len(acted) == 2
+
+
+def test_a_run_that_does_something_else_beside_does_not_rest(world: World) -> None:
+    brains, tools = paying([])
+    ends: list[bool] = []
+
+    @roost.tool
+    async def long(turn: Turn) -> str:
+        while not ends:
+            await turn.pause(0)
+        return "long"
+
+    async def both(turn: Turn) -> AsyncIterator[str]:
+        calls = turn.call_tool("long", {}), turn.call_tool("pay", {"euros": 2})
+        yield " ".join(await asyncio.gather(*calls))
+
+    async def story(service: AsyncAgentService) -> str | None:
+        await service.agents.create("ann", "d", profile="both")
+        task = await service.tasks.send("ann", "d", "pay")
+        [one] = await asked(service)
+        clock = service.roost.shop.host.clock
+        latest = clock.monotonic() + 0.3
+        await until(lambda: clock.monotonic() >= latest)
+        assert service.roost.hall.is_awake("ann/d")
+        ends.append(True)
+        await rests(service)
+        await service.approvals.grant("ann", one.approval_id)
+        return (await service.tasks.wait("ann", task)).result
+
+    assert world({"both": both, **brains}, story, SOON, [*tools, long]) == "long 2 paid"
+
+
+def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+    with roost.open(
+        f"sqlite:///{tmp_path}/a.db", brains=brains, tools=tools, limits=replace(SOON, warm_loops=2)
+    ) as one:
+        names = [f"d{number}" for number in range(50)]
+        one.agents.create_many("ann", names, profile="pays")
+        tasks = [one.tasks.send("ann", name, "pay") for name in names]
+        eventually(lambda: one.roost.hall.count == 0 and len(one.approvals.list("ann")) == 50)
+        eventually(lambda: sum(t.name.startswith("roost-agent") for t in threading.enumerate()) <= 2)
+        for approval in one.approvals.list("ann"):
+            one.approvals.grant("ann", approval.approval_id)
+        assert {one.tasks.wait("ann", task, timeout=20).result for task in tasks} == {"bill of 5: 5 paid"}
+    assert len(acted) == 100
