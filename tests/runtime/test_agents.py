@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -534,3 +536,35 @@ def test_settings_that_are_refused_change_nothing(world: World) -> None:
         return (await service.agents.get("ann", "d")).config
 
     assert world({}, scenario) == roost.AgentConfig()
+
+
+def test_a_turn_that_is_over_is_gone_at_once_and_not_when_the_collector_comes(world: World) -> None:
+    over: list[weakref.ref[Any]] = []
+
+    class Mark: ...
+
+    async def brain(turn: Turn) -> AsyncIterator[str]:
+        turn.data = Mark()
+        over.append(weakref.ref(turn.data))
+        yield turn.text
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="brain")
+        talk = await service.create_talk_session("ann", profile="brain")
+        gc.collect()
+        gc.disable()
+        try:
+            await done(service, "one")
+            await done(service, "two")
+            await service.add_message("ann", talk, "three")
+            await becomes(lambda: service.get_messages("ann", talk), lambda page: not page.running)
+            assert len(over) == 3
+            await becomes(lambda: _alive(over), lambda count: count == 0)
+        finally:
+            gc.enable()
+
+    world({"brain": brain}, story)
+
+
+async def _alive(marks: list[weakref.ref[Any]]) -> int:
+    return sum(mark() is not None for mark in marks)

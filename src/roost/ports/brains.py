@@ -344,7 +344,7 @@ class Turn:
     @property
     def _hands(self) -> Hand:
         if self._hand is None:
-            raise Invalid("this turn has no means to act: it was made by hand")
+            raise Invalid("this turn has no means to act: it is over, or was made by hand")
         return self._hand
 
 

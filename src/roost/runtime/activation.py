@@ -356,6 +356,7 @@ class Activation:
         await work.think()
         if lane.work is work and work.why is not Why.LOST:
             self._close(work.closing(), lane)
+            work.part()
 
     async def _provider(self, profile: Profile) -> None:
         """Wait while the provider that the brain asks is not asked by anyone."""

@@ -165,13 +165,14 @@ class Lane:
             if settled.posted:
                 self._shop.office.hall.deliver(settled.posted)
             # Stopped meanwhile: what the store had left then is gone there now.
-            if settled.left and run.means.is_journaled:
+            if settled.left and run.is_journaled:
                 self._tried |= {e.envelope_id for e in settled.left}
             if not self._stopped and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
+            run.part()
 
     async def _look_up(self) -> None:
         """The steps of runs before the next one that had the same to answer."""

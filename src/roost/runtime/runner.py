@@ -14,18 +14,19 @@ from roost.core.runs import Closing, Envelope, Outcome, Stop, Why
 from roost.core.steps import Recorded, Try
 from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
+from roost.runtime.acting import Acting
 from roost.runtime.answer import Answer
 from roost.runtime.diary import Diary
 from roost.runtime.live import LiveTalk
 from roost.runtime.means import Means
 from roost.runtime.shop import Shop
-from roost.runtime.thinking import Thinking, kept_state
+from roost.runtime.thinking import kept_state
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
 
 
-class Run(Thinking):
+class Run(Acting):
     """Made for one turn and thrown away after it."""
 
     def __init__(
@@ -46,7 +47,7 @@ class Run(Thinking):
         self._home = home
         self._diary: Diary | None = None
         self._before = live.state if home is None else home.memory.text
-        self.means = self._make_means(recorded)
+        self._recorded = recorded
         state = json.loads(self._before) if self._before else {}
         text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
         self.turn = Turn(
@@ -54,7 +55,7 @@ class Run(Thinking):
             agent_id=home.agent_id if home else None, sender=f"user:{live.owner}",
         )  # fmt: skip
 
-    def _make_means(self, recorded: tuple[Recorded, ...]) -> Means:
+    def _make_means(self) -> Means:
         """What it sends is posted when it settles; in the agent's name, or in that of the person whose talk it is."""
         home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
         decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
@@ -65,11 +66,11 @@ class Run(Thinking):
         if home is None:
             return Means(
                 self._shop, self._shop.office, self, place=place, user_id=owner, sender=f"user:{owner}",
-                recorded=recorded, root=self.root,
+                recorded=self._recorded, root=self.root,
             )  # fmt: skip
         return Means(
             self._shop, self._shop.office, self, place=place, user_id=home.owner, sender=home.full_address,
-            recorded=recorded, default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
+            recorded=self._recorded, default_wake=wake.mail(home.config.wake_on_priority), root=self.root,
         )  # fmt: skip
 
     @property
@@ -175,10 +176,12 @@ class Run(Thinking):
                 **common,
             )
         self._shop.breakers.told(self.turn.profile, None)
-        asleep = self.means.asleep
+        means = self._means
+        asleep = means.asleep if means is not None else None
         return Closing(
-            outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state, sent=self.means.unsent(),
-            agent=self._home.address if self._home else None, sleep=wake.to_json(asleep) if asleep else None, **common,
+            outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state,
+            sent=means.unsent() if means is not None else (), agent=self._home.address if self._home else None,
+            sleep=wake.to_json(asleep) if asleep else None, **common,
         )  # fmt: skip
 
     def _written(self) -> Written | None:
@@ -190,9 +193,9 @@ class Run(Thinking):
         """For a replay."""
         turn = self.turn
         kept = runbook.given(
-            turn.profile.name, self._before, self.means.seen, messages=[m.seq for m in turn.messages],
+            turn.profile.name, self._before, self.seen, messages=[m.seq for m in turn.messages],
             history=turn.history[-1].seq if turn.history else 0, options=dict(self._live.talk.options),
-            steered=self._steered, agent=turn.agent_id, journaled=self.means.is_journaled,
+            steered=self._steered, agent=turn.agent_id, journaled=self.is_journaled,
         )  # fmt: skip
         return runbook.as_text(kept, self._shop.redactor.clean_json)
 

@@ -19,9 +19,10 @@ from roost.core.runs import Why
 from roost.core.steps import Recorded, Try
 from roost.errors import Forbidden, LimitReached, NotFound
 from roost.ports import Meeting, Profile, Turn
+from roost.runtime.acting import Acting
 from roost.runtime.diary import Diary
 from roost.runtime.means import Means
-from roost.runtime.thinking import FINAL, Thinking
+from roost.runtime.thinking import FINAL
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
@@ -31,7 +32,7 @@ log = logging.getLogger("roost.work")
 LONGEST_PAUSE = 3_600.0
 
 
-class Work(Thinking):
+class Work(Acting):
     """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
 
     task: asyncio.Task[Any] | None = None
@@ -42,7 +43,6 @@ class Work(Thinking):
     _waits = 0
     _letter: Mail | None = None
     _meeting: Meeting | None = None
-    _means: Means | None = None
     _diary: Diary | None = None
 
     def __init__(
@@ -56,17 +56,13 @@ class Work(Thinking):
         self._recorded = recorded
         self.turn = self._make_turn(profile)
 
-    @property
-    def means(self) -> Means:
-        """Made when it is first asked for: most turns never act."""
-        if self._means is None:
-            home, envelope = self._home, self.envelope
-            self._means = Means(
-                home.shop, home.office, self, place=self._try(), user_id=home.owner, sender=home.full_address,
-                hops=envelope.hops, recorded=self._recorded, root=envelope.origin,
-                default_wake=wake.mail(home.config.wake_on_priority),
-            )  # fmt: skip
-        return self._means
+    def _make_means(self) -> Means:
+        home, envelope = self._home, self.envelope
+        return Means(
+            home.shop, home.office, self, place=self._try(), user_id=home.owner, sender=home.full_address,
+            hops=envelope.hops, recorded=self._recorded, root=envelope.origin,
+            default_wake=wake.mail(home.config.wake_on_priority),
+        )  # fmt: skip
 
     @property
     def diary(self) -> Diary:
@@ -224,7 +220,7 @@ class Work(Thinking):
 
     def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
         said, now = "".join(self._said), self._shop.host.clock.now()
-        journaled = bool(self._recorded) or (self._means is not None and self._means.is_journaled)
+        journaled = self.is_journaled
         return WorkClosing(
             self.run_id, self.envelope, self._home.epoch, verdict, said, self._started, now, reason, fault,
             usage=self.usage, profile=self.turn.profile.name, journaled=journaled,
@@ -237,10 +233,9 @@ class Work(Thinking):
         is_plain = e.kind is Kind.TASK and not e.recorded
         if verdict is Verdict.RELEASED or (verdict is Verdict.DONE and is_plain and not journaled):
             return None
-        seen = {} if self._means is None else self._means.seen
         message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
         kept = runbook.given(
-            self.turn.profile.name, self._before, seen, attempt=e.attempts, created=e.created, lane=e.lane,
+            self.turn.profile.name, self._before, self.seen, attempt=e.attempts, created=e.created, lane=e.lane,
             message=message, journaled=journaled,
         )  # fmt: skip
         return runbook.as_text(kept, self._shop.redactor.clean_json)
