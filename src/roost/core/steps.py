@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,6 +21,8 @@ class StepKind(StrEnum):
     STEP = "step"
     ASK = "ask"
     SENT = "sent"
+    GIVEN = "given"
+    """No step: what the turn was given, so that a repeated one is given the same."""
 
 
 class StepOutcome(StrEnum):
@@ -57,6 +60,8 @@ class Try:
     agent_id: str | None
     others: tuple[str, ...] = ()
     """What else is answered with it."""
+    given: Mapping[str, Any] | None = None
+    """What a repeated turn is to be given again, where that may change meanwhile."""
 
 
 @record(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, overload
 
@@ -51,6 +52,8 @@ class Meeting:
     def __init__(self, seated: Seated, *, is_asked: bool) -> None:
         self.me = seated.participant
         self.meeting_id = seated.meeting_id
+        self._seated = seated
+        self._is_asked = is_asked
         self._owner = parse(self.me, "").user_id
         self._seat = Seat(self.me, seated.version)
         self._first = seated.version.view
@@ -234,6 +237,20 @@ class Meeting:
         if self._found is None:
             return EndTurn(effect_id, self.me, self.meeting_id, None, ())
         return EndTurn(effect_id, self.me, self.meeting_id, self._first.seen, self._found.keys)
+
+    def given(self) -> dict[str, Any]:
+        """What tells how the meeting was when this turn began: in a log that has grown since, it is found by it."""
+        one = self._seated
+        seen, heard = one.version.log.vector, one.heard
+        return {"seen": seen, "heard": dict(heard), "asked": list(one.asked), "is_asked": self._is_asked}
+
+    def as_given(self, given: Mapping[str, Any]) -> Meeting | None:
+        """As it was then; None: its log does not go back to that."""
+        version = self._seated.version.earlier(given["seen"])
+        if version is None:
+            return None
+        told = replace(self._seated, version=version, heard=given["heard"], asked=tuple(given["asked"]))
+        return Meeting(told, is_asked=given["is_asked"])
 
     def messages(self) -> tuple[Message, ...]:
         before = len(self._first.words) - len(self.new)

@@ -9,7 +9,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from roost.core import wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State
@@ -248,6 +248,7 @@ class InboxStatements(Protocol):
         number: int,
         effects: tuple[Effect, ...],
         now: float,
+        given: Mapping[str, Any] | None = ...,
         /,
     ) -> tuple[Envelope, ...] | None:
         """Send what a turn sends before it ends, and put it on record. None: it may not."""

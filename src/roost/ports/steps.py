@@ -15,6 +15,10 @@ from roost.ports.store import Tx
 class StepStatements(Protocol):
     """What a run did on its way. Whoever begins a step proves by the epoch that it still may."""
 
+    def open(self, tx: Tx, place: Try, now: float, /) -> bool:
+        """Put on record what the turn is given. False: it may not."""
+        ...
+
     def begin(
         self, tx: Tx, place: Try, number: int, kind: str, name: str, key: str, request: str | None, outcome: str,
         now: float, asked: Asked | None = ..., /,
@@ -42,7 +46,7 @@ class StepStatements(Protocol):
         ...
 
     def freshen(self, tx: Tx, envelope_id: str, /) -> None:
-        """A try has failed: what failed in it is not used again."""
+        """A try has failed: what failed in it is not used again, and of one that has done nothing nothing is."""
         ...
 
 

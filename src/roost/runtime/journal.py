@@ -59,6 +59,7 @@ class Journal:
             if one.key and one.outcome in REUSED | OPEN:
                 self._there[one.key] = one
         self._counts: dict[str, int] = {}
+        self._is_open = place.given is None
         self.is_used = self._number > 0
 
     # --- finding again ---------------------------------------------------------------------------
@@ -89,6 +90,13 @@ class Journal:
 
     # --- writing ---------------------------------------------------------------------------------
 
+    async def open(self) -> None:
+        """Before the first step: put on record what a repeated turn is to be given again."""
+        self.is_used = True
+        if not self._is_open:
+            self._is_open = True
+            await self._may(self._ops.open, self._now())
+
     async def begin(
         self, kind: StepKind, name: str, key: str, request: str | None, *, number: int | None = None,
         outcome: StepOutcome = StepOutcome.BEGUN, asked: Asked | None = None, wait: bool = True,
@@ -97,7 +105,7 @@ class Journal:
 
         What does no harm if it is done again need not wait for that.
         """
-        self.is_used = True
+        await self.open()
         number = self.next_number() if number is None else number
         kept = None if request is None else cut(request, REQUEST_CHARS)
         args = number, kind, name, key, kept, outcome, self._now(), asked
@@ -133,7 +141,7 @@ class Journal:
 
     async def note(self, name: str, request: str, result: str, outcome: StepOutcome) -> None:
         """Put a call on record that is never reused: if that cannot be done now, it is not."""
-        self.is_used = True
+        await self.open()
         kept = json.dumps(self.clean(result))
         with suppress(Unavailable):
             await self._write(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from roost.runtime.office import Office
     from roost.runtime.shop import Shop
     from roost.runtime.thinking import Thinking
+    from roost.runtime.voice import Voice
 
 log = logging.getLogger("roost.means")
 
@@ -174,21 +175,27 @@ class Means:
         return effect.meeting_id
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
+        """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
         self._check_hops()
-        if self._on_record() is not None:
-            return
-        try:
-            if isinstance(body, Invited):
-                await self._office.guest(self._user_id, body.who)
-            meeting.note(body, self._now())
-        except RoostError:
-            self._count -= 1
-            raise
-        self._keep(self._entry(meeting, body))
+        if isinstance(body, Invited):
+            await self._check_guest(body.who)
+        meeting.note(body, self._now())
+        if self._on_record() is None:
+            self._keep(self._entry(meeting, body))
 
-    def speak(self, meeting: Meeting, said: str, *, spoke: bool) -> None:
+    async def _check_guest(self, who: str) -> None:
+        refusal = None
+        try:
+            await self._office.guest(self._user_id, who)
+        except RoostError as error:
+            refusal = str(error)
+            raise
+        finally:
+            self.seen.setdefault("guest", []).append(refusal)
+
+    def speak(self, voice: Voice) -> None:
         """What the brain has said, when it is over; it leaves with the settle, and never before."""
-        self._unsent += [self._entry(meeting, body) for body in meeting.last_words(said, self._now(), spoke=spoke)]
+        self._unsent += [self._entry(voice.meeting, body) for body in voice.last(self._now())]
 
     def _entry(self, meeting: Meeting, body: Body) -> WriteEntry:
         return WriteEntry(self._shop.host.new_id("entry"), meeting.me, meeting.meeting_id, body)
@@ -257,7 +264,7 @@ class Means:
         try:
             posted = await self._shop.store.write(
                 self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, number, effects,
-                self._shop.host.clock.now(), then=self._office.hall.posted,
+                self._shop.host.clock.now(), self._place.given, then=self._office.hall.posted,
             )  # fmt: skip
         except Unavailable as error:
             log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
@@ -275,7 +282,7 @@ class Means:
         self._check_hops()
         if self._envelope_id is None:
             raise Invalid("only an agent can ask: this turn is not one of an agent")
-        self.journal.is_used = True
+        await self.journal.open()
         seconds = checks.seconds(deadline, "the deadline")
         asked = self._asked.get(addresses.parse(to, self._user_id).key)
         there = asked.popleft() if asked else None

@@ -14,6 +14,7 @@ from typing import Any
 
 from roost.core import checks, faults
 from roost.core.diary import Entry, Place, Scope
+from roost.core.envelopes import Kind
 from roost.core.messages import Message
 from roost.core.notes import Channel
 from roost.core.runbook import Replay
@@ -23,6 +24,7 @@ from roost.ports import Logged, Loop, Turn
 from roost.runtime.retelling import Retelling
 from roost.runtime.shop import Shop
 from roost.runtime.thinking import Thinking
+from roost.runtime.voice import Voice
 
 LATER = 1_000
 """So many entries of a diary may have come since."""
@@ -49,6 +51,7 @@ class Replayer(Thinking):
         turn._hand = self
         self.turn = turn
         self.means = Retelling(shop, self, logged, until, live)
+        self._voice = Voice(turn.meeting, self._said, lambda: self.means) if turn.kind == Kind.MEETING else None
         self.diary = diary
 
     async def play(self, seconds: float) -> Replay:
@@ -69,6 +72,8 @@ class Replayer(Thinking):
             self._task.cancel()
         try:
             await self._task
+            if self._voice is not None:
+                self.means.speak(self._voice)
         except asyncio.CancelledError:
             if self.halted is None and self.stopped_at is None:
                 self.error = asyncio.CancelledError("the brain was cancelled")

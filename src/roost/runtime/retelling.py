@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, wake
 from roost.core.audience import Audience
-from roost.core.meetings.bodies import Body
+from roost.core.meetings.bodies import Body, Invited, kind_of
+from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.steps import REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
-from roost.errors import BrainFailed, NoAnswer, ToolFailed
+from roost.errors import BrainFailed, NoAnswer, NotFound, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.journal import Journal
@@ -24,6 +25,7 @@ from roost.runtime.tools import LOOKS, OWN, as_asked, no_tool
 if TYPE_CHECKING:
     from roost.runtime.replay import Replayer
     from roost.runtime.shop import Shop
+    from roost.runtime.voice import Voice
 
 
 class Retelling:
@@ -40,6 +42,7 @@ class Retelling:
         given = json.loads(logged.given or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
         self._names: dict[str, int] = {}
+        self._now = milliseconds(logged.run.started.timestamp())
         agent = logged.run.agent_id
         place = Try(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
         self._keys = Journal(shop, replayer, place, ())
@@ -64,22 +67,25 @@ class Retelling:
         turn = self._replayer.turn
         return self._shop.tools.allowed(turn.profile, turn.agent_id is not None)
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
-        tool = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
-        name = name if tool is None else tool.name
+    async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
+        name, found = (tool.name, tool) if isinstance(tool, Tool) else self._named(tool)
         asked = self._keys.clean_json(as_asked(name, arguments))
-        if tool is not None:
-            tool.arguments(arguments)
+        if found is not None:
+            found.arguments(arguments)
         key = self._keys.key(StepKind.TOOL, name, asked)
-        if tool is not None and not tool.recorded:
+        if found is not None and not found.recorded:
             self.taken.append(f"tool {name}")
-            return await self._act(tool, arguments, key)
-        if tool is None and key not in self._steps:  # nor was it there then: such a call is not on record
+            return await self._act(found, arguments, key)
+        if found is None and key not in self._steps:  # nor was it there then: such a call is not on record
             raise no_tool(name, self.tools)
         there = await self._next(f"tool {name}", key)
         if there is None:
-            return await self._act_now(name, tool, arguments, key)
+            return await self._act_now(name, found, arguments, key)
         return str(_told(there))
+
+    def _named(self, name: str) -> tuple[str, Tool | None]:
+        found = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
+        return (name if found is None else found.name), found
 
     async def _act_now(self, name: str, tool: Tool | None, arguments: Mapping[str, Any], key: str) -> str:
         if tool is None:
@@ -160,7 +166,18 @@ class Retelling:
         return str(self._given("call_meeting", "meeting_replayed"))
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
-        """A turn of a meeting is not replayed."""
+        """As far as this turn sees it; nobody else hears of it."""
+        if isinstance(body, Invited) and (refusal := self._given("guest", None)) is not None:
+            raise NotFound(refusal)
+        meeting.note(body, self._now)
+        self._in_meeting(body)
+
+    def speak(self, voice: Voice) -> None:
+        for body in voice.last(self._now):
+            self._in_meeting(body)
+
+    def _in_meeting(self, body: Body) -> None:
+        self.sent.append(f"in the meeting: {kind_of(body)} {getattr(body, 'text', ''):.80}".rstrip())
 
     async def remember(self, text: str, key: str | None) -> str:
         return str(self._given("remember", key or "memory_replayed"))

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from roost.core.envelopes import Kind
+from roost.core.meetings.effects import meeting_of
 from roost.core.messages import Message, Status, at
 from roost.core.runbook import Run
 from roost.errors import Conflict, Invalid
-from roost.ports import Logged, Profile, Turn
+from roost.ports import Hand, Logged, Meeting, Profile, Turn
 from roost.runtime.shop import Shop
 
 Steered = dict[int, tuple[Message, ...]]
@@ -43,7 +44,7 @@ class Turns:
         if self._run.talk_session_id is not None:
             return await self._of_talk(self._run.talk_session_id, profile, state)
         if self._run.kind == Kind.MEETING:
-            raise Conflict("a turn of a meeting cannot be replayed: what it saw is the meeting itself")
+            return await self._of_meeting(profile, state), {}
         return await self._of_agent(profile, state), {}
 
     async def _of_agent(self, profile: Profile, state: dict[str, Any]) -> Turn:
@@ -54,6 +55,20 @@ class Turns:
             run.kind, found["text"], (message,), (), profile, self._user_id, "", run.run_id, state, None,
             agent_id=run.agent_id, sender=found["sender"], subject=found.get("subject", ""), data=found.get("data"),
             attempt=given.get("attempt", 1),
+        )  # fmt: skip
+
+    async def _of_meeting(self, profile: Profile, state: dict[str, Any]) -> Turn:
+        run, given, name = self._run, self._given, meeting_of(self._given.get("lane", ""))
+        if "meeting" not in given:
+            raise self._missing("what it saw of the meeting", "is not on record")
+        seated = await self._shop.store.read(
+            self._shop.statements.meetings.seated, f"agent:{self._user_id}/{run.agent_id}", name
+        )  # fmt: skip
+        meeting = None if seated is None else Meeting(seated, is_asked=False).as_given(given["meeting"])
+        if meeting is None:
+            raise self._missing(f"the log of the meeting {name!r:.80}", "is not kept any more (keep_meeting_logs_days)")
+        return in_meeting(
+            meeting, profile, self._user_id, run.run_id, state, None, str(run.agent_id), given.get("attempt", 1)
         )  # fmt: skip
 
     async def _source(self) -> dict[str, Any]:
@@ -105,3 +120,16 @@ class Turns:
 
     def _missing(self, what: str, why: str) -> Conflict:
         return Conflict(f"the run {self._run.run_id!r} cannot be replayed: {what} {why}")
+
+
+def in_meeting(
+    meeting: Meeting, profile: Profile, user_id: str, run_id: str, state: dict[str, Any], hand: Hand | None,
+    agent_id: str, attempt: int,
+) -> Turn:  # fmt: skip
+    """A turn that takes part in a meeting, as it sees it."""
+    new = meeting.messages()
+    return Turn(
+        Kind.MEETING, "\n".join(one.content for one in new), new, meeting.history(), profile, user_id, "", run_id,
+        state, hand, agent_id=agent_id, sender=new[-1].sender if new else meeting.view.creator, subject=meeting.topic,
+        attempt=attempt, meeting=meeting,
+    )  # fmt: skip

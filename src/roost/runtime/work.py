@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks, runbook, wake
@@ -13,16 +12,17 @@ from roost.core.diary import Place
 from roost.core.envelopes import Envelope, Kind, Verdict, WorkClosing
 from roost.core.faults import Fault
 from roost.core.mail import Mail
-from roost.core.meetings.bodies import Body, Said
 from roost.core.messages import Message, Status, at
 from roost.core.runs import Why
-from roost.core.steps import Recorded, Try
-from roost.errors import Forbidden, LimitReached, NotFound
+from roost.core.steps import Recorded, StepKind, Try
+from roost.errors import LimitReached, NotFound
 from roost.ports import Meeting, Profile, Turn
 from roost.runtime.acting import Acting
 from roost.runtime.diary import Diary
 from roost.runtime.means import Means
 from roost.runtime.thinking import FINAL
+from roost.runtime.turns import in_meeting
+from roost.runtime.voice import Voice
 
 if TYPE_CHECKING:
     from roost.runtime.activation import Activation
@@ -36,13 +36,12 @@ class Work(Acting):
     """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
 
     task: asyncio.Task[Any] | None = None
-    _spoken = 0
-    """How much of what it said was said in a meeting before the end of the turn."""
     _length = 0
     _over = False
     _waits = 0
     _letter: Mail | None = None
-    _meeting: Meeting | None = None
+    _voice: Voice | None = None
+    """Of a turn in a meeting."""
     _diary: Diary | None = None
 
     def __init__(
@@ -74,7 +73,8 @@ class Work(Acting):
     def _try(self) -> Try:
         home = self._home
         return Try(
-            self.envelope.envelope_id, home.address, False, home.epoch, self.run_id, home.owner, home.agent_id
+            self.envelope.envelope_id, home.address, False, home.epoch, self.run_id, home.owner, home.agent_id,
+            given=None if self._voice is None else self._voice.given,
         )  # fmt: skip
 
     def _make_turn(self, profile: Profile) -> Turn:
@@ -96,24 +96,15 @@ class Work(Acting):
         )  # fmt: skip
 
     def _attend(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
-        self._meeting = meeting
-        meeting.write = self._write_entry
-        new = meeting.messages()
-        return Turn(
-            Kind.MEETING, "\n".join(one.content for one in new), new, meeting.history(), profile, self._home.owner, "",
-            self.run_id, state, self, agent_id=self._home.agent_id,
-            sender=new[-1].sender if new else self.envelope.sender, subject=meeting.topic,
-            attempt=self.envelope.attempts, meeting=meeting,
+        """A turn that is repeated sees the meeting as it was, or what it has done in there would be done once more."""
+        before = next((one.result for one in self._recorded if one.kind == StepKind.GIVEN), None)
+        if before is not None:
+            meeting = meeting.as_given(json.loads(before)) or meeting
+        self._voice = Voice(meeting, self._said, lambda: self.means)
+        home = self._home
+        return in_meeting(
+            meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
         )  # fmt: skip
-
-    async def _write_entry(self, meeting: Meeting, body: Body) -> None:
-        """What was said before it is said before it, if it may be said."""
-        words, spoken = "".join(self._said[self._spoken :]).strip(), len(self._said)
-        if words:
-            with suppress(Forbidden):
-                await self.means.write_entry(meeting, Said(words))
-                self._spoken = spoken
-        await self.means.write_entry(meeting, body)
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -126,8 +117,8 @@ class Work(Acting):
             await self._iterate()
             if self._letter is not None:
                 await self._answer(self._letter)
-            if self._meeting is not None:
-                self.means.speak(self._meeting, "".join(self._said[self._spoken :]), spoke=self._spoken > 0)
+            if self._voice is not None:
+                self.means.speak(self._voice)
         except asyncio.CancelledError as error:
             if not self.fenced:  # the lane itself is cancelled: nobody else does that
                 raise
@@ -149,7 +140,7 @@ class Work(Acting):
     @property
     def may_rest(self) -> bool:
         """Not in a meeting: the others do not wait for days."""
-        return super().may_rest and self._meeting is None
+        return super().may_rest and self._voice is None
 
     @property
     def started(self) -> float:
@@ -206,8 +197,8 @@ class Work(Acting):
             return self._closing(Verdict.DONE, memory=memory, diary=written)
         asleep = wake.to_json(means.asleep) if means.asleep else None
         sent = means.unsent()
-        if self._meeting is not None:
-            sent = (*sent, self._meeting.end_of_turn(self._shop.host.new_id("entry")))
+        if self._voice is not None:
+            sent = (*sent, self._voice.meeting.end_of_turn(self._shop.host.new_id("entry")))
         return self._closing(Verdict.DONE, memory=memory, sent=sent, sleep=asleep, diary=written)
 
     def _failure(self, error: BaseException) -> WorkClosing:
@@ -236,7 +227,7 @@ class Work(Acting):
         message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
         kept = runbook.given(
             self.turn.profile.name, self._before, self.seen, attempt=e.attempts, created=e.created, lane=e.lane,
-            message=message, journaled=journaled,
+            message=message, journaled=journaled, meeting=None if self._voice is None else self._voice.given,
         )  # fmt: skip
         return runbook.as_text(kept, self._shop.redactor.clean_json)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from roost.core.meetings.bodies import Body
-from roost.core.meetings.entries import Entry, from_json, to_json
+from roost.core.meetings.entries import Entry, Vector, from_json, to_json
 from roost.core.meetings.fold import Reader
 from roost.core.meetings.log import Log
 from roost.core.meetings.stamps import Clock
@@ -38,6 +38,15 @@ class Version:
 
     def added(self, entries: Iterable[Entry]) -> Version:
         return self._shelf.added(self, entries)
+
+    def earlier(self, seen: Vector) -> Version | None:
+        """As it was with so many of each author's entries; None: they are not all there."""
+        log = self.log
+        kept = [placed.entry for placed in log.order if placed.number <= seen.get(placed.author, 0)]
+        if len(kept) == log.size:
+            return self
+        whole = len(kept) == sum(seen.values())
+        return self._shelf.empty(log.meeting, log.creator).added(kept) if whole else None
 
     def written(self, clock: Clock, body: Body, now: int) -> tuple[Version, Entry]:
         log, _, entry = self.log.written(clock, body, now)

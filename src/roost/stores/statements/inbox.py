@@ -7,6 +7,8 @@ alike, is an effect; effects of a turn are posted in the transaction that settle
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from roost.core.envelopes import Broadcast, Effect, Envelope, SendMail, SendTask, messages
 from roost.core.meetings.effects import MeetingEffect
@@ -37,10 +39,13 @@ def claim(tx: Tx, envelope: Envelope, epoch: int) -> tuple[int, tuple[Recorded, 
 
 
 def post_now(
-    tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effects: tuple[Effect, ...], now: float
-) -> tuple[Envelope, ...] | None:
+    tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effects: tuple[Effect, ...], now: float,
+    given: Mapping[str, Any] | None = None,
+) -> tuple[Envelope, ...] | None:  # fmt: skip
     if not _is_ours(tx, address, epoch, envelope_id):
         return None
+    if given is not None:
+        steps.keep_given(tx, envelope_id, address, given, now)
     named = json.dumps([_name(effect) for effect in effects])
     if not _note(tx, envelope_id, number, "sent", "", named, True, now):  # it was done, and whoever did it never knew
         return _still_there(tx, effects)

@@ -20,7 +20,7 @@ _RUN = (
     "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root"
 )
 _STEPS = (
-    "(SELECT count(*) FROM steps s WHERE s.kind <> 'sent'"
+    "(SELECT count(*) FROM steps s WHERE s.kind NOT IN ('sent', 'given')"
     " AND s.envelope_id = CASE WHEN r.talk_id <> '' THEN r.root ELSE r.envelope_id END)"
 )
 _HIS = (
@@ -100,7 +100,7 @@ def _said(tx: Tx, run: Run, said: str | None) -> tuple[str, bool]:
 def _steps(tx: Tx, run: Run) -> tuple[Step, ...]:
     rows = tx.read(
         "SELECT step, kind, name, outcome, request, result, created, ended, run_id, key, done FROM steps"
-        " WHERE envelope_id = :id AND kind <> 'sent' ORDER BY step",
+        " WHERE envelope_id = :id AND kind NOT IN ('sent', 'given') ORDER BY step",
         {"id": run.envelope_id},
     )
     return tuple(_step_of(run.envelope_id, row) for row in rows)

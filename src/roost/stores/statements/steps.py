@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from roost.core.approvals import Asked
 from roost.core.steps import OPEN, Recorded, StepKind, StepOutcome, Try
@@ -12,6 +13,23 @@ from roost.stores.statements import bulk
 from roost.stores.statements.posting import post
 
 _RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
+
+
+def open(tx: Tx, place: Try, now: float) -> bool:
+    if not _is_ours(tx, place):
+        return False
+    if place.given is not None:
+        keep_given(tx, place.envelope_id, place.holder, place.given, now)
+    return True
+
+
+def keep_given(tx: Tx, envelope_id: str, holder: str, given: Mapping[str, Any], now: float) -> None:
+    """What the first try was given, before whatever else is on record of it."""
+    tx.write(
+        "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"
+        " VALUES (:id, 0, 'given', '', :given, 1, :now, :holder) ON CONFLICT (envelope_id, step) DO NOTHING",
+        {"id": envelope_id, "given": json.dumps(given), "now": now, "holder": holder},
+    )
 
 
 def begin(
@@ -76,12 +94,21 @@ def recorded(tx: Tx, envelope_ids: Sequence[str]) -> tuple[Recorded, ...]:
 
 
 def freshen(tx: Tx, envelope_id: str) -> None:
-    """A try has failed: what failed in it is done again, and so are questions to a model on which nothing was done."""
+    """A try has failed: what failed in it is done again, and so are questions to a model on which nothing was done.
+
+    If it has done nothing at all, the next one is given what there is by then.
+    """
     tx.write(
         "UPDATE steps SET outcome = CASE WHEN outcome = 'failed' THEN 'retried' ELSE 'stale' END"
         " WHERE envelope_id = :id AND (outcome = 'failed' OR (kind = 'model'"
         " AND outcome = 'done' AND step > (SELECT COALESCE(max(s.step), 0) FROM steps s WHERE s.envelope_id = :id"
         " AND s.kind <> 'model' AND s.done = 1 AND s.outcome NOT IN ('failed', 'retried', 'stale', 'interrupted'))))",
+        {"id": envelope_id},
+    )
+    tx.write(
+        "DELETE FROM steps WHERE envelope_id = :id AND kind = 'given' AND NOT EXISTS (SELECT 1 FROM steps s"
+        " WHERE s.envelope_id = :id AND s.kind NOT IN ('given', 'model')"
+        " AND s.outcome NOT IN ('failed', 'retried', 'stale', 'interrupted'))",
         {"id": envelope_id},
     )
 

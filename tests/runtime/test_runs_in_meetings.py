@@ -1,0 +1,250 @@
+"""A16, A11 for meetings: each turn leaves a run that can be replayed, and a repeated one is given what it was given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Turn
+from roost.core.runbook import Run
+from roost.testing import Crash, Simulation
+from tests.runtime.conftest import QUICK, World, becomes, until
+
+
+class Room:
+    """A brain that tells all that it sees of a meeting, asks a model about it and acts."""
+
+    def __init__(self) -> None:
+        self.acted: list[str] = []
+        self.greeting = "hello"
+        self.asked = 0
+
+    def tools(self) -> list[roost.Tool]:
+        @roost.tool
+        async def act(word: str) -> str:
+            self.acted.append(word)
+            return f"act {len(self.acted)}"
+
+        return [act]
+
+    async def brain(self, turn: Turn) -> AsyncIterator[str]:
+        turn.state["turns"] = turn.state.get("turns", 0) + 1
+        yield f"{self.greeting} {turn.state['turns']}, {turn.sender} on {turn.subject}: {told(turn)} "
+        async with turn.model_call("m", {"prompt": turn.meeting.prompt}) as call:
+            if call.recorded is None:
+                self.asked += 1
+                call.response = f"thought {self.asked}"
+        yield f"{call.recorded or call.response} "
+        yield await turn.call_tool("act", {"word": f"{turn.agent_id} {turn.state['turns']}"}) + " "
+        for who in ("agent:nobody", "agent:late"):
+            try:
+                await turn.meeting.invite(who)
+            except roost.RoostError as error:
+                yield f"({error}) "
+        yield f"and then {told(turn)}"
+
+    async def open(self, service: AsyncAgentService) -> str:
+        for name in ("a", "b", "late"):
+            await service.agents.create("ann", name, profile="brain")
+        meeting = await service.meetings.call(
+            "ann", "lunch", required=["agent:b"], floor="round_robin", max_words=6, by="agent:a"
+        )
+        await becomes(lambda: service.meetings.view("ann", meeting, seen_by="agent:a"), lambda view: view.is_over)
+        return meeting
+
+
+def told(turn: Turn) -> str:
+    one = turn.meeting
+    seen = {
+        "why": one.why, "topic": one.topic, "there": one.attendees, "present": one.present, "chair": one.chair,
+        "may": one.may_speak, "new": [word.text for word in one.new], "history": [m.content for m in turn.history],
+        "text": turn.text, "words": [word.text for word in one.view.words], "phase": one.view.phase,
+    }  # fmt: skip
+    return json.dumps(seen)[:3_000]
+
+
+async def runs_of(service: AsyncAgentService) -> list[Run]:
+    return [one for name in ("a", "b", "late") for one in await service.runs.list("ann", agent=name)]
+
+
+def test_each_turn_of_a_meeting_is_replayed_and_does_nothing(world: World) -> None:
+    room = Room()
+
+    async def story(service: AsyncAgentService) -> None:
+        meeting = await room.open(service)
+        runs = await runs_of(service)
+        acted, asked = list(room.acted), room.asked
+        view = await service.meetings.view("ann", meeting, seen_by="agent:a")
+        assert len(runs) >= 3
+        for run in runs:
+            assert (run.kind, run.outcome, run.steps) == ("meeting", "done", 2)
+            entry = await service.runs.get("ann", run.run_id)
+            replay = await service.runs.replay("ann", run.run_id)
+            assert (replay.diff, replay.is_identical) == ("", True)
+            assert replay.text == entry.text
+            assert replay.steps == ("model m", "tool act")
+            assert replay.sent[0].startswith("in the meeting: said hello")
+        assert (room.acted, room.asked) == (acted, asked)
+        assert await service.meetings.view("ann", meeting, seen_by="agent:a") == view
+
+    world({"brain": room.brain}, story, tools=room.tools())
+
+
+def test_what_differs_in_a_meeting_is_told_and_done_live(world: World) -> None:
+    room = Room()
+
+    async def story(service: AsyncAgentService) -> None:
+        await room.open(service)
+        run = (await service.runs.list("ann", agent="a"))[-1]
+        acted = list(room.acted)
+        room.greeting = "good day"
+        other = await service.runs.replay("ann", run.run_id)
+        assert not other.is_identical
+        assert "+good day 1" in other.diff
+        room.greeting = "hello"
+        stopped = await service.runs.replay("ann", run.run_id, until=1)
+        assert (stopped.is_identical, stopped.stopped_at, stopped.steps) == (True, 1, ("model m",))
+        live = await service.runs.replay("ann", run.run_id, until=1, live=True)
+        assert live.steps == ("model m", "tool act (live)")
+        assert room.acted == [*acted, "a 1"]
+
+    world({"brain": room.brain}, story, tools=room.tools())
+
+
+def test_without_the_log_of_the_meeting_it_is_said_what_is_missing(world: World) -> None:
+    room = Room()
+
+    async def story(service: AsyncAgentService) -> None:
+        meeting = await room.open(service)
+        run = (await service.runs.list("ann", agent="a"))[-1]
+        store, ops = service.roost.shop.store, service.roost.shop.statements.retention
+        later = service.roost.shop.host.clock.now() + 60.0
+        await store.write(ops.remove, "meeting_logs", later, [("agent:ann/a", meeting)])
+        with pytest.raises(roost.Conflict, match=rf"the log of the meeting '{meeting}' is not kept any more"):
+            await service.runs.replay("ann", run.run_id)
+        entry = await service.runs.get("ann", run.run_id)
+        assert [step.name for step in entry.steps] == ["m", "act"], "it can be looked at all the same"
+
+    world({"brain": room.brain}, story, tools=room.tools())
+
+
+# --- a turn that is repeated ---------------------------------------------------------------------------
+
+
+class Listener:
+    """A brain whose tool is told what was said, and a ledger of what the tool did."""
+
+    def __init__(self) -> None:
+        self.ledger: dict[str, str] = {}
+        self.fails = 0
+
+    def tools(self) -> list[roost.Tool]:
+        @roost.tool(check=self.ledger.get)
+        async def write(turn: Turn, heard: str) -> str:
+            assert turn.step_key not in self.ledger, "it was done twice"
+            self.ledger[turn.step_key] = heard
+            await asyncio.sleep(0.05)
+            return heard
+
+        return [write]
+
+    async def brain(self, turn: Turn) -> AsyncIterator[str]:
+        async with turn.model_call("m", {"prompt": turn.meeting.prompt}) as call:
+            call.response = call.recorded or "well"
+        if turn.meeting.why == "opening":
+            return
+        heard = "+".join(word.text for word in turn.meeting.new)
+        if "model" not in heard or turn.attempt > 1:
+            await turn.call_tool("write", {"heard": heard})
+        if self.fails >= turn.attempt:
+            raise roost.BrainFailed("not yet", kind="tool")
+        yield f"noted {heard}"
+
+
+async def meet(service: AsyncAgentService) -> str:
+    """Ann with her agent, as a program that may be started again."""
+    if not await service.agents.list("ann"):
+        await service.agents.create("ann", "d", profile="brain", max_attempts=100, retry_delay=0.5)
+    meeting = await service.meetings.call("ann", "notes", required=["agent:d"], key="once")
+    await becomes(lambda: service.meetings.view("ann", meeting), lambda view: view.phase == "running")
+    return meeting
+
+
+async def noted(service: AsyncAgentService, meeting: str) -> list[str]:
+    view = await service.meetings.view("ann", meeting)
+    return [word.text for word in view.words if word.sender != "user:ann"]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_crash_at_any_commit_has_the_tool_of_a_meeting_act_once_on_what_it_had_heard(
+    tmp_path: Path, side: str
+) -> None:
+    """What is said meanwhile is for the next turn."""
+    crashes = 0
+    for commit in range(4, 100):
+        folder = tmp_path / str(commit)
+        folder.mkdir()
+        if not crash_and_return(Simulation(folder, commit), f"crash_{side}", commit):
+            break
+        crashes += 1
+    assert crashes > 8, "the story has fewer commits than it should have"
+
+
+def crash_and_return(simulation: Simulation, side: str, commit: int) -> bool:
+    listener = Listener()
+
+    async def story(service: AsyncAgentService) -> list[str]:
+        meeting = await meet(service)
+        await service.meetings.say("ann", meeting, "one", key="one")
+        await until(lambda: listener.ledger)  # its result is not on record yet
+        await service.meetings.say("ann", meeting, "two", key="two")
+        said = await becomes(lambda: noted(service, meeting), lambda said: "two" in "".join(said))
+        for run in await service.runs.list("ann", agent="d"):
+            assert (await service.runs.replay("ann", run.run_id)).diff == ""
+        return said
+
+    def start() -> AsyncAgentService:
+        return simulation.start({"brain": listener.brain}, QUICK, listener.tools())
+
+    service, crashed = start(), False
+    setattr(simulation.database, side, commit)
+    try:
+        said = simulation.run(story(service))
+    except Crash:
+        crashed = True
+        said = simulation.run(story(start()))
+    simulation.crash()
+    assert said == [f"noted {heard}" for heard in listener.ledger.values()]
+    assert said == ["noted one", "noted two"]
+    return crashed
+
+
+@pytest.mark.parametrize(("word", "again"), [("tool", ["tool", "later"]), ("model", ["model+later"])])
+def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
+    world: World, word: str, again: list[str]
+) -> None:
+    listener = Listener()
+    listener.fails = 1
+
+    async def story(service: AsyncAgentService) -> None:
+        meeting = await meet(service)
+        await service.meetings.say("ann", meeting, word)
+        await becomes(
+            lambda: service.runs.list("ann", agent="d"), lambda runs: any(r.outcome == "failed" for r in runs)
+        )
+        listener.fails = 0
+        await service.meetings.say("ann", meeting, "later")
+        said = await becomes(lambda: noted(service, meeting), lambda said: "later" in "".join(said))
+        assert said == [f"noted {one}" for one in again]
+        assert list(listener.ledger.values()) == again
+        runs = await service.runs.list("ann", agent="d")
+        listener.fails = 1
+        failed = next(run for run in runs if run.outcome == "failed")
+        assert (await service.runs.replay("ann", failed.run_id)).diff == "", "as that try has seen it"
+
+    world({"brain": listener.brain}, story, tools=listener.tools())
