@@ -103,14 +103,14 @@ def database(url: str, now: Callable[[], float]) -> Database:
 
 def open_roost(
     url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = (),
-    servers: Sequence[ServerConfig] = (),
+    servers: Sequence[ServerConfig] = (), *, hosting: bool = True,
 ) -> Roost:  # fmt: skip
     host = host or ThreadHost()
     Toolbox(tools)  # what is wrong with them is told before anything is opened
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
     return Roost(
         host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ), tools=tools,
-        redactor=Redactor(os.environ), servers=_servers(host, servers),
+        redactor=Redactor(os.environ), servers=_servers(host, servers), hosting=hosting,
     )  # fmt: skip
 
 
@@ -145,6 +145,7 @@ def from_settings(
     limits: Limits | None = None,
     reload: bool = False,
     tools: Sequence[Tool] = (),
+    hosting: bool = True,
 ) -> Roost:
     """A running Roost as it was set up; what is given here goes before the settings."""
     read_secrets(settings)
@@ -159,7 +160,9 @@ def from_settings(
     from roost.tools.modules import imported
 
     named = [imported(name) for name in settings.tools]
-    return open_roost(where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers())
+    return open_roost(
+        where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers(), hosting=hosting
+    )  # fmt: skip
 
 
 def announce(roost: Roost, **facts: Any) -> None:

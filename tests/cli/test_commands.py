@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import roost as package
+from roost.cli import doctor
+from roost.cli.checkups import Finding
 from roost.cli.main import LATER, app
 from roost.stores.sqlite import owner
 from roost.wiring import announce
@@ -117,6 +120,35 @@ def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
         code, found = findings(tmp_path)
     assert (code, found["server"][0]) == (0, "ok")
     assert f":{running.port}, 2 workers up" in found["server"][1]
+
+
+def test_whether_a_provider_can_be_asked_is_found_without_loading_all_that_asks_it(tmp_path: Path) -> None:
+    settings = "[profiles.m]\nbrain = 'llm'\nmodel = 'anthropic:some'\nkey = 'NO_SUCH_KEY'\n"
+    (tmp_path / "roost.toml").write_text(settings)
+    looks = "import sys; from roost.cli.doctor import look; print(list(look(None, {})), 'pydantic_ai' in sys.modules)"
+    command = [COMMAND[0], "-c", looks]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=True
+    )  # fmt: skip
+    assert "m: NO_SUCH_KEY is set neither in the environment nor in secrets.toml" in done.stdout
+    assert "set NO_SUCH_KEY in the environment" in done.stdout
+    assert done.stdout.endswith("False\n")
+
+
+def test_in_a_terminal_what_is_found_is_folded_and_nothing_is_cut_in_two(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = Finding("model", "ok", "none: there is no file '/a/long/path/to/a/model.gguf' there", "fetch it, please")
+    monkeypatch.setattr("roost.cli.doctor.look", lambda *_: iter([finding]))
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert doctor.run(None, {}, as_json=False) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ok       model: none: there is no file",
+        "         '/a/long/path/to/a/model.gguf'",
+        "         there",
+        "         → fetch it, please",
+    ]
 
 
 def test_a_taken_port_a_bad_brain_and_a_misspelt_variable_are_found(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who thinks when nothing is configured: the best there is, and how to get a better one."""
+"""Who thinks when nothing is configured: the best there is, and how to get a better one; and whose key it takes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
+from roost.core.faults import Fault
+from roost.errors import BrainFailed
 from roost.ports import Profile
 
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -44,3 +46,34 @@ def better() -> str:
     """What to do for a model of a provider."""
     install = "" if find_spec("pydantic_ai") else "pip install 'roost[llm]', "
     return f"{install}set {', '.join(names[0] for names in list(KEYS.values())[:-1])} or another key, and start again"
+
+
+def named(profile: Profile) -> tuple[str, str]:
+    """The provider and the model there."""
+    name, _, model = (profile.model or "").partition(":")
+    if not name or not model:
+        advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
+        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
+    return name, model
+
+
+def key_of(profile: Profile) -> str | None:
+    """The key of this profile. Raises BrainFailed if it needs one that is not set."""
+    name, _ = named(profile)
+    if profile.key:
+        if not (value := os.environ.get(profile.key)):
+            raise _no_key(profile.key)
+        return value
+    if profile.base_url:
+        return None  # the provider's own key is nobody else's business
+    names = KEYS.get(name, ())
+    if names and not any(os.environ.get(one) for one in names):
+        raise _no_key(names[0])
+    return next((os.environ[one] for one in names if os.environ.get(one)), None)
+
+
+def _no_key(name: str) -> BrainFailed:
+    advice = f"set {name} in the environment or in secrets.toml, and start Roost again"
+    return BrainFailed(
+        f"{name} is set neither in the environment nor in secrets.toml", kind=Fault.NO_KEY, advice=advice
+    )

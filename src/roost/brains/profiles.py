@@ -7,6 +7,7 @@ import inspect
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -99,6 +100,18 @@ class Shelf:
             raise Invalid(f"there is no profile {name!r:.80}: use one of {known}")
         return found
 
+    def has(self, name: str) -> bool:
+        return name in self._profiles or name in _DEMOS
+
+    def check(self, profile: Profile) -> None:
+        """Raise BrainFailed if it is clear that it cannot think; without all that it takes to ask a provider."""
+        if profile.brain == LLM:
+            if find_spec("pydantic_ai") is None:
+                raise _needs_llm()
+            defaults.key_of(profile)
+        elif self.loaded(profile) is None:
+            self.load(profile)
+
     def loaded(self, profile: Profile) -> Brain | None:
         if profile.brain == LOCAL and self._local is not None and self._local.is_loaded(profile):
             return self._local
@@ -150,9 +163,13 @@ def _llm() -> Llm:
     try:
         from roost.brains.llm import Llm  # an extra, and slow
     except ImportError as error:
-        advice = "pip install 'roost[llm]', and start Roost again"
-        raise BrainFailed(f"models of providers need the extra: {advice}", kind="extra", advice=advice) from error
+        raise _needs_llm() from error
     return Llm()
+
+
+def _needs_llm() -> BrainFailed:
+    advice = "pip install 'roost[llm]', and start Roost again"
+    return BrainFailed(f"models of providers need the extra: {advice}", kind="extra", advice=advice)
 
 
 def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:

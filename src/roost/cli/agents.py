@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agent_settings import with_settings
-from roost.cli.desk import opened, short, show, show_list
+from roost.cli.desk import missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.memories import forget, memories, remember
 from roost.cli.options import Agent, Config, Json, Limit, Store, group
@@ -18,6 +18,7 @@ from roost.cli.tables import ago, at, duration, facts, lasting, listing, moment
 from roost.cli.text import line, plain
 from roost.core import agents, wake
 from roost.core.agents import AgentChange, State
+from roost.core.health import AgentHealth
 from roost.protocol.faces import shown
 
 app = group()
@@ -67,15 +68,21 @@ def show_one(agent: Agent, json: Json = False, store: Store = None, config: Conf
     with opened(store, config) as (service, user):
         seen = service.agents.inspect(user, agent)
     show(
-        shown(seen.agent) | {"memories": seen.memories}, lambda: _facts(seen.agent, seen.memories), as_json=json
+        shown(seen.agent) | {"memories": seen.memories, "health": seen.health},
+        lambda: _facts(seen.agent, seen.memories, seen.health), as_json=json,
     )  # fmt: skip
 
 
-def _facts(agent: agents.Agent, remembered: int) -> Iterator[str]:
+def _facts(agent: agents.Agent, remembered: int, health: AgentHealth) -> Iterator[str]:
+    if health is AgentHealth.PROFILE_MISSING:
+        yield line(f"{missing(agent)}: what it has to do waits until `roost up` runs where it is set up,")
+        yield line(f"or until it has another one: roost agents set {agent.agent_id} --profile NAME")
+        yield ""
     yield from facts(
         [
             ("agent", agent.agent_id),
             ("state", state_of(agent)),
+            ("health", health),
             ("inbox", f"{agent.queue_depth} waiting"),
             ("doing", ", ".join(agent.current_tasks)),
             ("sleeps until", at(agent.sleep_until)),
@@ -260,6 +267,7 @@ def broadcast(
         count = service.agents.broadcast(
             user, text, group=to_group, profile=profile, ids=ids, state=state, priority=priority
         )  # fmt: skip
+        note_waiting(service)
     show({"agents": count}, lambda: [f"Told {count:,} agent{'s' * (count != 1)}."], as_json=json)
 
 
@@ -304,4 +312,5 @@ def watch(
     from roost.cli import watch as command
 
     with opened(store, config) as (service, user):
+        note_waiting(service, "nothing happens here until `roost up` runs")
         command.run(service, user, every=max(every or 1.0, 0.1), as_json=json)

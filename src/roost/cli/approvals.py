@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, Store, group
 from roost.cli.tables import ago, at, facts
@@ -76,6 +76,7 @@ def grant(approval: Name, store: Store = None, config: Config = None) -> None:
     """
     with opened(store, config) as (service, user):
         one = service.approvals.grant(user, _found(service, user, approval).approval_id)
+        note_waiting(service, "the agent goes on when `roost up` runs")
     print(f"{line(one.tool)} is granted.")
 
 
@@ -89,6 +90,7 @@ def refuse(
     """Do not have it done; the agent is told, and goes on without it."""
     with opened(store, config) as (service, user):
         one = service.approvals.refuse(user, _found(service, user, approval).approval_id, reason=reason)
+        note_waiting(service, "the agent goes on when `roost up` runs")
     print(f"{line(one.tool)} is refused.")
 
 
@@ -102,6 +104,7 @@ def answer(
     """It is done already: the agent goes on with this result."""
     with opened(store, config) as (service, user):
         one = service.approvals.answer(user, _found(service, user, approval).approval_id, result)
+        note_waiting(service, "the agent goes on when `roost up` runs")
     print(f"{line(one.tool)} is answered.")
 
 

@@ -23,7 +23,7 @@ STOP_PATIENCE = 2.0
 
 def run(settings: Settings, profile: str | None, talk_id: str | None, agent: str | None = None) -> int:
     """Talk until the input ends; the exit code."""
-    with service_of(settings) as service:
+    with service_of(settings, hosting=True) as service:
         chat = Chat(service, user_of(settings), profile, talk_id, agent)
         try:
             return chat.run(terminal=sys.stdin.isatty())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,10 @@ from roost.cli.find import Service, service_of, user_of
 from roost.cli.options import settings_of
 from roost.cli.tables import listing
 from roost.cli.text import line
+from roost.core.agents import Agent
 from roost.errors import Invalid, NotFound
 from roost.protocol.faces import shown
+from roost.service import AgentService
 
 T = TypeVar("T")
 SHORT = 8
@@ -22,11 +25,22 @@ MOST_CANDIDATES = 10
 
 
 @contextmanager
-def opened(store: str | None, config: Path | None) -> Iterator[tuple[Service, str]]:
-    """The service, and the user of the command line."""
+def opened(store: str | None, config: Path | None, *, hosting: bool = False) -> Iterator[tuple[Service, str]]:
+    """The service, and the user of the command line. `hosting`: the command waits for what agents do."""
     settings = settings_of(config, store=store)
-    with service_of(settings) as service:
+    with service_of(settings, hosting=hosting) as service:
         yield service, user_of(settings)
+
+
+def note_waiting(service: Service, text: str = "agents hear of it when `roost up` runs") -> None:
+    """Where nothing runs on the store, say that it waits."""
+    if isinstance(service, AgentService):
+        print(f"roost: nothing runs on this store: {text}", file=sys.stderr)
+
+
+def missing(agent: Agent) -> str:
+    """Of one whose profile is not known where it was looked at."""
+    return f"the profile {agent.config.profile!r} of {agent.agent_id} is not known here"
 
 
 def show(value: Any, text: Callable[[], Sequence[str] | Iterator[str]], *, as_json: bool) -> None:

@@ -6,16 +6,16 @@ import difflib
 import os
 import shutil
 import sqlite3
-import stat
 import sys
-import tempfile
+import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from roost.brains.profiles import ADK, Shelf, is_absent
+from roost.cli.checkups import Finding, data, store
 from roost.cli.find import running, store_url
 from roost.cli.ports import HOME, check_free, refuse_strangers
 from roost.cli.talks import print_json
@@ -24,21 +24,10 @@ from roost.client import connect
 from roost.errors import BrainFailed, RoostError
 from roost.hosts.threads import ThreadHost
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
-from roost.wiring import data_folder, models_folder, read_secrets, sqlite_path
+from roost.wiring import models_folder, read_secrets, sqlite_path
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
-MEGABYTE = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line: what was looked at, `ok`, `warn` or `problem`, what was found, how to mend it."""
-
-    what: str
-    status: str
-    text: str
-    fix: str = ""
 
 
 def run(config: Path | None, options: dict[str, Any], *, as_json: bool) -> int:
@@ -48,10 +37,19 @@ def run(config: Path | None, options: dict[str, Any], *, as_json: bool) -> int:
         print_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            print(f"{finding.status:<8} {finding.what}: {line(finding.text)}")
+            _print(f"{finding.status:<8} {finding.what}: {line(finding.text)}", indent=9)
             if finding.fix:
-                print(f"{'':<8} → {line(finding.fix)}")
+                _print(f"{'':<8} → {line(finding.fix)}", indent=11)
     return 1 if any(finding.status == "problem" for finding in findings) else 0
+
+
+def _print(text: str, *, indent: int) -> None:
+    """In a terminal as wide as it is; through a pipe in one line, for whoever looks for something in it."""
+    if sys.stdout.isatty():
+        folds = textwrap.TextWrapper(max(40, shutil.get_terminal_size().columns), subsequent_indent=" " * indent)
+        folds.break_long_words = folds.break_on_hyphens = False  # paths and commands can be copied
+        text = folds.fill(text)
+    print(text)
 
 
 def look(config: Path | None, options: dict[str, Any]) -> Iterator[Finding]:
@@ -68,14 +66,21 @@ def look(config: Path | None, options: dict[str, Any]) -> Iterator[Finding]:
         return
     file = config_path(config)
     yield Finding("settings", "ok", f"{file} is valid" if file else "no roost.toml; the defaults are used")
-    yield from _profiles(settings)
-    yield from _data(settings)
+    shelf = None
+    try:
+        sys.path.insert(0, str(settings.folder))
+        shelf = Shelf(None, settings.profile_list(), settings.default_profile, models=models_folder(settings.data))
+    except RoostError as error:
+        yield Finding("profiles", "problem", str(error), "name an existing one as default_profile")
+    else:
+        yield from _profiles(shelf)
+    yield from data(settings)
     try:
         path = sqlite_path(store_url(settings))
     except RoostError as error:
         yield Finding("store", "problem", str(error), "correct `store` or `data` in the settings")
         return
-    yield from _store(settings, path)
+    yield from store(settings, path, shelf)
     yield from _host(settings)
     yield from _server(settings)
 
@@ -116,18 +121,12 @@ def _variables() -> Iterator[Finding]:
         )
 
 
-def _profiles(settings: Settings) -> Iterator[Finding]:
-    sys.path.insert(0, str(settings.folder))
-    try:
-        shelf = Shelf(None, settings.profile_list(), settings.default_profile, models=models_folder(settings.data))
-    except RoostError as error:
-        yield Finding("profiles", "problem", str(error), "name an existing one as default_profile")
-        return
+def _profiles(shelf: Shelf) -> Iterator[Finding]:
     shelf.open(ThreadHost())
     good = []
     for profile in shelf.names():
         try:
-            shelf.loaded(profile) or shelf.load(profile)
+            shelf.check(profile)
             good.append(profile.name)
         except RoostError as error:
             key, named = ("agent", profile.agent or "") if profile.brain == ADK else ("brain", profile.brain)
@@ -149,67 +148,6 @@ def _mending(error: RoostError, module: str, key: str) -> str:
     if error.__cause__ is not None:
         return "mend it there, and look again"
     return f"correct `{key}` in the settings, or what it names"
-
-
-def _data(settings: Settings) -> Iterator[Finding]:
-    try:
-        folder = data_folder(settings.data)
-        with tempfile.TemporaryFile(dir=folder):
-            free = shutil.disk_usage(folder).free // MEGABYTE
-    except (RoostError, OSError) as error:
-        text = str(error) if isinstance(error, RoostError) else f"cannot write: {error.strerror}"
-        yield Finding("data folder", "problem", text, "make it writable, or set ROOST_DATA to another one")
-        return
-    if free < 1024:
-        status = "problem" if free < 100 else "warn"
-        yield Finding("data folder", status, f"{folder}: only {free} MB are free", "make room on that disk")
-    else:
-        yield Finding("data folder", "ok", f"{folder}: writable, {free:,} MB free")
-    secret = folder / "secret"
-    if secret.exists() and stat.S_IMODE(secret.stat().st_mode) & 0o077:
-        yield Finding("secret", "warn", f"others may read {secret}", f"chmod 600 {secret}")
-
-
-def _store(settings: Settings, path: Path | None) -> Iterator[Finding]:
-    if path is None:
-        yield from _server_store(settings)
-    elif not path.exists():
-        if path.parent.is_dir():
-            yield Finding("store", "ok", f"{path} is made at the first start")
-        else:
-            yield Finding("store", "problem", f"the folder {path.parent} does not exist", "create it")
-    else:
-        yield _file(path)
-
-
-def _file(path: Path) -> Finding:
-    try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=2)
-        try:
-            answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            database.close()
-    except sqlite3.Error as error:
-        return Finding(
-            "store", "problem", f"{path} cannot be read: {error}", "restore it from a backup, or move it away"
-        )
-    if answer != "ok":
-        return Finding("store", "problem", f"{path} is damaged: {answer}", "restore it from a backup")
-    return Finding("store", "ok", f"{path} can be read")
-
-
-def _server_store(settings: Settings) -> Iterator[Finding]:
-    from roost.hosts.threads import RealClock
-    from roost.wiring import database
-
-    try:
-        server = database(store_url(settings), RealClock().now)
-        server.connect(read_only=True).close()
-        server.release()
-        yield Finding("store", "ok", "the database answers")
-    except Exception as error:  # each driver has its own errors
-        text = str(error) if isinstance(error, RoostError) else f"cannot be reached ({type(error).__name__})"
-        yield Finding("store", "problem", text, "start the database, or correct `store` in the settings")
 
 
 def _host(settings: Settings) -> Iterator[Finding]:

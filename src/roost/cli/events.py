@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.desk import opened, short, show, show_list
+from roost.cli.desk import note_waiting, opened, short, show, show_list
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
 from roost.cli.tables import ago, duration, moment
 from roost.core.events import Event
@@ -53,6 +53,7 @@ def publish(
     told = None if data is None else _data(data)
     with opened(store, config) as (service, user):
         event_id = service.events.publish(user, name, told, priority=priority, optional=optional)
+        note_waiting(service)
         [event] = [one for one in service.events.history(user, name=name, limit=10) if one.event_id == event_id]
     taken = {0: "nobody takes it", 1: "taken by one agent"}.get(event.takers, f"taken by {event.takers} agents")
     show(event, lambda: [f"{event_id}: {taken}"], as_json=json)

@@ -86,15 +86,19 @@ def by_name(url: str) -> str:
     return url.replace("//127.0.0.1:", "//localhost:")
 
 
-def service_of(settings: Settings) -> Service:
-    """Through the process that holds the store, or else on the store itself."""
+def service_of(settings: Settings, *, hosting: bool = False) -> Service:
+    """Through the process that holds the store, or else on the store itself.
+
+    There agents and talks live only if the command waits for them (`hosting`): one that looks or posts does not begin
+    what it will not end, nor what another program is set up for.
+    """
     remote = reached(settings)
     if remote is not None:
         return remote
     # What goes wrong inside belongs into the log, not between the lines of a talk.
     read_secrets(settings)  # before the log, which hides them
     log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, terminal=False)
-    return AgentService(from_settings(settings))
+    return AgentService(from_settings(settings, hosting=hosting))
 
 
 def user_of(settings: Settings) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
 from roost.cli.tables import ago, at, facts
@@ -89,6 +89,7 @@ def retry(
             one = _found(service, user, letter or "")
             service.dead_letters.retry(user, one.letter_id)
             print(f"{short(one.letter_id)} is posted again.")
+        note_waiting(service, "it waits until `roost up` runs")
 
 
 @app.command()

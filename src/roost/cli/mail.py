@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, Store, group
 from roost.cli.tables import ago, at, duration, facts
@@ -49,6 +49,7 @@ def send(
         mail_id = service.mail.send(
             user, to, subject, _text(body), sender=_box(sender), priority=priority, expires_in=expires
         )
+        note_waiting(service)
         sent = service.mail.get(user, mail_id) if json else None
     show(sent, lambda: [mail_id], as_json=json)
 
@@ -66,6 +67,7 @@ def reply(
     with opened(store, config) as (service, user):
         answered = _found(service, user, mail)
         mail_id = service.mail.reply(user, answered.mail_id, _text(body), priority=priority)
+        note_waiting(service)
         sent = service.mail.get(user, mail_id) if json else None
     show(sent, lambda: [mail_id], as_json=json)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.meeting_text import board, everything, name, standing, word
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
@@ -18,7 +18,6 @@ from roost.cli.tables import ago, duration
 from roost.cli.text import line, plain
 from roost.core.meetings.shown import MeetingSummary, MeetingView
 from roost.errors import RoostError
-from roost.service import AgentService
 
 app = group()
 Meeting = Annotated[
@@ -28,7 +27,7 @@ By = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="In the na
 SeenBy = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="As this participant of yours sees it.")]
 Who = Annotated[str, typer.Argument(metavar="WHO", help="agent:NAME or user:NAME.")]
 Why = Annotated[str, typer.Option("--reason", help="Why, for the others.")]
-NOT_RUNNING = "nothing runs on this store: the others hear of it when `roost up` runs, or while you watch"
+LATER = "the others hear of it when `roost up` runs, or while you watch"
 
 
 @app.command()
@@ -96,7 +95,7 @@ def watch(
     """
     from roost.cli.meeting_watch import follow
 
-    with opened(store, config) as (service, user):
+    with opened(store, config, hosting=True) as (service, user):
         meeting_id = _found(service, user, meeting)
         follow(service.meetings.watch(user, meeting_id, seen_by=_address(seen_by)), user, as_json=json)
 
@@ -110,7 +109,7 @@ def attend(meeting: Meeting, store: Store = None, config: Config = None) -> None
     from roost.cli.attending import Attending
     from roost.cli.meeting_watch import looks
 
-    with opened(store, config) as (service, user):
+    with opened(store, config, hosting=True) as (service, user):
         meeting_id, me = _found(service, user, meeting), f"user:{user}"
         view = service.meetings.view(user, meeting_id)
         if not view.is_over and (view.seen_by, view.status) != (me, "in"):
@@ -171,7 +170,7 @@ def call(
     from roost.cli.meeting_watch import follow
 
     players = [_full(one) for one in player or []]
-    with opened(store, config) as (service, user):
+    with opened(store, config, hosting=watching) as (service, user):
         caller = _address(by) or f"user:{user}"
         must = [_full(one) for one in required or []] + [one for one in players if one != caller]
         meeting_id = service.meetings.call(
@@ -183,7 +182,7 @@ def call(
             print(meeting_id, file=sys.stderr)
             follow(service.meetings.watch(user, meeting_id), user, as_json=json)
             return
-        _note(service)
+        note_waiting(service, LATER)
         show({"meetingId": meeting_id}, lambda: [meeting_id], as_json=json)
 
 
@@ -205,7 +204,7 @@ def say(
         meeting_id = _found(service, user, meeting)
         meant = [_full(one) for one in to or []]
         said = service.meetings.say(user, meeting_id, _text(text), to=meant, by=_address(by), key=key)
-        _note(service)
+        note_waiting(service, LATER)
     show(said, lambda: word(said, user), as_json=json)
 
 
@@ -229,7 +228,7 @@ def move(
     with opened(store, config) as (service, user):
         meeting_id = _found(service, user, meeting)
         view = service.meetings.move(user, meeting_id, made, by=_address(by), key=key)
-        _note(service)
+        note_waiting(service, LATER)
     show(view, lambda: [*board(view), "", standing(view, user)], as_json=json)
 
 
@@ -264,7 +263,7 @@ def _act(
     """Do something in a meeting, and tell how it stands then."""
     with opened(store, config) as (service, user):
         view = do(service, user, _found(service, user, meeting), _address(by))
-        _note(service)
+        note_waiting(service, LATER)
     show(view, lambda: [_told(view, user)], as_json=json)
 
 
@@ -344,8 +343,3 @@ def _address(named: str | None) -> str | None:
 
 def _text(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
-
-
-def _note(service: Service) -> None:
-    if isinstance(service, AgentService):
-        print(f"roost: {NOT_RUNNING}", file=sys.stderr)

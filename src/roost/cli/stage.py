@@ -60,7 +60,7 @@ def stage(store: str | None, config: Path | None, *, keep: bool) -> Iterator[Sta
     settings = settings_of(config, store=store)
     user = user_of(settings)
     if keep or store is not None:
-        with service_of(settings) as service:
+        with service_of(settings, hosting=True) as service:
             yield Stage(service, user, "demo-")
     else:
         with TemporaryDirectory(prefix="roost-demo-") as folder, _scratch(settings, Path(folder)) as service:

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, found, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
 from roost.cli.tables import ago, at, duration, facts
 from roost.cli.text import line, plain
 from roost.core import tasks
 from roost.core.agents import State
+from roost.core.health import AgentHealth
 from roost.core.tasks import TaskStatus
 from roost.errors import NotFound
-from roost.service import AgentService
 
 app = group()
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The id of a task, or any part of it that no other has.")]
@@ -48,16 +48,13 @@ def send(
     For example:
       roost tasks send d "Check system health" --wait
     """
-    with opened(store, config) as (service, user):
+    with opened(store, config, hosting=wait) as (service, user):
         text = sys.stdin.read() if prompt == "-" else prompt
         task_id = service.tasks.send(
             user, agent, text, priority=priority, key=key, expires_in=expires, max_attempts=attempts
         )
         if not wait:
-            _note(
-                service,
-                "nothing runs on this store: the task is kept until `roost up` runs; with --wait it is done here",
-            )
+            note_waiting(service, "the task is kept until `roost up` runs; with --wait it is done here")
             sent = service.tasks.get(user, task_id)
             return show(sent, lambda: [task_id], as_json=json)
         _warn(service, user, agent)
@@ -65,18 +62,16 @@ def send(
     return _end(over, as_json=json)
 
 
-def _note(service: Service, text: str) -> None:
-    if isinstance(service, AgentService):
-        print(f"roost: {text}", file=sys.stderr)
-
-
 def _warn(service: Service, user: str, agent: str) -> None:
     """So that nobody waits without knowing why."""
     try:
-        there = service.agents.get(user, agent.removeprefix("agent:"))
+        seen = service.agents.inspect(user, agent.removeprefix("agent:"))
     except NotFound:  # someone else's, who shares it
         return
-    if there.paused or there.state in (State.STOPPED, State.SLEEPING):
+    there = seen.agent
+    if seen.health is AgentHealth.PROFILE_MISSING:
+        print(f"roost: {line(missing(there))}: it does this where it is known", file=sys.stderr)
+    elif there.paused or there.state in (State.STOPPED, State.SLEEPING):
         state = "paused" if there.paused else str(there.state)
         print(f"roost: {line(agent)} is {state}: it does this when it is not any more", file=sys.stderr)
 
@@ -170,7 +165,7 @@ def wait(task: Task, timeout: Timeout = None, json: Json = False, store: Store =
 
     The exit code is 0 if it is done.
     """
-    with opened(store, config) as (service, user):
+    with opened(store, config, hosting=True) as (service, user):
         one = _found(service, user, task)
         if not one.is_over:
             _warn(service, user, one.agent_id)

@@ -296,6 +296,8 @@ class Taken:
     woken: str | None = None
     anew: bool = False
     """Whether whoever had it before has lost it."""
+    missing: str = ""
+    """Its profile, if that is not known here: then it is left as it is, and its talks are told so."""
 
     @property
     def has_work(self) -> bool:

@@ -53,7 +53,7 @@ _SENTENCES = {
     Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
     Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
     Fault.STATE: "What the agent wanted to keep in its state cannot be kept; have its brain mended, then try again",
-    Fault.PROFILE: "This talk's profile does not exist any more; choose another one in the settings and try again",
+    Fault.PROFILE: "The profile is not known here; choose another one or start Roost where it is set up, and try again",
     Fault.BRAIN: "This profile's brain cannot be loaded; have it mended or choose another profile, then try again",
     Fault.INTERNAL: "The agent could not finish because of an internal error; try again",
 }

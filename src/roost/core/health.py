@@ -31,14 +31,19 @@ class AgentHealth(StrEnum):
     """It has work, and its loop has not turned for longer than it may."""
     FAILING = "failing"
     """It has failed several times, and has done nothing well since."""
+    PROFILE_MISSING = "profile_missing"
+    """Its profile is not known here: what it has to do waits for a program that knows it."""
     ASLEEP = "asleep"
     IDLE = "idle"
     STOPPED = "stopped"
 
 
-def of_agent(agent: Agent, *, awake: bool, stuck: bool) -> AgentHealth:
+def of_agent(agent: Agent, *, awake: bool, stuck: bool, known: bool = True) -> AgentHealth:
+    """`known`: whether its profile is."""
     if agent.state is State.STOPPED:
         return AgentHealth.STOPPED
+    if not known:
+        return AgentHealth.PROFILE_MISSING
     if stuck:
         return AgentHealth.STUCK
     if agent.error_count >= FAILING:

@@ -374,6 +374,10 @@ class Brains(Protocol):
         """Raises Invalid with the known names."""
         ...
 
+    def has(self, name: str) -> bool:
+        """Whether there is a profile of this name."""
+        ...
+
     def loaded(self, profile: Profile) -> Brain | None:
         """Its brain, if it is at hand."""
         ...

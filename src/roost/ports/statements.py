@@ -272,7 +272,7 @@ class InboxStatements(Protocol):
         """Look what agents have to do: wake those whom anything that is there wakes, and hand their work over.
 
         Where it is `anew`, whoever had it before may write no more. What was never tried is counted as tried now;
-        what was, is counted when it is tried again.
+        what was, is counted when it is tried again. Whose profile the world does not know is left as it is.
         """
         ...
 

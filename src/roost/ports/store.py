@@ -52,11 +52,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a look at agents needs to know of the world: the time and the load."""
+    """What a look at agents needs to know of the world: the time, the load, and which profiles there are here."""
 
     time: float
     cpu: float | None = None
     awake: int | None = None
+    knows: Callable[[str], bool] = bool
+    """Whether there is a profile of this name; if nothing is said, there is any."""
 
 
 @dataclass(frozen=True, slots=True)

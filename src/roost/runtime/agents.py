@@ -16,7 +16,7 @@ from roost.core.audience import audience
 from roost.core.envelopes import Change, Publish, Told
 from roost.core.events import FAILED
 from roost.core.facts import Name
-from roost.core.health import Inspection, Running, of_agent
+from roost.core.health import Inspection, Running
 from roost.core.memories import Memory
 from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid, Unavailable
@@ -204,7 +204,7 @@ class Agents:
                 running.append(Running(work.run_id, e.envelope_id, e.kind, at(work.started)))
                 waiting[e.lane] = waiting.get(e.lane, 0) - 1
         return Inspection(
-            agent, of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck), tuple(running),
+            agent, self._shop.monitor.health_of(agent), tuple(running),
             {lane: depth for lane, depth in waiting.items() if depth > 0}, json.loads(memory or "{}"),
             seen.memories, seen.timers, seen.changes, seen.runs,
         )  # fmt: skip
@@ -280,6 +280,8 @@ class Agents:
         awake = self._hall.awake(_key(agent.user_id, agent.agent_id))
         if awake is not None:
             awake.config = agent.config
+        else:  # it may be able to think now
+            self._hall.look(_key(agent.user_id, agent.agent_id))
 
     def _adopt(self, key: str, memory: str) -> None:
         awake = self._hall.awake(key)
@@ -379,7 +381,7 @@ class Agents:
 
     def _configured(self, before: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:
         made = configured(before, changes)
-        if made.profile:
+        if "profile" in changes and made.profile:  # one that it has already may be known elsewhere
             self._shop.brains.profile(made.profile)
         return made
 

@@ -42,8 +42,10 @@ IN_MEMORY = 100_000
 class Hall:
     """Any thread may call."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: Shop, *, hosting: bool = True) -> None:
         self.shop = shop
+        self._hosting = hosting
+        """Whether agents live here: else what there is for them stays in the store."""
         self.office = Office(shop, self)
         self.settler = Settler(shop, self)
         self.requests = Requests(shop, self)
@@ -65,6 +67,8 @@ class Hall:
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
         self.agents: Agents
+        self._missing: set[str] = set()
+        """Profiles of which it was told that they are not known here."""
         self.waiters: dict[str, list[Pending[Any]]] = {}
         """Who waits for a task to be over."""
         self.leaving: list[tuple[float, Activation]] = []
@@ -194,7 +198,7 @@ class Hall:
 
         `untried`: what counts as tried there, and was not.
         """
-        if self.closing and not untried:
+        if not self._hosting or (self.closing and not untried):
             return
         with self._lock:
             if untried:
@@ -223,7 +227,7 @@ class Hall:
             Look(address, address not in self._awake, host.new_id("change"), tuple(self._untried.pop(address, ())))
             for address in addresses
         )
-        world = World(host.clock.now(), self.load, len(self._awake))
+        world = World(host.clock.now(), self.load, len(self._awake), self.knows)
         missed = partial(self._missed, looks)
         try:
             self.shop.store.write(self.shop.statements.inbox.take, looks, world, then=self._taken, failed=missed)
@@ -246,6 +250,8 @@ class Hall:
         for taken in all_taken:
             if taken.woken is not None:
                 self.shop.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
+            if taken.missing:
+                self._leave_waiting(taken)
         if self.closing:
             self._put_back(envelope for taken in all_taken for envelope in taken.envelopes)
         else:
@@ -253,6 +259,22 @@ class Hall:
         for address in again:
             self.look(address)
         self._take()
+
+    def knows(self, profile: str) -> bool:
+        """Whether agents with this profile can think here; those without one have the default."""
+        return not profile or self.shop.brains.has(profile)
+
+    def _leave_waiting(self, taken: Taken) -> None:
+        """It cannot think here: what it has to do waits for a program in which it can; but people are told at once."""
+        if taken.missing not in self._missing:
+            self._missing.add(taken.missing)
+            log.warning(
+                "agents wait, since their profile %r is not known here: start Roost where it is set up, "
+                "or set another one for them", taken.missing, extra={"agent": taken.address},
+            )  # fmt: skip
+        for talk_id, user_id in taken.talks:
+            if not self.inbox.holds(talk_id):
+                self.inbox.deliver(talk_id, user_id, None)
 
     def _give(self, all_taken: list[Taken]) -> None:
         """Hand over what was taken, and wake whoever is not awake."""

@@ -140,6 +140,9 @@ class Lane:
         if max(e.attempts for e in envelopes) > self._shop.limits.attempts:
             await self._settle(self._given_up(live, envelopes), live)
             return
+        if live.talk.agent and self._home is None:
+            await self._settle(self._unknown(live, envelopes), live)
+            return
         profile = self._profile(live)
         if not self._shop.breakers.allows(profile):
             await self._settle(self._refused(live, envelopes), live)
@@ -236,6 +239,11 @@ class Lane:
     def _refused(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         """Whoever waits is told at once that the provider is not asked."""
         error = BrainFailed("the provider fails again and again", kind=Fault.RESTING)
+        return self._failed(live, envelopes, error, Outcome.FAILED)
+
+    def _unknown(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
+        """It is with an agent that cannot think here."""
+        error = BrainFailed(f"the profile of {live.talk.agent!r} is not known here", kind=Fault.PROFILE)
         return self._failed(live, envelopes, error, Outcome.FAILED)
 
     def _failed(

@@ -224,7 +224,7 @@ class Monitor:
         return {
             agent.agent_id: health.AgentStatus(
                 agent.state, agent.queue_depth, agent.current_tasks[0] if agent.current_tasks else None,
-                agent.sleep_until, agent.wake_events, agent.error_count, agent.last_active, self._health(agent),
+                agent.sleep_until, agent.wake_events, agent.error_count, agent.last_active, self.health_of(agent),
             )
             for agent in found
         }  # fmt: skip
@@ -288,9 +288,10 @@ class Monitor:
             if owners is None or user_id in owners or "" in owners:
                 bell.set(None)
 
-    def _health(self, agent: Agent) -> health.AgentHealth:
-        awake = self._shop.office.hall.awake(f"{agent.user_id}/{agent.agent_id}")
-        return health.of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck)
+    def health_of(self, agent: Agent) -> health.AgentHealth:
+        hall = self._shop.office.hall
+        awake, known = hall.awake(f"{agent.user_id}/{agent.agent_id}"), hall.knows(agent.config.profile)
+        return health.of_agent(agent, awake=awake is not None, stuck=awake is not None and awake.stuck, known=known)
 
 
 def _owner(told: _Told) -> str:

@@ -32,13 +32,20 @@ from roost.runtime.waker import Waker
 
 
 class Roost:
-    """One process's agents and talks, on one store."""
+    """One process's agents and talks, on one store.
+
+    `hosting`: whether they live here; else all can be looked at and changed, and what is posted waits in the store.
+    """
+
+    waker: Waker
+    supervisor: Supervisor
 
     def __init__(
         self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
         tracer: Tracer | None = None, *, tools: Sequence[Tool] = (), redactor: Redactor | None = None,
-        servers: Sequence[ToolServer] = (),
+        servers: Sequence[ToolServer] = (), hosting: bool = True,
     ) -> None:  # fmt: skip
+        self._hosting = hosting
         brains.open(host)
         talks = LiveTalks(host, store, statements, limits.talks_in_memory)
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
@@ -47,7 +54,7 @@ class Roost:
         self.shop.breakers = Breakers(host, limits)
         self.shop.ledger = Ledger(self.shop)
         self.shop.memory = Memory(host, limits)
-        self.hall = Hall(self.shop)
+        self.hall = Hall(self.shop, hosting=hosting)
         self.shop.office = self.hall.office
         self.inbox = Inbox(self.shop, self.hall)
         self.agents = Agents(self.shop, self.hall)
@@ -61,9 +68,10 @@ class Roost:
         self.approvals = Approvals(self.shop)
         self.runs = Runs(self.shop)
         self.talks = Talks(self.shop, self.inbox)
-        self.waker = Waker(self.shop, self.hall)
         self.retention = Retention(self.shop)
-        self.supervisor = Supervisor(self.shop, self.inbox, self.hall, self.retention)
+        if hosting:
+            self.waker = Waker(self.shop, self.hall)
+            self.supervisor = Supervisor(self.shop, self.inbox, self.hall, self.retention)
         self._closed = False
 
     def _own_tools(self) -> Iterable[Tool]:
@@ -72,6 +80,8 @@ class Roost:
         return OwnTools(self.mail, self.schedules, self.agents, self.meetings).all()
 
     def health(self) -> Health:
+        if not self._hosting:
+            return Health(0, 0, 0, None)
         return Health(
             len(self.inbox.workers),
             self.shop.limits.talk_workers,
@@ -89,10 +99,12 @@ class Roost:
             return
         self._closed = True
         self.talks.closing = True
-        await self.waker.close()
-        self.supervisor.finish()  # talks and agents come to their ends beside each other
+        if self._hosting:
+            await self.waker.close()
+            self.supervisor.finish()  # talks and agents come to their ends beside each other
         await self.hall.close()
-        await self.supervisor.close()
+        if self._hosting:
+            await self.supervisor.close()
         self.shop.tools.close()
         self.talks.closed = True
         self.shop.talks.wake_all()

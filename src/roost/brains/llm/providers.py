@@ -14,7 +14,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.settings import ModelSettings
 
-from roost.brains.defaults import KEYS
+from roost.brains.defaults import key_of, named
 from roost.core.faults import Fault
 from roost.errors import BrainFailed
 from roost.ports import Profile
@@ -38,8 +38,7 @@ def prepare(profile: Profile) -> None:
 
     Raises BrainFailed if it is clear already that it cannot be asked.
     """
-    name, _ = _named(profile)
-    key_of(profile, name)
+    key_of(profile)
     window_of(profile)
     client = httpx2.AsyncClient(verify=CERTIFICATES, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
@@ -49,8 +48,7 @@ def prepare(profile: Profile) -> None:
 
 def place_of(profile: Profile) -> tuple[str | float | None, ...]:
     """What decides where a model is asked, as whom and how. Raises BrainFailed if it is clear that it cannot be."""
-    name, _ = _named(profile)
-    return profile.model, profile.base_url, key_of(profile, name), profile.patience
+    return profile.model, profile.base_url, key_of(profile), profile.patience
 
 
 def patience_of(profile: Profile) -> httpx2.Timeout:
@@ -60,27 +58,18 @@ def patience_of(profile: Profile) -> httpx2.Timeout:
 
 def made(profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
     """The model of a profile, to be asked with this client, and its provider."""
-    name, model = _named(profile)
+    name, model = named(profile)
     provider = _provider(name, profile, client)
     if name == "openai" and profile.base_url:
         name = "openai-chat"  # what others speak who speak as OpenAI does
     return infer_model(f"{name}:{model}", lambda _: provider), provider
 
 
-def _named(profile: Profile) -> tuple[str, str]:
-    """The provider and the model there."""
-    name, _, model = (profile.model or "").partition(":")
-    if not name or not model:
-        advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
-        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
-    return name, model
-
-
 def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
     """What is asked of the model beside the words; of the rest of its tokens no more than is left."""
     # No retries of theirs: ours can be stopped, and know whether anything was said.
     chosen = ModelSettings(max_retries=0)
-    if _named(profile)[0] not in WITH_CLIENT:
+    if named(profile)[0] not in WITH_CLIENT:
         chosen["timeout"] = profile.patience
     if profile.temperature is not None:
         chosen["temperature"] = profile.temperature
@@ -97,22 +86,8 @@ def window_of(profile: Profile) -> int:
     return profile.window or _window(profile.model or "")
 
 
-def key_of(profile: Profile, name: str) -> str | None:
-    """The key of this profile. Raises BrainFailed if it needs one that is not set."""
-    if profile.key:
-        if not (value := os.environ.get(profile.key)):
-            raise _no_key(profile.key)
-        return value
-    if profile.base_url:
-        return None  # the provider's own key is nobody else's business
-    names = KEYS.get(name, ())
-    if names and not any(os.environ.get(one) for one in names):
-        raise _no_key(names[0])
-    return next((os.environ[one] for one in names if os.environ.get(one)), None)
-
-
 def _provider(name: str, profile: Profile, client: httpx2.AsyncClient) -> Provider[Any]:
-    url, key = profile.base_url, key_of(profile, name)
+    url, key = profile.base_url, key_of(profile)
     given: dict[str, Any] = {"http_client": client}
     match name:
         case "openai" | "openai-chat" | "openai-responses" if url:
@@ -165,13 +140,6 @@ def _other(name: str) -> Provider[Any]:
     except (ValueError, ImportError) as error:
         advice = f"{name!r} is no provider that is known here: correct `model` in the settings"
         raise BrainFailed(str(error), kind=Fault.MODEL, advice=advice) from None
-
-
-def _no_key(name: str) -> BrainFailed:
-    advice = f"set {name} in the environment or in secrets.toml, and start Roost again"
-    return BrainFailed(
-        f"{name} is set neither in the environment nor in secrets.toml", kind=Fault.NO_KEY, advice=advice
-    )
 
 
 @lru_cache(maxsize=256)

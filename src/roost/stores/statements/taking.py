@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roost.core import wake
-from roost.core.agents import State
+from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Envelope, Kind, Taken
 from roost.core.priority import Priority
 from roost.ports import Look, Row, Tx, World
@@ -26,17 +26,22 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
     untried = [envelope_id for look in looks for envelope_id in look.untried]
     bulk.change(tx, "UPDATE inbox SET attempts = 0 WHERE attempts = 1 AND envelope_id IN", untried)
     found: dict[str, Row] = {row[0]: row for row in rows}
-    woken = _wake(tx, [(found[look.address], look) for look in looks if look.address in found], world)
-    ready = {key for key, row in found.items() if not row[2] and (row[1] == State.IDLE or key in woken)}
+    missing = _missing(found, looks, world)
+    here = [look for look in looks if look.address in found and look.address not in missing]
+    woken = _wake(tx, [(found[look.address], look) for look in here], world)
+    may = {key for key, row in found.items() if not row[2] and key not in missing}
+    ready = {key for key in may if found[key][1] == State.IDLE or key in woken}
     anew = {look.address for look in looks if look.anew} & ready
     bulk.change(tx, "UPDATE agents SET epoch = epoch + 1 WHERE address IN", sorted(anew))
     envelopes = _hand_over(tx, sorted(ready), world.time)
-    talks = _talks(tx, sorted(ready))
+    waited_for = {key for key in missing if not found[key][2] and found[key][1] != State.STOPPED}
+    talks = _talks(tx, sorted(ready | waited_for))
     taken = []
     for look in looks:
         key = look.address
         if key not in ready:
-            taken.append(Taken(key, found=key in found, ready=False))
+            told, lacks = tuple(talks.get(key, ())), missing.get(key, "")
+            taken.append(Taken(key, found=key in found, ready=False, talks=told, missing=lacks))
             continue
         _, _, _, config, epoch, memory, errors, _ = found[key]
         given, more = envelopes.get(key, ((), False))
@@ -47,6 +52,16 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
             )
         )  # fmt: skip
     return tuple(taken)
+
+
+def _missing(found: Mapping[str, Row], looks: Iterable[Look], world: World) -> dict[str, str]:
+    """Those whose profile is not known here, and which: nothing of theirs is touched, not even their timers."""
+    profiles = {
+        look.address: AgentConfig.from_json(found[look.address][3]).profile
+        for look in looks
+        if look.anew and look.address in found  # who is awake thinks already
+    }
+    return {key: profile for key, profile in profiles.items() if profile and not world.knows(profile)}
 
 
 def _wake(tx: Tx, agents: Sequence[tuple[Row, Look]], world: World) -> dict[str, str]:
