@@ -62,7 +62,7 @@ def arguments_of(act: Call) -> dict[str, Any]:
 
 
 class AdkRig(Rig):
-    without = frozenset({"retry", "tools"})  # the ADK's models try again by themselves
+    without = frozenset({"retry"})  # the ADK's models try again by themselves
 
     def __init__(self, stack: ExitStack) -> None:
         super().__init__(stack)

@@ -63,11 +63,13 @@ class Rig(ABC):
     def asked(self) -> list[str]:
         """All that the model was shown, each time that it was asked, as one text."""
 
-    def open(self, path: Path, *, tools: Sequence[roost.Tool] = (), **changes: Any) -> AgentService:
+    def open(
+        self, path: Path, *, tools: Sequence[roost.Tool] = (), limits: roost.Limits = QUICK, **changes: Any
+    ) -> AgentService:  # fmt: skip
         """A service whose only profile, with these changes, is the rig's."""
         profile = replace(self.profile, name="rig", **changes)
         shelf = Shelf(self.brains(), [profile], "rig", models=self.models)
-        opened = open_roost(f"sqlite:///{path / 'roost.db'}", shelf, QUICK, tools=tools)
+        opened = open_roost(f"sqlite:///{path / 'roost.db'}", shelf, limits, tools=tools)
         return self.stack.enter_context(AgentService(opened))
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import roost
 from roost.service import AgentService
 from tests.brains_for_tests import until
-from tests.conftest import eventually, everything, settled
+from tests.conftest import QUICK, eventually, everything, settled
 from tests.contracts.rigs import FAULTS, RIGS, Call, Cut, Rig, Wait
 
 SOON = 5.0
@@ -189,6 +190,34 @@ def test_it_is_stopped_in_a_tool_which_hears_of_it_and_the_call_is_stated_as_int
     assert settled(service, "ann", talk)[-1].status == "complete"
     assert "dig" in rig.asked[-1]
     assert "interrupted" in rig.asked[-1]
+
+
+@those_with("tools")
+def test_it_rests_while_a_person_is_asked_and_goes_on_where_it_was(rig: Rig, tmp_path: Path) -> None:
+    acted = []
+
+    @roost.tool(approval=True)
+    async def order(sku: str) -> str:
+        """Order it."""
+        acted.append(sku)
+        return "ordered"
+
+    rig.play("Let me see. ", Call("order", {"sku": "tea"}))
+    rig.play("It is done.")
+    service = rig.open(tmp_path, tools=[order], limits=replace(QUICK, rest_after=0.05))
+    talk = begun(rig, service, "order tea")
+    [asked] = eventually(lambda: service.approvals.list("ann"))
+    eventually(lambda: service.runs.list("ann", talk=talk))
+    assert [run.outcome for run in service.runs.list("ann", talk=talk)] == ["waiting"]
+    assert everything(service, "ann", talk)[-1].content == "Let me see. "
+    service.approvals.grant("ann", asked.approval_id)
+    said = [m.content for m in settled(service, "ann", talk) if m.status != "withdrawn"]
+    assert said[0] == "order tea"
+    assert len(said) == 2
+    assert said[1].startswith("Let me see. ")
+    assert said[1].endswith("It is done.")
+    assert len(rig.asked) == 2, "no model is asked twice"
+    assert acted == ["tea"]
 
 
 def test_it_never_blocks_the_loop(rig: Rig, tmp_path: Path) -> None:

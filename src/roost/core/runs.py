@@ -48,6 +48,11 @@ class Envelope:
     due: float
     busy: str
 
+    @property
+    def is_taken_up(self) -> bool:
+        """Whether its run was put to rest: it is run again by itself, as it was then, before all that came later."""
+        return self.due == 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -112,6 +117,8 @@ class Posted:
     withdrawn: int = 0
     repeated: bool = False
     agent: str = ""
+    rested: bool = False
+    """No run is under way: the one there was waits for a person, or did until this superseded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,8 @@ class Settled:
     gone: bool = False
     posted: tuple[Posting, ...] = ()
     """What it has put into the inboxes of agents."""
+    rested: bool = False
+    """It waits for a person, and so does all that came after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,8 @@ class Halted:
     epoch: int
     waiting: int
     now: float
+    message: Message | None = None
+    """What was said by a run that waited for a person."""
 
 
 @dataclass(frozen=True, slots=True)

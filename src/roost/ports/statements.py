@@ -134,6 +134,13 @@ class RunStatements(Protocol):
         """
         ...
 
+    def rest(self, tx: Tx, closing: Closing, /) -> Settled:
+        """Put a run to rest that waits for a person: its answer stays open, and all of the lane waits with it.
+
+        What it is about is `left`, to be run again at once, if they have decided meanwhile.
+        """
+        ...
+
     def stop(self, tx: Tx, user_id: str, talk_id: str, /) -> Halted:
         """Supersede the run of a talk and drop all that waits for an answer there."""
         ...

@@ -135,8 +135,8 @@ class Lane:
         if not live.knows(self.waiting[-1].seq):
             live.drop()  # to be loaded again, with what it was not told of
             return
-        envelopes = tuple(self.waiting)
-        self.waiting.clear()
+        envelopes = self._next()
+        self.waiting = deque(e for e in self.waiting if e not in envelopes)
         if max(e.attempts for e in envelopes) > self._shop.limits.attempts:
             await self._settle(self._given_up(live, envelopes), live)
             return
@@ -150,7 +150,11 @@ class Lane:
         self._stopped = False
         recorded = self._recorded_of(envelopes)
         new, history = live.context([e.seq for e in envelopes])
+        if self.waiting:  # they came after it had begun for the first time
+            later = {e.seq for e in self.waiting}
+            history = [m for m in history if m.seq not in later]
         self.run = run = Run(self._shop, self._loop, live, envelopes, profile, new, history, self._home, recorded)
+        self.waiting = deque(e for e in self.waiting if not self._steer(e))
         self._shop.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
         if self._home is not None:
             self._home.talking(self.user_id)
@@ -170,20 +174,26 @@ class Lane:
             # Stopped meanwhile: what the store had left then is gone there now.
             if settled.left and run.is_journaled:
                 self._tried |= {e.envelope_id for e in settled.left}
-            if not self._stopped and not settled.gone:
+            if settled.rested:
+                self.waiting.clear()  # all that is left waits in the store
+            elif not self._stopped and not settled.gone:
                 self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
             run.part()
 
+    def _next(self) -> tuple[Envelope, ...]:
+        """What the next run answers: all that waits, unless a run is taken up that a person has kept waiting."""
+        return tuple(e for e in self.waiting if e.is_taken_up) or tuple(self.waiting)
+
     async def _look_up(self) -> None:
         """The steps of runs before the next one that had the same to answer."""
-        tried = sorted(self._tried & {e.envelope_id for e in self.waiting})
+        tried = sorted(self._tried & {e.envelope_id for e in self._next()})
         if tried:
             steps = self._shop.statements.steps
             self._found = frozenset(tried), await self._shop.store.write(steps.recorded, tried, key=tried[0])
-        self._tried.clear()
+        self._tried -= set(tried)
 
     def _recorded_of(self, envelopes: tuple[Envelope, ...]) -> tuple[Recorded, ...]:
         (of, recorded), self._found = self._found, (frozenset(), ())
@@ -213,12 +223,11 @@ class Lane:
 
     async def _settle(self, closing: Closing, live: LiveTalk) -> Settled:
         """Write it, however long the store takes to be able to: until then the answer is kept in memory."""
-        failed = False
+        ops, failed = self._shop.statements.runs, False
+        settle = ops.rest if closing.outcome is Outcome.WAITING else ops.settle
         while True:
             try:
-                settled = await self._shop.store.write(
-                    self._shop.statements.runs.settle, closing, key=self.talk_id, then=live.settled
-                )
+                settled = await self._shop.store.write(settle, closing, key=self.talk_id, then=live.settled)
             except Unavailable as error:
                 failed = True
                 await self._patience(error)

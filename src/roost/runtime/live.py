@@ -78,6 +78,8 @@ class LiveTalk:
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
         """Deleted, or out of step with the store: whoever needs it asks for it again."""
+        self.rests = False
+        """Its run waits for a person, and nothing of it is in memory."""
         self.touched = False
         self.used = host.clock.monotonic()
         self.answer: LiveText | None = None
@@ -110,6 +112,7 @@ class LiveTalk:
             if settled.message is not None:
                 self._set(settled.message, settled.revision)
                 self.answer = None
+            self.rests = settled.rested
             if settled.revision:
                 self._moved(settled.revision, settled.epoch, waiting=settled.waiting)
 
@@ -117,6 +120,7 @@ class LiveTalk:
         if claimed is None:
             return
         with self._lock:
+            self.rests = False
             if claimed.message is not None:
                 self._set(claimed.message, claimed.revision)
                 self.answer = None
@@ -124,6 +128,9 @@ class LiveTalk:
 
     def stopped(self, halted: Halted) -> None:
         with self._lock:
+            self.rests = False
+            if halted.message is not None:
+                self._set(halted.message, halted.revision)
             self._moved(halted.revision, halted.epoch, waiting=0)
 
     def changed(self, talk: Talk) -> None:
@@ -140,7 +147,7 @@ class LiveTalk:
     def retire(self) -> bool:
         """Drop it if nothing happens here and nobody watches; whether it was so."""
         with self._lock:
-            if self.running or self.waiters:
+            if (self.running and not self.rests) or self.waiters:
                 return False
             self.gone = True
             self.nothing_new = None

@@ -108,10 +108,6 @@ class Run(Acting):
     def over(self) -> bool:
         return self._ended.done()
 
-    @property
-    def may_rest(self) -> bool:
-        return False
-
     def _heard(self, text: str, channel: str) -> None:
         self._answer.say(text, channel)
 
@@ -155,6 +151,10 @@ class Run(Acting):
             "notes": self._answer.noted(), "usage": self.usage, "profile": self.turn.profile.name,
             "diary": self._written(),
         }  # fmt: skip
+        if self.why is Why.WAIT:
+            return Closing(
+                outcome=Outcome.WAITING, status=Status.INTERRUPTED, handled=False, stop=self.stopped(), **common
+            )  # fmt: skip
         if self.fenced:
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
             return Closing(
@@ -186,7 +186,7 @@ class Run(Acting):
 
     def _written(self) -> Written | None:
         """Nothing, if this is run again, or if nothing of it is to be left."""
-        again = self.why in (Why.DRAIN, Why.ROLLBACK, Why.LOST, Why.DELETE)
+        again = self.why in (Why.DRAIN, Why.ROLLBACK, Why.LOST, Why.DELETE, Why.WAIT)
         return None if again or self._diary is None else self._diary.written()
 
     def _given(self) -> str:

@@ -198,11 +198,16 @@ class Talks:
         if posted.repeated:
             return
         live = self._shop.talks.known(talk_id)
-        if live is not None:
+        if live is not None and posted.rested and posted.superseded is not None:
+            live.drop()  # to be loaded again, with what became of the run
+        elif live is not None:
             live.posted(posted)
         if posted.superseded is not None:
             self._inbox.stop(talk_id, posted.superseded, posted.message.created.timestamp())
-        self._inbox.deliver(talk_id, user_id, posted.envelope, posted.agent)
+        if not posted.rested:
+            self._inbox.deliver(talk_id, user_id, posted.envelope, posted.agent)
+        elif posted.superseded is not None:
+            self._inbox.deliver(talk_id, user_id, None, posted.agent)
 
     def _halted(self, talk_id: str, found: list[Run], halted: Halted) -> None:
         if not halted.waiting:

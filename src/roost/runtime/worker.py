@@ -101,9 +101,11 @@ class TalkLanes(ABC):
 
     def _end_parked(self) -> None:
         """Runs that wait for a person are not waited for: they go on when they are run again."""
+        now = self._shop.host.clock.now()
         for lane in list(self.lanes.values()):
             if lane.run is not None and lane.run.is_parked:
-                lane.stop(Why.DRAIN, self._shop.host.clock.now())
+                lane.ending = True
+                lane.stop(Why.WAIT if lane.run.may_rest else Why.DRAIN, now)
 
     def _all_done(self) -> None:  # noqa: B027 — a worker has nothing to see to
         """A lane has ended; perhaps it was the last."""

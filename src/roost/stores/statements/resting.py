@@ -1,34 +1,69 @@
-"""Resting: what waits for a person is due when they have decided, and holds its lane until then."""
+"""Resting: what waits for a person is due when they have decided, and holds its lane until then.
+
+Of a talk the answer stays open as far as it came. The run that is given the decision says all of it anew.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roost.core.envelopes import NEVER
+from roost.core.messages import Status
 from roost.ports import Tx
+from roost.stores.statements import bulk
 
 RESTS = f"due >= {NEVER:.0f}"
 """Whether a row of the inbox waits for a person."""
+RESTING_TALK = f"EXISTS (SELECT 1 FROM inbox r WHERE r.lane = talks.talk_id AND r.kind <> 'task' AND r.{RESTS})"
 _DECIDED = (
     "SELECT 1 FROM approvals a JOIN steps s ON s.envelope_id = a.envelope_id AND s.step = a.step"
     " WHERE a.envelope_id = :id AND a.decision <> '' AND s.outcome = 'asked' LIMIT 1"
 )
 
 
-def is_decided(tx: Tx, envelope_id: str) -> bool:
-    """Whether a person has decided meanwhile; whoever decides after this finds what this transaction leaves."""
-    ids = {"id": envelope_id}
+def rest(tx: Tx, envelope_ids: Sequence[str]) -> bool | None:
+    """Until a person has decided; the try does not count. False: they have meanwhile. None: it is gone.
+
+    Whoever decides after this finds what this transaction leaves.
+    """
+    ids = {"id": envelope_ids[0]}
     tx.read(f"SELECT approval_id FROM approvals WHERE envelope_id = :id ORDER BY approval_id{tx.for_update}", ids)
-    return tx.one(_DECIDED, ids) is not None
+    decided = tx.one(_DECIDED, ids) is not None
+    due = 0.0 if decided else NEVER
+    sql = f"UPDATE inbox SET attempts = 0, due = {due:.0f} WHERE envelope_id IN"
+    return not decided if bulk.change(tx, sql, sorted(envelope_ids), " RETURNING envelope_id") else None
 
 
-def rest(tx: Tx, envelope_id: str) -> bool:
-    """Until a person has decided; the try does not count. False: it is gone."""
-    due = 0.0 if is_decided(tx, envelope_id) else NEVER
-    return bool(
-        tx.write(
-            "UPDATE inbox SET due = :due, attempts = 0 WHERE envelope_id = :id RETURNING due",
-            {"id": envelope_id, "due": due},
-        )
+def is_resting(tx: Tx, talk_id: str) -> bool:
+    return tx.one(f"SELECT 1 FROM talks WHERE talk_id = :talk AND {RESTING_TALK}", {"talk": talk_id}) is not None
+
+
+def leave(tx: Tx, talk_id: str, answer_seq: int, revision: int, *, again: bool) -> Status | None:
+    """Close what a run has said that was put to rest: if it is said again, or was nothing, it is withdrawn."""
+    rows = tx.write(
+        "UPDATE messages SET revision = :revision,"
+        " status = CASE WHEN :again = 1 OR content = '' THEN 'withdrawn' ELSE 'interrupted' END"
+        " WHERE talk_id = :talk AND seq = :seq AND status = 'streaming' RETURNING status",
+        {"talk": talk_id, "seq": answer_seq, "revision": revision, "again": int(again)},
     )
+    tx.write("UPDATE talks SET answer_seq = 0 WHERE talk_id = :talk", {"talk": talk_id})
+    return Status(rows[0][0]) if rows else None
+
+
+def interrupt(tx: Tx, talk_id: str, answer_seq: int, revision: int, now: float) -> None:
+    """End a run that rests as one that runs: what it said was the answer; if nothing, the next one answers it too."""
+    ids = {"talk": talk_id, "now": now}
+    rows = f"lane = :talk AND kind <> 'task' AND {RESTS}"
+    if answer_seq and leave(tx, talk_id, answer_seq, revision, again=False) is Status.INTERRUPTED:
+        done = len(tx.write(f"DELETE FROM inbox WHERE {rows} RETURNING seq", ids))
+        tx.write("UPDATE talks SET waiting = waiting - :done WHERE talk_id = :talk", {**ids, "done": done})
+        return
+    tx.write(
+        "UPDATE steps SET outcome = 'interrupted', done = 1, ended = :now WHERE outcome = 'asked' AND envelope_id IN"
+        f" (SELECT envelope_id FROM inbox WHERE {rows})",
+        ids,
+    )
+    tx.write(f"UPDATE inbox SET due = :now WHERE {rows}", ids)
 
 
 def take_up(tx: Tx, envelope_id: str, talk_id: str | None) -> tuple[bool, str]:

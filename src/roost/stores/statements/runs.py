@@ -15,9 +15,10 @@ from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
 from roost.core.usage import Usage
 from roost.ports import Row, Tx
-from roost.stores.statements import diary
+from roost.stores.statements import diary, resting
 from roost.stores.statements.messages import MESSAGE, message_of, saved
 from roost.stores.statements.posting import post_all
+from roost.stores.statements.resting import RESTING_TALK
 from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.talks import found
 
@@ -111,6 +112,40 @@ def settle(tx: Tx, c: Closing) -> Settled:
     if c.sent or c.agent:
         settled = replace(settled, posted=_act(tx, c, row[3]))
     return settled if handled else replace(settled, left=c.envelopes)
+
+
+def rest(tx: Tx, c: Closing) -> Settled:
+    """Put a run to rest until a person has decided; if they have meanwhile, it is left to be run again at once."""
+    row = _lock(tx, c.talk_id)
+    if row is None:
+        return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
+    if row[0] != c.epoch or not _still_there(tx, c.envelopes):
+        return _settle_superseded(tx, c, row)
+    rested = bool(resting.rest(tx, [e.envelope_id for e in c.envelopes]))
+    _, _, answer_seq, now = row
+    advance = "UPDATE talks SET revision = revision + 1 WHERE talk_id = :talk RETURNING revision, waiting"
+    revision, waiting = tx.write(advance, {"talk": c.talk_id})[0]
+    message = None
+    if answer_seq:
+        ids = {"talk": c.talk_id, "seq": answer_seq, "text": c.text, "notes": c.notes, "revision": revision}
+        tx.write(
+            "UPDATE messages SET content = :text, notes = :notes, revision = :revision"
+            " WHERE talk_id = :talk AND seq = :seq",
+            ids,
+        )
+        tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
+        if not rested:
+            resting.leave(tx, c.talk_id, answer_seq, revision, again=True)
+        message = _message(tx, c.talk_id, answer_seq)
+    _record(tx, c, Outcome.WAITING, message, now)
+    left = () if rested else tuple(replace(e, due=0.0) for e in c.envelopes)
+    return Settled(revision, c.epoch, waiting, message, left=left, rested=rested)
+
+
+def _message(tx: Tx, talk_id: str, seq: int) -> Message | None:
+    ids = {"talk": talk_id, "seq": seq}
+    row = tx.one(f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk AND m.seq = :seq", ids)
+    return None if row is None else message_of(row)
 
 
 def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
@@ -225,12 +260,13 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
     ids = {"talk": talk_id, "user": user_id}
     row = found(
         tx.one(
-            "SELECT revision, epoch, waiting, roost_now() FROM talks"
+            f"SELECT revision, epoch, waiting, roost_now(), answer_seq, {RESTING_TALK} FROM talks"
             f" WHERE talk_id = :talk AND user_id = :user{tx.for_update}",
             ids,
         )
     )
-    revision, epoch, waiting, now = row
+    revision, epoch, waiting, now, answer_seq, rests = row
+    message = None
     if waiting:
         tx.write(
             "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, waiting = 0 WHERE talk_id = :talk",
@@ -238,40 +274,52 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
         )
         tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", ids)
         revision, epoch = revision + 1, epoch + 1
-    return Halted(revision, epoch, waiting, now)
+        if rests and answer_seq:
+            resting.leave(tx, talk_id, answer_seq, revision, again=False)
+            message = _message(tx, talk_id, answer_seq)
+    return Halted(revision, epoch, waiting, now, message)
 
 
 def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str, str]]:
     rows = tx.read(
         "SELECT talk_id, user_id, agent FROM talks WHERE talk_id > :after AND talk_id IN"
-        " (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0) ORDER BY talk_id LIMIT :limit",
+        " (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0)"
+        f" AND NOT {RESTING_TALK} ORDER BY talk_id LIMIT :limit",
         {"after": after, "limit": limit},
     )
     return [(row[0], row[1], row[2]) for row in rows]
 
 
 def claim(tx: Tx, talk_id: str) -> Claimed | None:
-    """Take a lane over: count the attempt, close what was being written, and give its envelopes."""
+    """Take a lane over: count the attempt, close what was being written, and give its envelopes.
+
+    Nothing, while it waits for a person.
+    """
     row = tx.one(
-        f"SELECT answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
+        f"SELECT answer_seq, roost_now(), {RESTING_TALK} FROM talks WHERE talk_id = :talk{tx.for_update}",
         {"talk": talk_id},
     )
-    if row is None:
+    if row is None or row[2]:
         return None
-    answer_seq, now = row
+    answer_seq, now, _ = row
     rows = tx.write(
         "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, answer_seq = 0 WHERE talk_id = :talk"
         " RETURNING revision, epoch",
         {"talk": talk_id},
     )
     revision, epoch = rows[0]
-    message = _close_lost(tx, talk_id, answer_seq, revision, now) if answer_seq else None
     taken = tx.write(
         "UPDATE inbox SET attempts = attempts + 1 WHERE lane = :talk AND kind <> 'task'"
         " RETURNING envelope_id, lane, seq, attempts, due, busy",
         {"talk": talk_id},
     )
     envelopes = tuple(sorted((Envelope(*e) for e in taken), key=lambda e: e.seq))
+    message = None
+    if answer_seq and any(e.is_taken_up for e in envelopes):
+        resting.leave(tx, talk_id, answer_seq, revision, again=True)
+        message = _message(tx, talk_id, answer_seq)
+    elif answer_seq:
+        message = _close_lost(tx, talk_id, answer_seq, revision, now)
     return Claimed(revision, epoch, envelopes, message)
 
 

@@ -107,7 +107,7 @@ def _is_plain(c: WorkClosing) -> bool:
 def _keep_on(tx: Tx, c: WorkClosing) -> bool:
     """It stays in its inbox, for another try."""
     if c.verdict is Verdict.WAITING:
-        return rest(tx, c.envelope.envelope_id)
+        return rest(tx, [c.envelope.envelope_id]) is not None
     ids = {"id": c.envelope.envelope_id, "due": c.due}
     if not tx.write("UPDATE inbox SET due = :due WHERE envelope_id = :id RETURNING attempts", ids):
         return False

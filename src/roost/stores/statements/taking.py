@@ -11,7 +11,7 @@ from roost.core.priority import Priority
 from roost.ports import Look, Row, Tx, World
 from roost.stores.statements import bulk, mail
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of
-from roost.stores.statements.resting import RESTS
+from roost.stores.statements.resting import RESTING_TALK, RESTS
 from roost.stores.statements.sleep import arm_all, wake_up
 
 TAKE = 1_000
@@ -126,7 +126,7 @@ def _talks(tx: Tx, keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for key, talk_id, user_id in bulk.among(
         tx, "SELECT agent, talk_id, user_id FROM talks WHERE (waiting > 0 OR answer_seq > 0) AND agent <> ''"
-        " AND agent IN", keys,
+        f" AND NOT {RESTING_TALK} AND agent IN", keys,
     ):  # fmt: skip
         found.setdefault(key, []).append((talk_id, user_id))
     return found
