@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -40,12 +40,13 @@ async def member(turn: Turn) -> AsyncIterator[str]:
 BRAINS: dict[str, roost.Brain] = {"member": member}
 
 
-def simulate(seed: int, faults: Faults | None = None) -> Simulation:
-    """One whole run; all that must hold of it is looked at."""
+def simulate(seed: int, faults: Faults | None = None, sizes: Sequence[int] = (2, 2, 2, 3, 3, 4)) -> Simulation:
+    """One whole run; all that must hold of it is looked at. `sizes`: how many agents there may be, beside a person."""
     dice = Random(f"gathering {seed}")
-    names = ["a", "b", "c", "d"][: dice.choice((2, 2, 2, 3, 3, 4))]
+    names = list("abcdefg"[: dice.choice(sizes)])
     floor = dice.choice(("free", "free", "round_robin", "raise_hand"))
-    event, times = dice.choice(("", "late", "leave", "kick", "stop")), dice.randint(1, 2)
+    event = dice.choice(("", "late", "leave", "kick", "stop") if len(names) > 1 else ("", "late"))
+    times = dice.randint(1, 2)
 
     async def story(s: AsyncAgentService) -> str:
         for name in (*names, "late") if event == "late" else names:
