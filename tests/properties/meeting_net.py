@@ -20,6 +20,7 @@ from roost.core.meetings.bodies import (
     Joined,
     Kicked,
     Left,
+    Missed,
     Moved,
     Passed,
     Raised,
@@ -168,7 +169,8 @@ class Net:
         bodies: list[Body] = [
             Accepted(), Declined("why not"), Joined(), Left("bored"), Kicked(who), Invited(who, random.random() < 0.3),
             Raised(), Granted(who), Passed(who), Said("anything", (who,)), Said("more", hand=True), Started(),
-            self.move(view), Failed("whatever") if random.random() < 0.2 else Said("not yet"), Ended("enough"),
+            Missed(view.head or EntryId(who, 1)), self.move(view),
+            Failed("whatever") if random.random() < 0.2 else Said("not yet"), Ended("enough"),
         ]  # fmt: skip
         return random.choice(bodies)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -182,3 +183,71 @@ def test_five_report_one_after_the_other_and_one_writes_the_minutes(world: World
 def test_a_scripted_player_wins_if_it_can_and_blocks_if_it_must() -> None:
     assert demos.chosen(["X", "X", "", "O", "O", "", "", "", ""], "X", 0) == 3
     assert demos.chosen(["X", "X", "", "O", "", "", "", "", ""], "O", 0) == 3
+
+
+async def silent(turn: Turn) -> AsyncIterator[str]:
+    yield ""
+
+
+def test_a_player_who_keeps_silent_is_asked_twice_and_has_lost(simulated: World) -> None:
+    asked: list[str] = []
+
+    async def dreamer(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "meeting" and turn.meeting.my_move:
+            asked.append(turn.meeting.prompt.rpartition("\n")[2])
+        yield ""
+
+    over = played(simulated, liking(5, 1, 9), dreamer)
+    assert (over.outcome, over.winner) == (
+        "agent:ann/shy did not move: agent:ann/bold wins with X.", "agent:ann/bold"
+    )  # fmt: skip
+    assert over.words[-1].text == over.minutes == over.outcome
+    assert len(asked) == 2
+    assert asked[0].startswith("It is your move. You play O.")
+    assert asked[1].endswith("You did not move in time: if that happens again, you lose.")
+
+
+def test_a_game_with_one_who_is_stopped_ends_when_it_is_to_move(simulated: World) -> None:
+    async def story(service: AsyncAgentService) -> list[MeetingView]:
+        meeting = await game(service, "user:ann", "agent:shy")
+        await service.meetings.join("ann", meeting)
+        await becomes(lambda: service.meetings.view("ann", meeting), lambda view: view.mover == "user:ann")
+        await service.agents.stop("ann", "shy")
+        assert (await service.meetings.view("ann", meeting)).outcome is None, "it may be back in time"
+        await service.meetings.move("ann", meeting, {"cell": 5})
+        return await seen(service, meeting, ["user:ann", "agent:host"])
+
+    for over in simulated({"host": demos.host, "bold": silent, "shy": silent}, story):
+        assert over.outcome == "agent:ann/shy did not move: user:ann wins with X."
+        assert "did not move" in over.minutes
+
+
+def test_a_host_who_was_busy_when_it_began_still_opens_the_game(simulated: World) -> None:
+    async def host(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "task":
+            await asyncio.sleep(3)
+        elif turn.meeting.why == "opening":
+            yield "Welcome."
+
+    async def chatty(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(2)
+        if turn.kind == "meeting" and turn.meeting.my_move:
+            yield str(turn.meeting.state["board"].index("") + 1)
+
+    async def story(service: AsyncAgentService) -> list[MeetingView]:
+        await service.agents.create("ann", "host", profile="host", max_concurrent_tasks=1)
+        await service.agents.create_many("ann", ["bold", "shy"], profile="chatty")
+        await service.tasks.send("ann", "host", "something long")
+        players = ["agent:bold", "agent:shy"]
+        meeting = await service.meetings.call(
+            "ann", "A game", required=players, game="tic-tac-toe", setting={"players": players}, by="agent:host"
+        )
+        return [
+            await becomes(
+                lambda: service.meetings.view("ann", meeting),
+                lambda view: any(word.text == "Welcome." for word in view.words),
+            )
+        ]
+
+    [view] = simulated({"host": host, "chatty": chatty}, story)
+    assert view.words[0].text != "Welcome.", "the others were not quicker"

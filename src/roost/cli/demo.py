@@ -70,8 +70,9 @@ def tictactoe(
         x = f"user:{here.user}" if human else here.cast("crow", profiles.pop(0), memory)
         o = here.cast("finch", profiles.pop(0), memory)
         meeting_id = here.service.meetings.call(
-            here.user, "Tic-tac-toe", required=[x, o], game="tic-tac-toe", setting={"players": [x, o]}, by=host
-        )
+            here.user, "Tic-tac-toe", required=[x, o], game="tic-tac-toe", setting={"players": [x, o]}, by=host,
+            turn_timeout=0 if human else 300,
+        )  # fmt: skip
         if human:
             here.service.meetings.join(here.user, meeting_id)
             over = _play(here, meeting_id, host)

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from roost.core.addresses import parse
 from roost.core.meetings import floor
-from roost.core.meetings.attention import Attention, Why, attention, mover, unheard
+from roost.core.meetings.attention import Attention, Why, attention, unheard
 from roost.core.meetings.bodies import (
     Accepted,
     Body,
@@ -30,6 +30,7 @@ from roost.core.meetings.catalogue import GAMES
 from roost.core.meetings.effects import EndTurn
 from roost.core.meetings.entries import Vector
 from roost.core.meetings.games import Game
+from roost.core.meetings.play import mover
 from roost.core.meetings.seats import Seat
 from roost.core.meetings.shown import moment
 from roost.core.meetings.view import Status, View, Word
@@ -314,7 +315,8 @@ def _prompt(meeting: Meeting) -> str:
         lines += ["", "New:", *map(_line, meeting.new)]
     if meeting.why is not None:
         asked = meeting.asked if meeting.my_move else ""
-        lines += ["", f"{_EXPECTED[meeting.why]} {asked}".rstrip()]
+        again = "You did not move in time: if that happens again, you lose." if asked and view.misses else ""
+        lines += ["", " ".join(filter(None, (_EXPECTED[meeting.why], asked, again)))]
     return "\n".join(lines)
 
 

@@ -272,7 +272,7 @@ class Turn:
         self, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (), floor: str = "free",
         moderator: str | None = None, game: str | None = None, setting: Any = None, deadline: float = 60.0,
         open: bool = False, max_words: int | None = None, max_moves: int = 100, turn_timeout: float = 300.0,
-        priority: str = "normal",
+        max_misses: int = 2, priority: str = "normal",
     ) -> str:  # fmt: skip
         """Call a meeting as its creator; its id. It begins when all who are required have come, or fails.
 
@@ -281,7 +281,7 @@ class Turn:
         return await self._acts.call_meeting(
             topic, required=required, optional=optional, floor=floor, moderator=moderator, game=game, setting=setting,
             deadline=deadline, open=open, max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout,
-            priority=priority,
+            max_misses=max_misses, priority=priority,
         )  # fmt: skip
 
     async def sleep(

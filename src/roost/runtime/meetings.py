@@ -54,17 +54,20 @@ class Meetings:
         self, user_id: str, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (),
         floor: str = "free", moderator: str | None = None, game: str | None = None, setting: Any = None,
         deadline: float = 60.0, open: bool = False, max_words: int | None = None, max_moves: int = 100,
-        turn_timeout: float = 300.0, priority: str = "normal", by: str | None = None, key: str | None = None,
+        turn_timeout: float = 300.0, max_misses: int = 2, priority: str = "normal", by: str | None = None,
+        key: str | None = None,
     ) -> str:  # fmt: skip
         """Call a meeting; its id. It begins when all who are required have come, or fails after `deadline` seconds.
 
         `floor`: free, round_robin, raise_hand, moderator or mention. `open`: whoever knows its id may join. With the
-        same `key` again it is the same meeting.
+        same `key` again it is the same meeting. Whoever has the floor, or is to move, has `turn_timeout` seconds for it
+        (0: no end); a player who has let that go by `max_misses` times for one move has lost.
         """
         return await self.convene(
             user_id, self._who(user_id, by), topic, required=required, optional=optional, floor=floor,
             moderator=moderator, game=game, setting=setting, deadline=deadline, open=checks.flag(open, "`open`"),
-            max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout, priority=priority, key=key,
+            max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout, max_misses=max_misses,
+            priority=priority, key=key,
         )  # fmt: skip
 
     async def convene(self, owner: str, caller: str, topic: str, **options: Any) -> str:

@@ -194,7 +194,8 @@ class Office:
         self, user_id: str, caller: str, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (),
         floor: str = "free", moderator: str | None = None, game: str | None = None, setting: Any = None,
         deadline: float = 60.0, open: bool = False, max_words: int | None = None, max_moves: int = 100,
-        turn_timeout: float = 300.0, priority: str = "normal", key: str | None = None, hops: int = 0, root: str = "",
+        turn_timeout: float = 300.0, max_misses: int = 2, priority: str = "normal", key: str | None = None,
+        hops: int = 0, root: str = "",
     ) -> WriteEntry:  # fmt: skip
         """Raises NotFound for whoever does not exist or may not be reached, Invalid for what no meeting can be."""
         limits, now = self._shop.limits, self._shop.host.clock.now()
@@ -206,7 +207,7 @@ class Office:
         latest = milliseconds(now + checks.seconds(deadline, "the deadline"))
         bounds = Bounds(
             words=limits.meeting_words if max_words is None else max_words, moves=max_moves,
-            turn=milliseconds(checks.seconds(turn_timeout, "turn_timeout")),
+            turn=milliseconds(checks.seconds(turn_timeout, "turn_timeout")), misses=max_misses,
         )  # fmt: skip
         host = self._shop.host
         if key is not None:

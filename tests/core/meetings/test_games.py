@@ -199,6 +199,9 @@ class Count:
     def mover(self, state: Any) -> str | None:
         return None
 
+    def forfeit(self, state: Any, who: str) -> Outcome:
+        raise KeyError(who)
+
     def asked(self, state: Any) -> str:
         return "Add something."
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roost.core.meetings import floor, rules
+from roost.core.meetings import floor
 from roost.core.meetings.bodies import FloorRule, Said
 from roost.core.meetings.catalogue import GAMES
 from roost.core.meetings.entries import Entry, Vector
 from roost.core.meetings.games import Games
+from roost.core.meetings.play import is_played_out, mover
 from roost.core.meetings.view import Phase, Status, View, Word
 
 
@@ -91,17 +92,6 @@ def unheard(view: View, me: str, heard: Vector) -> tuple[Word, ...]:
     return tuple(reversed(found))
 
 
-def mover(view: View, games: Games = GAMES) -> str | None:
-    """Whose move it is, if the game says so and it goes on."""
-    game = games.get(view.call.game) if view.call and view.call.game else None
-    if game is None or view.phase is not Phase.RUNNING or rules.is_played_out(view):
-        return None
-    try:
-        return game.mover(view.state)
-    except Exception:  # Whatever a game raises must stop nobody's view.
-        return None
-
-
 def is_person(address: str) -> bool:
     return address.startswith("user:")
 
@@ -120,12 +110,18 @@ def _reasons(view: View, me: str, games: Games) -> Iterator[tuple[Why, str]]:
     if view.rule in floor.HELD and floor.holder(view) == me:
         yield Why.FLOOR, f"floor since {view.floor.since} after {len(view.words)}"
     first = view.moderator if view.rule is FloorRule.MODERATOR else view.chair
-    if me == first and not len(view.words) and view.rule is not FloorRule.ROUND_ROBIN:
+    if me == first and _may_open(view, me):
         yield Why.OPENING, f"opening by {view.decided_by}"
     if view.rule is FloorRule.MODERATOR and me == view.moderator and view.floor.hands and not view.floor.granted:
         yield Why.HANDS, f"hands of {' '.join(view.floor.hands)} after {len(view.words)}"
-    if view.call is not None and view.call.game and me == view.chair and rules.is_played_out(view):
+    if view.call is not None and view.call.game and me == view.chair and is_played_out(view):
         yield Why.OVER, f"over after {view.head}"
+
+
+def _may_open(view: View, me: str) -> bool:
+    """Whoever began it does so also when others were quicker; one who leads it only now does not open it any more."""
+    began = view.decided_by is not None and view.decided_by.author == me
+    return view.rule is not FloorRule.ROUND_ROBIN and (began or not len(view.words)) and not is_played_out(view)
 
 
 def _listens(view: View, me: str) -> bool:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     PASSED = "passed"
     SAID = "said"
     MOVED = "moved"
+    MISSED = "missed"
     ENDED = "ended"
 
 
@@ -49,13 +50,15 @@ class EntryId(NamedTuple):
 class Bounds:
     """How far a meeting may go. `moves` counts those refused too, so that players who find none come to an end.
 
-    `turn`: after so many milliseconds of silence anyone may pass a turn on; 0 for never.
+    `turn`: after so many milliseconds of silence anyone may pass a turn on; 0 for never. A player has as long for a
+    move, and has lost when it has missed one so often: `misses`.
     """
 
     participants: int = 64
     words: int = 10_000
     moves: int = 100
     turn: int = 300_000
+    misses: int = 2
 
 
 # --- the kinds ---------------------------------------------------------------------------------------
@@ -169,6 +172,13 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """Whoever is to move has let the time for it go by, or has gone. `answers`: as of a move."""
+
+    answers: EntryId
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The meeting is over; all that its author had not seen is void. Without `minutes` they are made from the view."""
 
@@ -177,7 +187,7 @@ class Ended:
 
 Body: TypeAlias = (
     Called | Invited | Accepted | Declined | Joined | Left | Kicked | Started | Failed
-    | Raised | Granted | Passed | Said | Moved | Ended
+    | Raised | Granted | Passed | Said | Moved | Missed | Ended
 )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from roost.core.meetings import floor, rules
-from roost.core.meetings.bodies import Body, Ended, EntryId, Failed, Passed, Started
+from roost.core.meetings import floor, play, rules
+from roost.core.meetings.bodies import Body, Ended, EntryId, Failed, Missed, Passed, Started
 from roost.core.meetings.catalogue import GAMES
 from roost.core.meetings.entries import Entry
 from roost.core.meetings.games import Games
@@ -60,7 +60,8 @@ def _next_due(view: View, me: str, grace: int) -> tuple[int, Body] | None:
     if view.phase is Phase.CALLING:
         return _beginning(view, me, grace, view.call.deadline)
     if view.phase is Phase.RUNNING:
-        return _ending(view, me, grace) or _silence(view, me, grace, view.call.bounds.turn)
+        waits = (_silence(view, me, grace, view.call.bounds.turn), _stall(view, me, grace))
+        return _ending(view, me, grace) or min(filter(None, waits), key=lambda one: one[0], default=None)
     return None
 
 
@@ -81,7 +82,7 @@ def _ending(view: View, me: str, grace: int) -> tuple[int, Body] | None:
     is_left = any(one.went or one.status is Status.KICKED for one in others) and not any(
         one.status in (Status.IN, Status.INVITED) for one in others
     )
-    is_played = view.call is not None and view.call.game is not None and rules.is_played_out(view)
+    is_played = view.call is not None and view.call.game is not None and play.is_played_out(view)
     if not rules.is_full(view) and not is_left and not is_played:
         return None
     patience = _patience(view, me, grace)
@@ -96,6 +97,15 @@ def _silence(view: View, me: str, grace: int, turn: int) -> tuple[int, Body] | N
     if holder is None or holder == me or not turn:
         return None
     return view.floor.since + turn + _patience(view, me, grace), Passed(holder)
+
+
+def _stall(view: View, me: str, grace: int) -> tuple[int, Body] | None:
+    """Whoever is to move and does not, or has gone, is told so, and loses."""
+    mover = play.mover(view)
+    if mover is None or mover == me or view.head is None or (late := play.late_at(view, mover)) is None:
+        return None
+    patience = _patience(view, me, grace)
+    return (late or (view.at if patience else 0)) + patience, Missed(view.head)
 
 
 def _patience(view: View, me: str, grace: int) -> int:

@@ -37,6 +37,9 @@ class Game(Protocol):
     def mover(self, state: Any) -> str | None:
         """Whose move it is; None: nobody's, or anybody's."""
 
+    def forfeit(self, state: Any, who: str) -> Outcome:
+        """How it comes out when whoever is to move does not."""
+
     def asked(self, state: Any) -> str:
         """What whoever is to move is asked for, in words that `read` understands the answer to."""
 
@@ -69,6 +72,14 @@ def play(games: Games, name: str, state: Any, author: str, move: Any) -> tuple[A
         return after, game.outcome(_own(after))
     except Exception as error:  # Whatever a game raises must stop nobody's view.
         raise _refused(name, error) from error
+
+
+def forfeit(games: Games, name: str, state: Any, who: str) -> Outcome:
+    """How it comes out when this one does not move."""
+    try:
+        return games[name].forfeit(_own(state), who)
+    except Exception:  # Whatever a game raises must stop nobody's view.
+        return Outcome(f"{who} did not move: nobody wins.")
 
 
 def _own(value: Any) -> Any:

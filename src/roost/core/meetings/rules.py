@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from roost.core.meetings import floor, games
+from roost.core.meetings import floor, games, play
 from roost.core.meetings.bodies import (
     Accepted,
     Body,
@@ -25,6 +25,7 @@ from roost.core.meetings.bodies import (
     Joined,
     Kicked,
     Left,
+    Missed,
     Moved,
     Passed,
     Raised,
@@ -42,8 +43,13 @@ def after(view: View, entry: Entry, games: Games) -> View:
     body = entry.body
     if isinstance(body, Called):
         changed = _called(view, entry, body, games)
-    elif isinstance(body, Moved):
-        changed = _moved(view, entry, body, games)
+    elif isinstance(body, Moved | Missed):
+        _check_open(view)
+        _check_runs(view, entry)
+        if isinstance(body, Moved):
+            changed = play.moved(view, entry, body, games)
+        else:
+            changed = play.missed(view, entry, body, games)
     else:
         _check_open(view)
         changed = _RULES[type(body)](view, entry, body)
@@ -68,11 +74,6 @@ def is_full(view: View) -> bool:
         return False
     most = view.call.bounds.words
     return len(view.words) >= most or view.passes >= most + len(view.participants)
-
-
-def is_played_out(view: View) -> bool:
-    """Whether the game is over, or as many moves were tried as the bounds allow."""
-    return view.outcome is not None or (view.call is not None and view.tries >= view.call.bounds.moves)
 
 
 def may_decide(view: View, entry: Entry) -> bool:
@@ -159,7 +160,9 @@ def _started(view: View, entry: Entry, body: Started) -> View:
     missing = [one.address for one in view.participants.values() if one.required and not _had_come(one, entry)]
     if missing:
         raise Forbidden(f"{', '.join(missing)} must come, and had not: wait, or say that the meeting has failed")
-    return replace(view, phase=Phase.RUNNING, began_at=entry.at.ms, decided_by=entry.id, head=entry.id)
+    return replace(
+        view, phase=Phase.RUNNING, began_at=entry.at.ms, decided_by=entry.id, head=entry.id, moved_at=entry.at.ms
+    )
 
 
 def _failed(view: View, entry: Entry, body: Failed) -> View:
@@ -169,7 +172,7 @@ def _failed(view: View, entry: Entry, body: Failed) -> View:
 
 def _ended(view: View, entry: Entry, body: Ended) -> View:
     _check_runs(view, entry)
-    is_done = is_played_out(view) or is_full(view) or len(view.present) == 1
+    is_done = play.is_played_out(view) or is_full(view) or len(view.present) == 1
     if entry.author != view.chair and not is_done:
         raise Forbidden(f"only {view.chair} may end the meeting now: ask it to, or leave")
     return decreed(view, entry)
@@ -218,19 +221,6 @@ def _passed(view: View, entry: Entry, body: Passed) -> View:
     if entry.author not in (body.who, view.chair, view.moderator) and not is_silent:
         raise Forbidden(f"{body.who} has the floor: wait for it to speak")
     return replace(view, floor=floor.after_pass(view.floor, body.who), passes=view.passes + 1)
-
-
-def _moved(view: View, entry: Entry, body: Moved, known: Games) -> View:
-    _check_open(view)
-    _check_runs(view, entry)
-    if view.call is None or view.call.game is None:
-        raise Forbidden("this meeting has no game: say it in words")
-    if is_played_out(view):
-        raise Forbidden("the game is over, or as many moves were tried as this meeting allows: end it")
-    if body.answers != view.head:
-        raise Forbidden(f"the move answers {body.answers}, and the last one is {view.head}: look again, then move")
-    state, outcome = games.play(known, view.call.game, view.state, entry.author, body.move)
-    return replace(view, state=state, outcome=outcome, head=entry.id, tries=view.tries + 1)
 
 
 # --- what they have in common ------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from roost.core.meetings.bodies import (
     Kicked,
     Kind,
     Left,
+    Missed,
     Moved,
     Passed,
     Raised,
@@ -109,6 +110,8 @@ def _answers(value: object) -> EntryId:
 
 
 def _bounds(value: object) -> Bounds:
+    if isinstance(value, dict) and "misses" not in value:  # it was called when there was no such bound
+        value = {**value, "misses": Bounds().misses}
     return Bounds(**_fields(value, _BOUNDS, "the bounds of a meeting"))
 
 
@@ -117,6 +120,7 @@ _BOUNDS: Mapping[str, Callable[[Any], Any]] = {
     "words": partial(checks.count, what="words", least=1, most=MOST_NUMBER),
     "moves": partial(checks.count, what="moves", least=1, most=MOST_NUMBER),
     "turn": partial(checks.count, what="turn", least=0, most=checks.LONGEST * 1000),
+    "misses": partial(checks.count, what="misses", least=1, most=MOST_NUMBER),
 }
 _WHO: Mapping[str, Callable[[Any], Any]] = {"who": partial(address, what="who is meant")}
 _WHY: Mapping[str, Callable[[Any], Any]] = {"reason": _reason}
@@ -150,6 +154,7 @@ _READERS: Mapping[type[Body], Mapping[str, Callable[[Any], Any]]] = {
         "hand": partial(checks.flag, what="hand"),
     },
     Moved: {"answers": _answers, "move": partial(checks.data, what="a move", most=MOST_TEXT)},
+    Missed: {"answers": _answers},
     Ended: {"minutes": _minutes},
 }
 _BODIES: Mapping[Kind, type[Body]] = {Kind(made.__name__.lower()): made for made in _READERS}

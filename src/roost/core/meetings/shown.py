@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Any
 
 from roost.core.meetings import floor
-from roost.core.meetings.attention import mover
 from roost.core.meetings.bodies import EntryId
 from roost.core.meetings.catalogue import GAMES
 from roost.core.meetings.games import Games
+from roost.core.meetings.play import mover
 from roost.core.meetings.trails import Trail
 from roost.core.meetings.view import Refused, View, Word
 

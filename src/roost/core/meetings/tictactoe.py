@@ -56,6 +56,11 @@ class TicTacToe:
     def mover(self, state: Any) -> str | None:
         return None if state["next"] is None else str(state["players"][MARKS.index(state["next"])])
 
+    def forfeit(self, state: Any, who: str) -> Outcome:
+        other = 1 - state["players"].index(who)
+        winner = state["players"][other]
+        return Outcome(f"{who} did not move: {winner} wins with {MARKS[other]}.", winner)
+
     def asked(self, state: Any) -> str:
         return f"You play {state['next']}. Say the number of the cell you take, and no other: {_free(state['board'])}."
 

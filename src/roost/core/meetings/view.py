@@ -96,8 +96,8 @@ class View:
     """A meeting as of some entry; times are in milliseconds since 1970.
 
     `participants` are in the order in which they became known, the creator first. `state` is what the game makes of
-    the moves, `head` the last one of these (at first, the start), which the next must answer; `tries` counts those
-    refused as well.
+    the moves, `head` the last one of these (at first, the start), which the next must answer, and `moved_at` its time;
+    `tries` counts those refused as well, and `misses` how often the next was not made in time.
     """
 
     meeting: str
@@ -108,7 +108,9 @@ class View:
     floor: Floor = Floor()
     state: Any = None
     head: EntryId | None = None
+    moved_at: int = 0
     tries: int = 0
+    misses: int = 0
     passes: int = 0
     """How often a turn went by without a word."""
     outcome: Outcome | None = None

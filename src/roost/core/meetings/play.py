@@ -1,0 +1,74 @@
+"""Playing: whose move it is, what a move does, and what becomes of one who does not make it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roost.core.meetings import games
+from roost.core.meetings.bodies import EntryId, Missed, Moved
+from roost.core.meetings.catalogue import GAMES
+from roost.core.meetings.entries import Entry
+from roost.core.meetings.games import Games
+from roost.core.meetings.view import Phase, Status, View
+from roost.errors import Forbidden
+
+GONE = (Status.DECLINED, Status.LEFT, Status.KICKED)
+
+
+def is_played_out(view: View) -> bool:
+    """Whether the game is over, or as many moves were tried as the bounds allow."""
+    return view.outcome is not None or (view.call is not None and view.tries >= view.call.bounds.moves)
+
+
+def mover(view: View, known: Games = GAMES) -> str | None:
+    """Whose move it is, if the game says so and it goes on."""
+    game = known.get(view.call.game) if view.call and view.call.game else None
+    if game is None or view.phase is not Phase.RUNNING or is_played_out(view):
+        return None
+    try:
+        return game.mover(view.state)
+    except Exception:  # Whatever a game raises must stop nobody's view.
+        return None
+
+
+def late_at(view: View, who: str) -> int | None:
+    """When whoever is to move has had its time for that; 0: it has gone, and is not waited for. None: never."""
+    one = view.participants.get(who)
+    if one is not None and one.status in GONE:
+        return 0
+    turn = view.call.bounds.turn if view.call else 0
+    return view.moved_at + turn if turn else None
+
+
+def moved(view: View, entry: Entry, body: Moved, known: Games) -> View:
+    name = _check(view, body.answers)
+    state, outcome = games.play(known, name, view.state, entry.author, body.move)
+    return replace(
+        view, state=state, outcome=outcome, head=entry.id, tries=view.tries + 1, moved_at=entry.at.ms, misses=0
+    )  # fmt: skip
+
+
+def missed(view: View, entry: Entry, body: Missed, known: Games) -> View:
+    """The player is asked once more; or it has lost: it has missed its move often enough, or has gone."""
+    name = _check(view, body.answers)
+    who = mover(view, known)
+    if who is None:
+        raise Forbidden("it is nobody's move: there is nothing to miss")
+    late = late_at(view, who)
+    if late is None or entry.at.ms < late:
+        raise Forbidden(f"{who} still has time for its move: wait for it")
+    after = replace(view, head=entry.id, moved_at=entry.at.ms, misses=view.misses + 1)
+    if view.call is not None and late and after.misses < view.call.bounds.misses:
+        return after
+    return replace(after, outcome=games.forfeit(known, name, view.state, who))
+
+
+def _check(view: View, answers: EntryId) -> str:
+    """The game that is played, in which this can be answered."""
+    if view.call is None or view.call.game is None:
+        raise Forbidden("this meeting has no game: say it in words")
+    if is_played_out(view):
+        raise Forbidden("the game is over, or as many moves were tried as this meeting allows: end it")
+    if answers != view.head:
+        raise Forbidden(f"the move answers {answers}, and the last one is {view.head}: look again, then move")
+    return view.call.game
