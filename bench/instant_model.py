@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from roost.brains import gguf_process
+from roost.brains.gguf import process
 
 
 class Model:
@@ -19,5 +19,5 @@ def load(file: str, threads: int, window: int, batch: int) -> Model:
 
 
 if __name__ == "__main__":
-    gguf_process.load = load
-    gguf_process.main()
+    process.load = load
+    process.main()

@@ -10,7 +10,7 @@ from statistics import median
 
 import roost
 from bench.figures import Figure, bench, percentile, progress
-from roost.brains import gguf, gguf_process
+from roost.brains.gguf import brain, model, process
 
 MODEL = Path(".cache/models/smollm2.gguf")
 QUESTION = "Write a long story about the sea."
@@ -24,10 +24,10 @@ def measure(folder: Path) -> Iterator[Figure]:
     os.environ["ROOST_DATA"] = str(folder)
     (folder / "models").mkdir()
     (folder / "models" / "instant.gguf").write_bytes(b"GGUF")
-    real = gguf.PROGRAM
-    gguf.PROGRAM = Path(__file__).with_name("instant_model.py")
+    real = model.PROGRAM
+    model.PROGRAM = Path(__file__).with_name("instant_model.py")
     yield from _added(folder)
-    gguf.PROGRAM = real
+    model.PROGRAM = real
     if MODEL.exists():
         (folder / "models" / "smollm2.gguf").symlink_to(MODEL.absolute())
         yield from _beside_the_library(folder)
@@ -35,11 +35,11 @@ def measure(folder: Path) -> Iterator[Figure]:
         progress("no model: `make model` fetches it\n")
 
 
-def _opened(folder: Path, model: str, most: int) -> roost.AgentService:
+def _opened(folder: Path, name: str, most: int) -> roost.AgentService:
     (folder / "roost.toml").write_text(
-        f'[profiles.local]\nbrain = "gguf"\nmodel = "{model}"\nmax_tokens = {most}\ntemperature = 0.0\n'
+        f'[profiles.local]\nbrain = "gguf"\nmodel = "{name}"\nmax_tokens = {most}\ntemperature = 0.0\n'
     )
-    return roost.open(f"sqlite:///{folder / model}-{most}.db", config=folder / "roost.toml")
+    return roost.open(f"sqlite:///{folder / name}-{most}.db", config=folder / "roost.toml")
 
 
 def _turn(service: roost.AgentService) -> tuple[float, float, int]:
@@ -68,10 +68,10 @@ def _added(folder: Path) -> Iterator[Figure]:
 
 def _beside_the_library(folder: Path) -> Iterator[Figure]:
     start = time.perf_counter()
-    library = gguf_process.load(str(MODEL), gguf.threads(), gguf.WINDOW, gguf.BATCH)
+    library = process.load(str(MODEL), model.threads(), brain.WINDOW, model.BATCH)
     yield Figure("gguf_bare_load", time.perf_counter() - start, "s", 1)
     messages = [{"role": "user", "content": QUESTION}]
-    request = {**gguf.SAMPLING, "temperature": 0.0, "max_tokens": TOKENS, "stream": True, "messages": messages}
+    request = {**brain.SAMPLING, "temperature": 0.0, "max_tokens": TOKENS, "stream": True, "messages": messages}
 
     def bare() -> float:
         start = time.perf_counter()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from roost.brains import gguf_process
+from roost.brains.gguf import process
 
 Hear = Callable[[dict[str, Any]], bool]
 WINDOW = 1_000
@@ -52,5 +52,5 @@ def load(file: str, threads: int, window: int, batch: int) -> Model:
 
 
 if __name__ == "__main__":
-    gguf_process.load = load
-    gguf_process.main()
+    process.load = load
+    process.main()

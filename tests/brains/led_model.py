@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from roost.brains import gguf_process
+from roost.brains.gguf import process
 
 PROGRAM = Path(__file__)
 LOOK = 0.002
@@ -20,7 +21,7 @@ class Model:
     def handle_chat_completions(self, question: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> None:
         with socket.socket(socket.AF_UNIX) as leader:
             leader.connect(os.environ["ROOST_LEADER"])
-            leader.sendall(json.dumps(question["messages"], ensure_ascii=False).encode() + b"\n")
+            leader.sendall(json.dumps(question, ensure_ascii=False).encode() + b"\n")
             leader.settimeout(LOOK)
             unread, over = b"", False
             while not over:
@@ -36,8 +37,19 @@ class Model:
                     os._exit(3)
 
 
-def _said(text: str) -> dict[str, Any]:
-    return {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
+def _said(delta: dict[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": None}]}
+
+
+def gguf_file(*, template: str = "", name: str = "", size: str = "") -> bytes:
+    """The beginning of a model's file, with what it says of itself."""
+    values = {"general.basename": name, "general.size_label": size, "tokenizer.chat_template": template}
+    texts = [_value(k, v) for k, v in values.items()]
+    return b"".join([b"GGUF", struct.pack("<IQQ", 3, 0, len(texts)), *texts])
+
+
+def _value(key: str, text: str) -> bytes:
+    return struct.pack(f"<Q{len(key)}sIQ{len(text)}s", len(key), key.encode(), 8, len(text), text.encode())
 
 
 def load(file: str, threads: int, window: int, batch: int) -> Model:
@@ -45,5 +57,5 @@ def load(file: str, threads: int, window: int, batch: int) -> Model:
 
 
 if __name__ == "__main__":
-    gguf_process.load = load
-    gguf_process.main()
+    process.load = load
+    process.main()

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import roost
-from roost.brains import files, gguf
+from roost.brains import files
 from roost.brains.files import Files
+from roost.brains.gguf import model as gguf
 from roost.brains.profiles import Shelf
 from tests.conftest import ENVIRONMENT, QUICK, eventually, settled
 from tests.servers import find_model

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roost
-from roost.brains.llm import context
+from roost.brains.chat import context
 from roost.brains.profiles import Shelf
 from roost.core.messages import Message, Status, at
 from roost.core.notes import Note
@@ -315,7 +315,7 @@ def test_what_is_summed_up_and_what_stays_is_all_there_was(talk: list[tuple[bool
     assert not kept or kept[0].sender == "user"
     assert [m for portion in context.portions(older, window) for m in portion] == list(older)
     if older:
-        noted = Note("summary", context.note("in short", older[-1].seq))
+        noted = Note("summary", context.note("in short", older[-1].seq, window))
         again = context.view([*history, message(len(history) + 1, "agent", "so", notes=(noted,))])
         assert (again.summary, again.covered) == ("in short", older[-1].seq)
         assert again.messages[:-1] == kept

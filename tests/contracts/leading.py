@@ -8,9 +8,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from roost.testing.provider import Act, Cut, Wait
+from roost.testing.provider import Act, Call, Cut, Wait
 from tests.brains.led_model import CUT, LOOK
 
 
@@ -58,4 +58,14 @@ class Leader:
             while not act.until() and not self._over.wait(LOOK):
                 pass
             return b""
-        return CUT if isinstance(act, Cut) else json.dumps(act).encode() + b"\n"
+        if isinstance(act, Call):
+            return b"".join(json.dumps(piece).encode() + b"\n" for piece in _pieces(act))
+        return CUT if isinstance(act, Cut) else json.dumps({"content": act}).encode() + b"\n"
+
+
+def _pieces(call: Call) -> list[dict[str, Any]]:
+    """A call as the protocol has it: its name first, then its arguments bit by bit."""
+    given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+    begun = {"index": 0, "id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": ""}}
+    rest = [{"index": 0, "function": {"arguments": given[at : at + 5]}} for at in range(0, len(given), 5)]
+    return [{"tool_calls": [piece]} for piece in (begun, *rest)]

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import roost
-from roost.brains import gguf
+from roost.brains.gguf import model as gguf
 from roost.brains.profiles import Shelf
 from roost.service import AgentService
 from roost.testing.provider import Act, Call, Cut, Provider, Refuse, Wait
 from roost.wiring import open_roost
-from tests.brains.led_model import PROGRAM
+from tests.brains.led_model import PROGRAM, gguf_file
 from tests.brains_for_tests import until
 from tests.conftest import ENVIRONMENT, QUICK
 from tests.contracts.leading import Leader
@@ -153,13 +153,13 @@ class AnthropicRig(ProviderRig):
 class GgufRig(Rig):
     """The brain `gguf`, with a library in its process that asks this one what to say: see `brains/led_model.py`."""
 
-    without = frozenset({"faults", "retry", "tools"})
+    without = frozenset({"faults", "retry"})
     profile = roost.Profile("gguf", "gguf")
 
     def __init__(self, stack: ExitStack) -> None:
         super().__init__(stack)
         folder = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))  # the path of a socket is short
-        (folder / "smollm2.gguf").write_bytes(b"GGUF")
+        (folder / "smollm2.gguf").write_bytes(gguf_file(template="{{ tools }}"))
         self.models = folder
         self._leader = stack.enter_context(Leader(folder / "socket"))
         patch = stack.enter_context(pytest.MonkeyPatch.context())

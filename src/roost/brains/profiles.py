@@ -113,7 +113,7 @@ class Shelf:
             self.load(profile)
 
     def loaded(self, profile: Profile) -> Brain | None:
-        if profile.brain == LOCAL and self._local is not None and self._local.is_loaded(profile):
+        if profile.brain == LOCAL and self._local is not None and self._local.is_prepared(profile):
             return self._local
         key = _key(profile)
         return None if key in self._unprepared else self._brains.get(key)
@@ -122,7 +122,7 @@ class Shelf:
         if not profile.brain:
             raise BrainFailed(f"the profile {profile.name!r} does not exist any more", kind="profile")
         if profile.brain == LOCAL and self._local is not None:
-            self._files.check(profile.model)
+            self._local.prepare(profile)
             return self._local
         if (given := self._brains.get(profile.brain)) is not None:
             given.prepare()  # type: ignore[union-attr]

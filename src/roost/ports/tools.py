@@ -73,6 +73,11 @@ class Tool:
         schema.setdefault("properties", {})
         return schema
 
+    @cached_property
+    def size(self) -> int:
+        """Of how many characters it is told to a model."""
+        return len(self.name) + len(self.description) + len(json.dumps(self.parameters))
+
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What its function is called with. ToolFailed says what is wrong in a way that a model can mend."""
         from pydantic import ValidationError

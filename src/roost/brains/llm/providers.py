@@ -65,8 +65,8 @@ def made(profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[
     return infer_model(f"{name}:{model}", lambda _: provider), provider
 
 
-def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
-    """What is asked of the model beside the words; of the rest of its tokens no more than is left."""
+def settings_of(profile: Profile, most: int | None) -> ModelSettings:
+    """What is asked of the model beside the words."""
     # No retries of theirs: ours can be stopped, and know whether anything was said.
     chosen = ModelSettings(max_retries=0)
     if named(profile)[0] not in WITH_CLIENT:
@@ -75,9 +75,8 @@ def settings_of(profile: Profile, allowance: int | None) -> ModelSettings:
         chosen["temperature"] = profile.temperature
     if profile.thinking is not None:
         chosen["thinking"] = False if profile.thinking == "off" else profile.thinking  # type: ignore[typeddict-item]
-    most = [n for n in (profile.max_tokens, allowance) if n is not None]
-    if most:
-        chosen["max_tokens"] = min(most)
+    if most is not None:
+        chosen["max_tokens"] = most
     return chosen
 
 

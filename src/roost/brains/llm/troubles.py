@@ -7,12 +7,10 @@ import os
 import httpx2
 from pydantic_ai import exceptions as known
 
+from roost.brains.chat.answering import Trouble
 from roost.core.faults import Fault
-from roost.errors import BrainFailed
 from roost.ports import Profile
 
-LONGEST_WAIT = 20.0
-"""Seconds. Who is told to come back later than that fails, and says when."""
 _SORTS: tuple[tuple[type[BaseException], Fault], ...] = (
     (known.ModelContextWindowExceededError, Fault.TOO_LONG),
     (known.ModelAuthenticationError, Fault.BAD_KEY),
@@ -29,17 +27,18 @@ _SORTS: tuple[tuple[type[BaseException], Fault], ...] = (
 """The first that fits decides. What nobody can read was not said by a provider that is well."""
 TROUBLES = (known.AgentRunError, known.UserError, OSError, ValueError, httpx2.HTTPError)
 """What is sorted out; anything else is a mistake in a program, and its trace belongs into the log."""
-RETRIED = frozenset({Fault.PROVIDER, Fault.RATE_LIMIT})
 
 
-def sorted_out(error: Exception, profile: Profile) -> BrainFailed:
+def sorted_out(error: Exception, profile: Profile) -> Trouble:
     """What it means, with the advice that goes with it; keys are taken out of what is said about it."""
     kind = next(fault for sort, fault in _SORTS if isinstance(error, sort))
     text = hidden(f"{type(error).__name__}: {error}")
-    return BrainFailed(text, kind=kind, advice=_advice(kind, error, profile))
+    trouble = Trouble(text, kind=kind, advice=_advice(kind, error, profile))
+    trouble.wait = _wait_of(error)
+    return trouble
 
 
-def wait_of(error: Exception) -> float:
+def _wait_of(error: Exception) -> float:
     """For how many seconds the provider asks to be left alone."""
     asked = getattr(error, "retry_after", None)
     return float(asked) if isinstance(asked, int | float) and asked > 0 else 0.0
@@ -57,7 +56,7 @@ def _advice(kind: Fault, error: Exception, profile: Profile) -> str | None:
     match kind:
         case Fault.RATE_LIMIT if isinstance(error, known.ModelQuotaExceededError):
             return "what is paid for at the provider is used up: see to it there, then try again"
-        case Fault.RATE_LIMIT if wait := wait_of(error):
+        case Fault.RATE_LIMIT if wait := _wait_of(error):
             return f"try again in {_spoken(wait)}"
         case Fault.MODEL:
             return f"the provider does not know {profile.model!r}: correct `model` in the settings and try again"

@@ -1,4 +1,4 @@
-"""`gguf`: a model on this machine, in a GGUF file, run by xllamacpp.
+"""A model on this machine, in a GGUF file, run by xllamacpp in a process of its own.
 
 A file is loaded once, for all talks, when it is first asked. It has a process of its own: loading holds up nobody, a
 model that crashes ends nobody else, and its memory is given back. It answers one after the other; whoever waits is
@@ -14,29 +14,22 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.brains.attending import attending
-from roost.brains.dialogue import Said, fitting, tokens
-from roost.brains.files import Files, missing
+from roost.brains.files import missing
+from roost.brains.gguf.header import read
+from roost.core.faults import Fault
 from roost.core.usage import Usage
 from roost.errors import BrainFailed
-from roost.ports import Chunk, Host, Profile, Turn
+from roost.ports import Chunk, Host
 
-PROGRAM = Path(__file__).with_name("gguf_process.py")
-WINDOW = 4096
-"""Tokens that are kept in sight, if the model can and the profile does not say otherwise: of what was said, and of what
-is answered. More costs memory and time."""
-ANSWER = 512
-"""Tokens of an answer, unless the profile says otherwise."""
+PROGRAM = Path(__file__).with_name("process.py")
 BATCH = 32
 """Tokens that are read between two looks whether to go on: more is a little quicker, and stops later."""
-SAMPLING = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
-"""What small models are sensible with."""
-
-Heard = str | Chunk | Usage | BaseException | None
+Delta = dict[str, Any]
+"""A piece of a call of a tool, as the protocol has it."""
+Heard = str | Chunk | list[Delta] | Usage
 
 
 class Asked:
@@ -46,28 +39,20 @@ class Asked:
         self.request = request
         self.dropped = False
         self._loop = asyncio.get_running_loop()
-        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._heard: asyncio.Queue[Heard | BaseException | None] = asyncio.Queue()
 
-    def tell(self, heard: Heard) -> None:
-        """A text, what it has cost, a failure, or None for the end."""
+    def tell(self, heard: Heard | BaseException | None) -> None:
+        """What it says, what it has cost, a failure, or None for the end."""
         try:
             self._loop.call_soon_threadsafe(self._heard.put_nowait, heard)
         except RuntimeError:
             return  # the loop has ended, and nobody waits any more
 
-    async def next(self) -> str | Chunk | Usage | None:
+    async def next(self) -> Heard | None:
         heard = await self._heard.get()
         if isinstance(heard, BaseException):
             raise heard
         return heard
-
-
-class TooLong(BrainFailed):
-    """A question has more tokens than there is room for; how much of it would fit, from 0 to 1."""
-
-    def __init__(self, fits: float) -> None:
-        super().__init__("the question is too long for this model", kind="too_long")
-        self.fits = fits
 
 
 class Model:
@@ -75,6 +60,7 @@ class Model:
 
     def __init__(self, host: Host, file: Path, window: int) -> None:
         self.name = file.stem
+        self.takes_tools = read(file).takes_tools
         self._file = file
         self._window = window
         self._lock = host.lock()
@@ -169,6 +155,8 @@ class Model:
                 asked.tell(Chunk(thought, "thinking"))
             elif text := heard.get("text"):
                 asked.tell(text)
+            elif calls := heard.get("calls"):
+                asked.tell(calls)
             elif used := heard.get("usage"):
                 asked.tell(Usage(used[0], used[1], 0.0, self.name))
         asked.tell(None)
@@ -196,7 +184,7 @@ class Model:
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
             code = self._end()
-            raise BrainFailed(f"the process of the model {self.name!r} has ended ({code})", kind="provider")
+            raise BrainFailed(f"the process of the model {self.name!r} has ended ({code})", kind=Fault.PROVIDER)
         heard: dict[str, Any] = json.loads(line)
         return heard
 
@@ -215,9 +203,8 @@ def _closing() -> BrainFailed:
 
 
 def _failure(error: dict[str, Any]) -> BrainFailed:
-    if error.get("type") == "exceed_context_size_error":
-        return TooLong(error["n_ctx"] / max(error["n_prompt_tokens"], 1))
-    return BrainFailed(f"the model has failed: {error.get('message', error)}", kind="provider")
+    kind = Fault.TOO_LONG if error.get("type") == "exceed_context_size_error" else Fault.INTERNAL
+    return BrainFailed(f"the model has failed: {error.get('message', error)}", kind=kind)
 
 
 def _waiting(text: str) -> Chunk:
@@ -228,82 +215,3 @@ def threads() -> int:
     """One less than there are processors for this program: Roost itself needs one too."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
-
-
-class Gguf:
-    """The brain, for all profiles of this kind."""
-
-    def __init__(self, host: Host, files: Files) -> None:
-        self._host = host
-        self._files = files
-        self._lock = host.lock()
-        self._models: dict[tuple[Path, int], Model] = {}
-
-    async def __call__(self, turn: Turn) -> AsyncIterator[str | Chunk]:
-        turn = attending(turn)
-        profile, most = turn.profile, _most(turn)
-        model, window = self._model(profile), profile.window or WINDOW
-        room = window - min(most, window // 2) - tokens(profile.instructions or "")
-        messages = [*turn.history, *turn.messages]
-        said = fitting(messages, room)
-        while True:
-            try:
-                async for heard in _answered(turn, model, _request(profile, said, most)):
-                    yield heard
-                return
-            except TooLong as error:  # it counts otherwise than we do
-                taken = sum(tokens(one["content"]) for one in said)
-                fewer = fitting(messages, int(taken * min(error.fits, 1.0) * 0.8))
-                if fewer == said:
-                    raise
-                said = fewer
-
-    def is_loaded(self, profile: Profile) -> bool:
-        return (self._files.file(profile.model), profile.window or WINDOW) in self._models
-
-    def close(self) -> None:
-        with self._lock:
-            models = list(self._models.values())
-            self._models.clear()
-        for model in models:
-            model.close()
-
-    def _model(self, profile: Profile) -> Model:
-        wanted = self._files.file(profile.model), profile.window or WINDOW
-        with self._lock:
-            if wanted not in self._models:
-                self._models[wanted] = Model(self._host, *wanted)
-            return self._models[wanted]
-
-
-async def _answered(turn: Turn, model: Model, request: dict[str, Any]) -> AsyncIterator[str | Chunk]:
-    """What the model answers; or has answered, if it was asked the same before a crash."""
-    async with turn.model_call(model.name, request) as call:
-        if call.recorded is not None:
-            yield str(call.recorded)
-            return
-        text, asked = "", model.ask(request)
-        try:
-            while (heard := await asked.next()) is not None:
-                if isinstance(heard, Usage):
-                    turn.spend(heard)
-                    continue
-                if isinstance(heard, str):
-                    text += heard
-                yield heard
-        finally:
-            model.drop(asked)
-        call.response = text
-
-
-def _most(turn: Turn) -> int:
-    """How many tokens it may say."""
-    most, allowed = turn.profile.max_tokens or ANSWER, turn.allowance()
-    return most if allowed is None else min(most, allowed)
-
-
-def _request(profile: Profile, said: Sequence[Said], most: int) -> dict[str, Any]:
-    told = [{"role": "system", "content": profile.instructions}] if profile.instructions else []
-    chosen = {} if profile.temperature is None else {"temperature": profile.temperature}
-    wanted = {"stream": True, "return_progress": True, "stream_options": {"include_usage": True}}
-    return {**SAMPLING, **chosen, **wanted, "messages": [*told, *said], "max_tokens": most}

@@ -56,6 +56,8 @@ class Process:
                 self.say(thought=thought)
             if text := choice["delta"].get("content"):
                 self.say(text=text)
+            if calls := choice["delta"].get("tool_calls"):
+                self.say(calls=calls)
             if choice["finish_reason"] == "length":
                 self.say(text=" …")
         if usage := said.get("usage"):

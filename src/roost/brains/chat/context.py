@@ -1,8 +1,8 @@
 """What a model is shown of a talk: all of it, or a summary of the older part where all would not fit.
 
 A summary is a note of the answer before which it was made, on the channel `summary`. It begins with the number
-of the last message it sums up. The log itself is as it was; whoever has another brain, or a wider window, sees
-all of it.
+of the last message it sums up. Of a model that cannot sum up, the older part is left out, which is noted in the same
+way. The log itself is as it was: what one model was not shown, another one is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from roost.brains.dialogue import words
-from roost.core.messages import Message, Sender
+from roost.core.messages import Message, Sender, Status
 from roost.core.notes import Call, Channel, calls
 from roost.ports import Turn
 
@@ -26,7 +25,7 @@ ASK = """Sum up the conversation above for yourself: you will go on with it, and
 Keep names, numbers, decisions, promises, open questions, what tools found out, and how the person wants to be answered.
 Write plain sentences, at most 400 words, and nothing else."""
 
-_SUMMARY = re.compile(r"Messages up to (\d+), in short:\n")
+_NOTED = re.compile(r"^Messages up to (\d+)(, in short:\n| are left out)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,11 @@ class View:
     tokens: int
 
 
-def view(history: Sequence[Message]) -> View:
-    """What has to be shown of a history; looks no further back than to the newest summary."""
+def view(history: Sequence[Message], *, short: bool = False) -> View:
+    """What has to be shown of a history; looks no further back than to the newest summary.
+
+    `short`: to a model that cannot sum up, no further than to what was left out when it was last asked.
+    """
     found: list[Message] = []
     summary, covered, used = "", 0, 0
     for message in reversed(history):
@@ -48,8 +50,8 @@ def view(history: Sequence[Message]) -> View:
             break
         found.append(message)
         used += tokens_of(message)
-        if not summary:
-            summary, covered = summary_in(message)
+        if not covered:
+            summary, covered = noted_in(message, short=short)
     return View(summary, covered, tuple(reversed(found)), used + tokens(summary))
 
 
@@ -79,17 +81,32 @@ def portions(messages: Iterable[Message], window: int) -> list[list[Message]]:
     return found
 
 
-def note(text: str, covered: int) -> str:
-    """A summary as it is noted."""
-    return f"Messages up to {covered}, in short:\n{text}"
+def note(summary: str, covered: int, window: int) -> str:
+    """A summary as it is noted; or that there is none, and why."""
+    if summary:
+        return f"Messages up to {covered}, in short:\n{summary}\n"
+    return f"Messages up to {covered} are left out: this model reads about {window:,} tokens at once.\n"
 
 
-def summary_in(message: Message) -> tuple[str, int]:
-    """The summary that a message carries, and the number of the last message in it; nothing and 0 if it has none."""
+def noted_in(message: Message, *, short: bool) -> tuple[str, int]:
+    """The newest summary that a message carries, and the number of the last message in it; else nothing and 0."""
     for one in reversed(message.notes):
-        if one.channel == Channel.SUMMARY and (found := _SUMMARY.match(one.text)):
-            return one.text[found.end() :], int(found[1])
+        end = len(one.text)
+        for found in reversed([*_NOTED.finditer(one.text)] if one.channel == Channel.SUMMARY else []):
+            if found[2].endswith("\n"):
+                return one.text[found.end() : end].strip(), int(found[1])
+            if short:
+                return "", int(found[1])
+            end = found.start()
     return "", 0
+
+
+def words(message: Message) -> str:
+    """What a message says to a model; how an answer ended is stated, if it did not end well."""
+    if message.sender != Sender.AGENT or message.status is Status.COMPLETE:
+        return message.content
+    how = "was interrupted" if message.status is Status.INTERRUPTED else "failed"
+    return f"{message.content}\n[this answer {how} here]".lstrip()
 
 
 def acts(message: Message) -> list[Call]:

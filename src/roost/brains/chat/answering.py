@@ -1,0 +1,226 @@
+"""How a chat model gets to its answer: it is asked step by step, until it has nothing more to do.
+
+It is asked again when it has called tools, when the person has said something meanwhile (`steer`), and when it had
+to stop in the middle. A model that fails before anything was said is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from roost.brains.chat import context
+from roost.brains.chat.dialogue import Answer, Dialogue, size, summing, told
+from roost.brains.chat.hands import Hands
+from roost.core.faults import Fault
+from roost.core.messages import Sender
+from roost.core.notes import Channel
+from roost.errors import BrainFailed
+from roost.ports import Chunk, Tool, Turn
+
+Piece = str | Chunk
+TRIES = 3
+TELLING = 2.0
+"""Seconds; who waits longer for the next try is told so."""
+LONGEST_WAIT = 20.0
+"""Seconds. Who is told to come back later than that fails, and says when."""
+RETRIED = frozenset({Fault.PROVIDER, Fault.RATE_LIMIT})
+GO_ON = "Go on exactly where you stopped, and repeat nothing."
+
+
+class Trouble(BrainFailed):
+    """Of a model that asks to be left alone for so many seconds."""
+
+    wait = 0.0
+
+
+class Model(Protocol):
+    """A model, as one run asks it."""
+
+    name: str
+    window: int
+    """How many tokens it reads at once."""
+    takes_tools: bool
+    sums_up: bool
+    """Whether it can be trusted with a summary of what it is not shown."""
+
+    def ask(self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None) -> AsyncGenerator[Piece | Answer]:
+        """What it says, piece by piece, and at the end all of it; at most so many tokens. Raises BrainFailed."""
+        ...
+
+    def recorded(self, answer: Answer) -> Any:
+        """An answer of its own, as JSON can hold it."""
+        ...
+
+    def recalled(self, recorded: Any) -> Iterator[Piece | Answer]:
+        """The same as `ask` gave when it was recorded."""
+        ...
+
+
+class Answering:
+    """One run: a model, what it is shown, and how it gets to its answer."""
+
+    def __init__(self, turn: Turn, model: Model) -> None:
+        self._turn = turn
+        self._model = model
+        self._window = model.window
+        self._view = context.view(turn.history, short=not model.sums_up)
+        self._new = [context.prompt(turn, message) for message in turn.messages]
+        self._hands = Hands(turn, turn.tools if model.takes_tools else ())
+        self._dialogue = Dialogue()
+        self._prepared = 0
+        """How much of the dialogue was there before this run."""
+        self._answer = Answer("")
+        self._spoken = False
+        """Whether the message being written has words already."""
+        self._gap = ""
+        """What parts the words of one step from those of the step before."""
+
+    async def answer(self) -> AsyncGenerator[Piece]:
+        if self._turn.kind == "talk" and self._turn.tools and not self._model.takes_tools and self._is_first:
+            yield Chunk(f"{self._model.name} takes no tools: it answers without them. ", Channel.COMMENTARY)
+        async for piece in self._prepare():
+            yield piece
+        for _ in range(self._turn.profile.steps):
+            async with aclosing(self._step()) as pieces:
+                async for piece in pieces:
+                    yield piece
+            async with aclosing(self._hands.act(self._answer.calls)) as notes:
+                async for note in notes:
+                    yield note
+            if not self._goes_on():
+                return
+        raise BrainFailed(f"it was asked {self._turn.profile.steps} times", kind=Fault.STEPS)
+
+    @property
+    def _is_first(self) -> bool:
+        return all(message.sender != Sender.AGENT for message in self._turn.history)
+
+    # --- what it is shown ------------------------------------------------------------------------
+
+    async def _prepare(self) -> AsyncGenerator[Piece]:
+        """Show it the talk; if that is too much for it, a summary of the older part, or only the newer."""
+        since = self._dialogue.entries[self._prepared :]
+        used = sum(map(context.tokens, [*self._new, self._turn.profile.instructions or ""])) + size(since)
+        used += sum(tool.size for tool in self._hands.tools) // 3
+        if self._view.tokens + used > self._window * context.FULL:
+            async with aclosing(self._shorten()) as pieces:
+                async for piece in pieces:
+                    yield piece
+        self._dialogue = Dialogue(self._turn.profile.instructions)
+        self._dialogue.show(self._view)
+        for text in self._new:
+            self._dialogue.ask(text)
+        self._prepared = len(self._dialogue.entries)
+        self._dialogue.entries += since
+
+    async def _shorten(self) -> AsyncGenerator[Piece]:
+        older, kept = context.parted(self._view, self._window)
+        if not older:
+            return
+        summary, covered = self._view.summary, older[-1].seq
+        for portion in context.portions(older, self._window) if self._model.sums_up else ():
+            request, said = summing(summary, portion, self._window), ""
+            try:
+                async with aclosing(self._ask(request, (), {"sum up": told(request.entries)})) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            said += piece
+                        elif piece.channel == Channel.WAITING:
+                            yield piece
+            except BrainFailed as error:
+                if error.kind != Fault.TOO_LONG:
+                    raise
+            summary = said.strip() or summary
+        used = context.tokens(summary) + sum(map(context.tokens_of, kept))
+        self._view = context.View(summary, covered, kept, used)
+        yield Chunk(context.note(summary, covered, self._window), Channel.SUMMARY)
+
+    # --- one step --------------------------------------------------------------------------------
+
+    async def _step(self) -> AsyncGenerator[Piece]:
+        """Ask, and say what comes; if it was too much after all, with less of what was before."""
+        while True:
+            heard = False
+            try:
+                async with aclosing(self._ask_on()) as pieces:
+                    async for piece in pieces:
+                        heard = heard or not _is_waiting(piece)
+                        if isinstance(piece, str):
+                            piece, self._gap, self._spoken = self._gap + piece, "", True
+                        yield piece
+                return
+            except BrainFailed as error:
+                if error.kind != Fault.TOO_LONG or heard or not self._view.messages:
+                    raise
+            self._window = min(self._window, int(self._view.tokens / context.FULL) + 1) // 2
+            async for piece in self._prepare():
+                yield piece
+
+    def _ask_on(self) -> AsyncGenerator[Piece]:
+        """It is found again by what this run is about: what was before it may have grown by an answer cut off."""
+        new = [message.content for message in self._turn.messages]
+        since = told(self._dialogue.entries[self._prepared :])
+        return self._ask(self._dialogue, self._hands.tools, {"new": new, "since": since})
+
+    def _goes_on(self) -> bool:
+        """Whether there is more to ask, which is then part of the dialogue."""
+        answer, results = self._answer, self._hands.results
+        self._dialogue.entries += [answer, *results]
+        if results:
+            used = answer.tokens + size(results)
+            self._dialogue.make_room(used - int(self._window * context.FULL))
+        steered = self._turn.steered()
+        for message in steered:
+            self._dialogue.ask(message.content)
+        self._spoken = self._spoken and not steered
+        self._gap = "\n\n" if self._spoken and not answer.was_cut else ""
+        if answer.was_cut and not steered and not results:
+            self._dialogue.ask(GO_ON)
+            return True
+        return bool(steered or results)
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    async def _ask(self, dialogue: Dialogue, tools: Sequence[Tool], about: Any) -> AsyncGenerator[Piece]:
+        """What the model says, piece by piece; tried again while nothing was said."""
+        for tries in range(TRIES):
+            said = False
+            try:
+                async with aclosing(self._listen(dialogue, tools, about)) as pieces:
+                    async for piece in pieces:
+                        said = said or not _is_waiting(piece)
+                        yield piece
+                return
+            except BrainFailed as error:
+                wait = error.wait if isinstance(error, Trouble) else 0.0
+                if said or error.kind not in RETRIED or tries + 1 == TRIES or wait > LONGEST_WAIT:
+                    raise
+            if wait > TELLING:
+                yield Chunk(f"The provider asks to wait {wait:.0f} seconds. ", Channel.COMMENTARY)
+            await self._turn.pause(tries, at_least=wait)
+
+    async def _listen(self, dialogue: Dialogue, tools: Sequence[Tool], about: Any) -> AsyncGenerator[Piece]:
+        """As a step on record: what was answered before the program ended is not asked again."""
+        profile, allowed = self._turn.profile, self._turn.allowance()
+        most = min((n for n in (profile.max_tokens, allowed) if n is not None), default=None)
+        async with self._turn.model_call(self._model.name, about) as call:
+            if call.recorded is not None:
+                for heard in self._model.recalled(call.recorded):
+                    if isinstance(heard, Answer):
+                        self._answer = heard
+                    else:
+                        yield heard
+                return
+            async with aclosing(self._model.ask(dialogue, tools, most)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Answer):
+                        self._answer = piece
+                    else:
+                        yield piece
+            call.response = self._model.recorded(self._answer)
+
+
+def _is_waiting(piece: Piece) -> bool:
+    return isinstance(piece, Chunk) and piece.channel == Channel.WAITING

@@ -1,0 +1,5 @@
+"""Models on this machine, in GGUF files; needs an extra."""
+
+from roost.brains.gguf.brain import Gguf
+
+__all__ = ["Gguf"]

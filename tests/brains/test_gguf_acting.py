@@ -1,0 +1,173 @@
+"""`gguf` with tools, and with more than it can read: a model that takes tools, one that does not, and what is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roost
+from roost.brains.chat import context
+from roost.brains.gguf import header
+from roost.core.messages import Message, Status, at
+from roost.core.notes import Note
+from roost.service import AgentService
+from roost.testing.provider import Call, Wait
+from tests.brains.led_model import gguf_file
+from tests.brains.test_llm import said
+from tests.conftest import eventually, everything, settled
+from tests.contracts.rigs import GgufRig
+from tests.servers import find_model
+
+
+@roost.tool
+async def price(sku: str) -> float:
+    """What it costs."""
+    return 4.25
+
+
+@pytest.fixture
+def rig() -> Iterator[GgufRig]:
+    with ExitStack() as stack:
+        yield GgufRig(stack)
+
+
+def shown(rig: GgufRig) -> list[dict[str, Any]]:
+    """What the model was shown last."""
+    found: list[dict[str, Any]] = json.loads(rig.asked[-1])["messages"]
+    return found
+
+
+def summaries(message: roost.Message) -> list[str]:
+    return [note.text for note in message.notes if note.channel == "summary"]
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_told_of_tools_and_of_its_calls_as_the_protocol_has_it(rig: GgufRig, tmp_path: Path) -> None:
+    rig.play("Let me see. ", Call("price", {"sku": "tea"}))
+    rig.play("It costs 4.25.")
+    last = said(rig.open(tmp_path, tools=[price]), "what is tea?")
+    assert last.content == "Let me see. \n\nIt costs 4.25."
+    (tool,) = json.loads(rig.asked[0])["tools"]
+    assert tool["function"]["name"] == "price"
+    assert tool["function"]["parameters"]["required"] == ["sku"]
+    asked, called, returned = shown(rig)
+    assert asked == {"role": "user", "content": "what is tea?"}
+    assert called["content"] == "Let me see. "
+    assert called["tool_calls"][0]["function"] == {"name": "price", "arguments": '{"sku": "tea"}'}
+    assert returned == {
+        "role": "tool", "name": "price", "tool_call_id": called["tool_calls"][0]["id"], "content": "4.25"
+    }  # fmt: skip
+
+
+def test_a_run_with_tools_is_replayed_from_its_record(rig: GgufRig, tmp_path: Path) -> None:
+    rig.play("Let me see. ", Call("price", {"sku": "tea"}))
+    rig.play("It costs 4.25.")
+    service = rig.open(tmp_path, tools=[price])
+    last = said(service, "what is tea?")
+    replayed = service.runs.replay("ann", str(last.run_id))
+    assert replayed.is_identical, replayed.diff
+    assert (replayed.text, len(rig.asked)) == (last.content, 2)
+
+
+def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(rig: GgufRig, tmp_path: Path) -> None:
+    steered: list[bool] = []
+    rig.play("I go north. ", Wait(lambda: bool(steered)))
+    rig.play("I go south.")
+    service = rig.open(tmp_path)
+    talk = service.create_talk_session("ann", busy="steer")
+    service.add_message("ann", talk, "go for a walk")
+    eventually(lambda: everything(service, "ann", talk)[-1].content == "I go north. ")
+    service.add_message("ann", talk, "turn around")
+    steered.append(True)
+    assert settled(service, "ann", talk)[-1].content == "I go south."
+    assert [one["content"] for one in shown(rig)] == ["go for a walk", "I go north. ", "turn around"]
+
+
+def test_one_that_takes_no_tools_answers_without_them_and_says_so_once(rig: GgufRig, tmp_path: Path) -> None:
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file(template="{{ messages }}"))
+    service = rig.open(tmp_path, tools=[price])
+    talk = service.create_talk_session("ann")
+    first, second = said(service, "what is tea?", talk), said(service, "and coffee?", talk)
+    assert (first.content, second.content) == ("ok", "ok")
+    assert Note("commentary", "smollm2 takes no tools: it answers without them. ") in first.notes
+    assert not any(note.channel == "commentary" for note in second.notes)
+    assert all("tools" not in json.loads(asked) for asked in rig.asked)
+
+
+def test_one_that_takes_no_tools_is_shown_only_the_words_of_a_talk_that_had_some(rig: GgufRig, tmp_path: Path) -> None:
+    rig.play(Call("price", {"sku": "tea"}))
+    rig.play("It costs 4.25.")
+    service = rig.open(tmp_path, tools=[price])
+    talk = service.create_talk_session("ann")
+    said(service, "what is tea?", talk)
+    service.close()
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file(template="{{ messages }}"))
+    said(rig.open(tmp_path, tools=[price]), "sure?", talk)
+    assert [(one["role"], one["content"]) for one in shown(rig)] == [
+        ("user", "what is tea?"),
+        ("assistant", "It costs 4.25."),
+        ("user", "sure?"),
+    ]
+
+
+def test_a_real_file_says_what_it_is() -> None:
+    found = header.read(find_model())
+    assert (found.name, found.size, found.takes_tools) == ("smollm2", "135M", False)
+
+
+# --- more than it can read ---------------------------------------------------------------------------
+
+
+def long_talk(rig: GgufRig, service: AgentService, turns: int, words: int) -> str:
+    talk = service.create_talk_session("ann")
+    for number in range(turns):
+        rig.play(f"answer {number} " + "and so on " * words)
+        said(service, f"question {number}", talk)
+    return talk
+
+
+def test_with_a_small_window_the_older_part_is_left_out_for_several_turns_and_told(
+    rig: GgufRig, tmp_path: Path
+) -> None:
+    service = rig.open(tmp_path, window=1_000, max_tokens=100)
+    talk = long_talk(rig, service, 16, words=20)
+    whole = everything(service, "ann", talk)
+    told = [text for message in whole for text in summaries(message)]
+    assert 1 < len(told) < 8
+    assert told[-1].endswith("are left out: this model reads about 1,000 tokens at once.\n")
+    begins = [json.loads(asked)["messages"][0]["content"] for asked in rig.asked]
+    assert len(set(begins)) == len(told) + 1
+    assert all(len(asked) < 3 * 1_000 * 1.5 for asked in rig.asked)
+    assert len(whole) == 32
+
+
+def test_with_a_wider_one_it_is_summed_up_by_the_model_itself(rig: GgufRig, tmp_path: Path) -> None:
+    service = rig.open(tmp_path, window=8_192)
+    talk = long_talk(rig, service, 3, words=700)
+    rig.play("In short: birds.")
+    last = said(service, "what was it about?", talk)
+    assert last.content == "ok"
+    assert summaries(last)[0].endswith(", in short:\nIn short: birds.\n")
+    assert shown(rig)[0]["content"].startswith("[What was said before, in short]\nIn short: birds.")
+
+
+def test_what_one_model_was_not_shown_another_one_is() -> None:
+    history = [Message(n, "user", f"{n}", Status.COMPLETE, at(0)) for n in range(1, 5)]
+    marked = (Note("summary", context.note("", 3, 4_096)),)
+    history.append(Message(5, "agent", "so", Status.COMPLETE, at(0), notes=marked))
+    assert [m.seq for m in context.view(history, short=True).messages] == [4, 5]
+    assert [m.seq for m in context.view(history).messages] == [1, 2, 3, 4, 5]
+
+
+def test_of_two_summaries_in_one_answer_the_later_counts() -> None:
+    noted = Note("summary", context.note("first", 3, 10) + context.note("second", 4, 10) + context.note("", 5, 10))
+    message = Message(9, "agent", "so", Status.COMPLETE, at(0), notes=(noted,))
+    assert context.noted_in(message, short=True) == ("", 5)
+    assert context.noted_in(message, short=False) == ("second", 4)
