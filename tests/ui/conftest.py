@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import roost
+from roost.brains.chat.context import note
 from roost.core.messages import Message, Status
 from roost.ui import access
 from tests.servers import ROOT
@@ -21,8 +22,10 @@ SCRIPT = str(ROOT / "src" / "roost" / "ui" / "app.py")
 USER = "ann"
 
 
-async def brain(turn: roost.Turn) -> AsyncIterator[str]:
+async def brain(turn: roost.Turn) -> AsyncIterator[str | roost.Chunk]:
     """Answers at once; `hold` says a first word and then nothing until it is stopped; `fail` fails."""
+    if turn.text.startswith("forget"):
+        yield roost.Chunk(note("", 1, 4_096), "summary")
     yield f"Answer to {turn.text}"
     if turn.text.startswith("hold"):
         await asyncio.Event().wait()

@@ -44,6 +44,13 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     assert all("Writing …" not in foot for foot in tab.feet)
 
 
+def test_what_a_model_is_not_shown_any_more_is_told_with_its_answer(tab: Tab) -> None:
+    tab.say("forget")
+    tab.settle()
+    told = [caption.value for caption in tab.look().app.chat_message[-1].caption]
+    assert told == ["What was said before was left out here, so that the rest fits into what the model can read."]
+
+
 def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
     tab.say("fail")
     tab.settle()

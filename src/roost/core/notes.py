@@ -20,7 +20,7 @@ class Channel(StrEnum):
     WAITING = "waiting"
     """What it waits for, a line each: told while nothing is said yet, and of no interest afterwards."""
     SUMMARY = "summary"
-    """What was said before, in short: see `brains.context`."""
+    """What was said before, in short, or that it is left out: see `brains.chat.context`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Note:
 
 
 Notes = tuple[Note, ...]
+LEFT_OUT = " are left out"
+"""In the first line of a summary that is none."""
 
 
 def waited_for(notes: Notes) -> str:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.messages import Message, Sender, Status
-from roost.core.notes import Channel, Note, Notes, calls, waited_for
+from roost.core.notes import LEFT_OUT, Channel, Note, Notes, calls, waited_for
 from roost.core.talks import Talk
 from roost.ports import Profile
 from roost.ui.text import defused, plain, sentence, told, verbatim
@@ -83,8 +83,9 @@ def _beside(all_notes: Notes) -> None:
     notes = [note for note in all_notes if note.channel != Channel.WAITING]
     if not notes:
         return
-    if any(note.channel == Channel.SUMMARY for note in notes):
-        st.caption("What was said before was summed up here, so that it fits into what the model can read.")
+    if summary := next((note.text for note in notes if note.channel == Channel.SUMMARY), None):
+        done = "left out" if LEFT_OUT in summary.partition("\n")[0] else "summed up"
+        st.caption(f"What was said before was {done} here, so that the rest fits into what the model can read.")
     with st.expander("Thoughts and steps"):
         for note in notes:
             if note.channel == Channel.TOOLS:

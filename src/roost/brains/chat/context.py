@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from roost.core.messages import Message, Sender, Status
-from roost.core.notes import Call, Channel, calls
+from roost.core.notes import LEFT_OUT, Call, Channel, calls
 from roost.ports import Turn
 
 FULL = 0.75
@@ -25,7 +25,7 @@ ASK = """Sum up the conversation above for yourself: you will go on with it, and
 Keep names, numbers, decisions, promises, open questions, what tools found out, and how the person wants to be answered.
 Write plain sentences, at most 400 words, and nothing else."""
 
-_NOTED = re.compile(r"^Messages up to (\d+)(, in short:\n| are left out)", re.MULTILINE)
+_NOTED = re.compile(r"^Messages up to (\d+)(, in short:\n|" + LEFT_OUT + ")", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def note(summary: str, covered: int, window: int) -> str:
     """A summary as it is noted; or that there is none, and why."""
     if summary:
         return f"Messages up to {covered}, in short:\n{summary}\n"
-    return f"Messages up to {covered} are left out: this model reads about {window:,} tokens at once.\n"
+    return f"Messages up to {covered}{LEFT_OUT}: this model reads about {window:,} tokens at once.\n"
 
 
 def noted_in(message: Message, *, short: bool) -> tuple[str, int]:
