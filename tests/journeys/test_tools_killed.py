@@ -7,30 +7,51 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ENVIRONMENT
 from tests.journeys.driver_tools import TOOLS
 
 DRIVER = Path(__file__).with_name("driver_tools.py")
 
 
-def live(folder: Path) -> subprocess.CompletedProcess[str]:
+def live(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(DRIVER), str(folder)], env=ENVIRONMENT, capture_output=True, text=True, timeout=30,
+        [sys.executable, str(DRIVER), str(folder), how], env=ENVIRONMENT, capture_output=True, text=True, timeout=30,
         check=False,
     )  # fmt: skip
 
 
-def test_after_a_kill_at_each_step_every_tool_has_acted_once_and_the_answer_is_whole(tmp_path: Path) -> None:
+def last_life(folder: Path, how: str) -> list[str]:
+    """Live until every point was the last of one life; what the last one says."""
     deaths = 0
-    while (life := live(tmp_path)).returncode == -signal.SIGKILL:
+    while (life := live(folder, how)).returncode == -signal.SIGKILL:
         deaths += 1
         assert deaths <= 12, "each point is the last of one life"
     assert (life.returncode, life.stderr) == (0, "")
     assert deaths >= 6
-    points = len(list(tmp_path.glob("passed-*")))
-    assert points == 12, "each of three tools, after it has acted and after its call, for the task and the talk"
-    words = {kind: "".join(f"{kind}:{name}:go " for name in TOOLS) for kind in ("task", "talk")}
-    assert life.stdout.splitlines() == [f"done {words['task']}", f"complete {words['talk']}"]
-    entries = [line.split() for line in (tmp_path / "ledger").read_text().splitlines()]
-    assert sorted(what for _, what in entries) == sorted(" ".join(words.values()).split())
-    assert len({key for key, _ in entries}) == 6
+    points = len(list(folder.glob("passed-*")))
+    assert points == 12, "each of three tools, after it has acted and after its call, of both runs"
+    return life.stdout.splitlines()
+
+
+def words(kind: str) -> str:
+    return "".join(f"{kind}:{name}:go " for name in TOOLS)
+
+
+def acted(folder: Path) -> list[str]:
+    entries = [line.split(maxsplit=1) for line in (folder / "ledger").read_text().splitlines()]
+    assert len({key for key, _ in entries}) == len(entries)
+    return sorted(what for _, what in entries)
+
+
+@pytest.mark.timeout(120)
+def test_after_a_kill_at_each_step_every_tool_has_acted_once_and_the_answer_is_whole(tmp_path: Path) -> None:
+    assert last_life(tmp_path, "alone") == [f"done {words('task')}", f"complete {words('talk')}"]
+    assert acted(tmp_path) == sorted((words("task") + words("talk")).split())
+
+
+@pytest.mark.timeout(120)
+def test_the_same_of_a_message_and_of_a_meeting_that_goes_on(tmp_path: Path) -> None:
+    assert last_life(tmp_path, "among") == [f"done {words('task')} identical", f"done {words('meeting')} identical"]
+    assert acted(tmp_path) == sorted((words("task") + words("meeting")).split()), "on what it had heard, and once"

