@@ -14,7 +14,7 @@ import roost
 from roost import AsyncAgentService, Message, Tool, ToolFailed, Turn
 from roost.ports import Profile
 from roost.runtime.tools import Toolbox
-from tests.runtime.conftest import World, ended, said
+from tests.runtime.conftest import World, ended, said, until
 
 FAST: dict[str, Any] = {"retry_delay": 0.05, "idle_timeout": 0.5}
 
@@ -175,6 +175,73 @@ def test_a_blocking_tool_that_cannot_be_stopped_is_abandoned_and_named(tmp_path:
         assert receipt.abandoned == ("tool blocks",)
         go.set()
         assert [m.content for m in service.get_messages("ann", talk).messages] == ["go"]
+
+
+def stubborn(heard: list[str], limit: float) -> roost.Tool:
+    """A tool that goes on for ever, whoever cancels it."""
+
+    @roost.tool(limit=limit)
+    async def digs() -> str:
+        while "enough" not in heard:
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                heard.append("cancelled")
+        heard.append("ended")
+        return "too late"
+
+    return digs
+
+
+def test_a_tool_that_does_not_heed_its_limit_is_left_to_itself_and_the_turn_goes_on(world: World) -> None:
+    heard: list[str] = []
+
+    async def calls(turn: Turn) -> AsyncIterator[str]:
+        try:
+            await turn.call_tool("digs", {})
+        except ToolFailed as error:
+            yield str(error)
+
+    async def story(service: AsyncAgentService) -> str | None:
+        await service.agents.create("ann", "d", profile="calls", idle_timeout=0.01)
+        done = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"))
+        assert "cancelled" in heard
+        assert "ended" not in heard
+        [run] = await service.runs.list("ann")
+        assert [(one.name, one.outcome) for one in (await service.runs.get("ann", run.run_id)).steps] == [
+            ("digs", "failed")
+        ]
+        heard.append("enough")
+        await until(lambda: "ended" in heard)
+        return done.result
+
+    assert world({"calls": calls}, story, tools=[stubborn(heard, 0.05)]) == (
+        "digs did not end within 0.05 seconds and was given up: it may still be running, and whether it has done"
+        " anything is not known"
+    )
+
+
+def test_a_tool_that_does_not_heed_a_stop_is_named_and_the_talk_goes_on(world: World) -> None:
+    heard: list[str] = []
+
+    async def calls(turn: Turn) -> AsyncIterator[str]:
+        yield "well"
+        if turn.text == "go":
+            await turn.call_tool("digs", {})
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="calls")
+        await service.add_message("ann", talk, "go")
+        await said(service, talk, "well")
+        await asyncio.sleep(0.05)
+        receipt = await service.stop("ann", talk, wait=5)
+        assert receipt.quiesced
+        assert receipt.abandoned == ("tool digs",)
+        await service.add_message("ann", talk, "on")
+        assert (await ended(service, talk))[-1].content == "well"
+        heard.append("enough")
+
+    world({"calls": calls}, story, tools=[stubborn(heard, 60)])
 
 
 def test_a_profile_allows_what_it_names() -> None:

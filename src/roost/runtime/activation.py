@@ -569,6 +569,11 @@ class Activation:
         self.talks.end()
         self._go_on()
 
+    def orphan(self, task: asyncio.Task[Any]) -> None:
+        """Something that its brain began would not stop: nobody else is lent a loop on which that still runs."""
+        self._orphans.add(task)
+        task.add_done_callback(self._orphans.discard)
+
     def abandoned(self, work: Work) -> None:
         """A brain would not stop: its task is left to itself, and another one takes its place."""
         lane = self.desk.lanes.get(work.envelope.lane)

@@ -7,7 +7,6 @@ not by its place: so steps may run side by side, and one more or less changes no
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -167,17 +166,6 @@ class Journal:
     async def _patience(self, error: Unavailable) -> None:
         log.warning("a step is put on record later: %s", error, extra={"run": self.place.run_id})
         await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
-
-    # --- acting ----------------------------------------------------------------------------------
-
-    async def do(self, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """A coroutine function here, anything else on a thread of its own."""
-        with self._thinking.acting():
-            if inspect.iscoroutinefunction(act):
-                return await act(*args, **options)
-            found: list[Any] = []
-            await self._thinking.off_loop(lambda: found.append(act(*args, **options)))
-            return await found[0] if inspect.isawaitable(found[0]) else found[0]
 
     # --- questions to a model --------------------------------------------------------------------
 

@@ -368,7 +368,7 @@ class Means:
 
     @cached_property
     def _steps(self) -> Steps:
-        return Steps(self.journal, self._asking)
+        return Steps(self._thinking, self.journal, self._asking)
 
     @property
     def is_journaled(self) -> bool:

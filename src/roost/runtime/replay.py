@@ -28,7 +28,7 @@ from roost.runtime.voice import Voice
 
 LATER = 1_000
 """So many entries of a diary may have come since."""
-STOPPED = frozenset({Outcome.STOPPED, Outcome.LOST})
+STOPPED = frozenset({Outcome.STOPPED, Outcome.LOST, Outcome.WAITING})
 
 
 class Replayer(Thinking):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from roost.core.steps import REUSED, Recorded, StepKind, StepOutcome, Try, canon
 from roost.errors import BrainFailed, NoAnswer, NotFound, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.doing import do, do_within
 from roost.runtime.journal import Journal
 from roost.runtime.tools import LOOKS, OWN, as_asked, no_tool
 
@@ -60,7 +60,7 @@ class Retelling:
         there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
         if there is not None:
             return _told(there)
-        return await self._keys.do(act, args, options)
+        return await do(self._replayer, act, args, options)
 
     @cached_property
     def tools(self) -> Sequence[Tool]:
@@ -100,9 +100,9 @@ class Retelling:
     async def _act(self, tool: Tool, arguments: Mapping[str, Any], key: str) -> str:
         token = STEP_KEY.set(self._keys.step_key(key))
         try:
-            async with asyncio.timeout(tool.limit):
-                bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
-                return cut(checks.clean(as_text(await self._keys.do(tool.function, (), bound), tool.name)), tool.output)
+            bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
+            result = await do_within(self._replayer, f"tool {tool.name}", tool.limit, tool.function, (), bound)
+            return cut(checks.clean(as_text(result, tool.name)), tool.output)
         except ToolFailed:
             raise
         except Exception as error:

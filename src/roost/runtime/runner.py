@@ -114,6 +114,9 @@ class Run(Acting):
     def _silenced(self) -> None:
         self._answer.finished = True
 
+    def _agent(self) -> Activation | None:
+        return self._home
+
     def _left(self) -> None:
         self._ended.set_result(None)
 

@@ -11,16 +11,19 @@ from roost.core.approvals import Question
 from roost.core.steps import Recorded, StepKind, StepOutcome
 from roost.errors import BrainFailed
 from roost.ports.tools import STEP_KEY
+from roost.runtime.doing import do
 
 if TYPE_CHECKING:
     from roost.runtime.asking import Asking
     from roost.runtime.journal import Journal
+    from roost.runtime.thinking import Thinking
 
 
 class Steps:
     """`turn.step` of one turn; used on its loop."""
 
-    def __init__(self, journal: Journal, asking: Asking) -> None:
+    def __init__(self, thinking: Thinking, journal: Journal, asking: Asking) -> None:
+        self._thinking = thinking
         self._journal = journal
         self._asking = asking
         self._names: dict[str, int] = {}
@@ -61,7 +64,8 @@ class Steps:
         journal = self._journal
         token = STEP_KEY.set(journal.step_key(key))
         try:
-            result = await journal.do(act, args, options)
+            with self._thinking.acting():
+                result = await do(self._thinking, act, args, options)
         except BaseException as error:
             # It failed, which is known: a retry does it again. One that was cut off is not known.
             if isinstance(error, Exception):

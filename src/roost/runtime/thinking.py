@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import AsyncGeneratorType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roost.core import faults
 from roost.core.correlation import ROOT
@@ -25,6 +25,9 @@ from roost.core.usage import NOTHING, Usage
 from roost.errors import BrainFailed
 from roost.ports import Brain, Chunk, Loop, Tracer, Turn
 from roost.runtime.shop import Shop
+
+if TYPE_CHECKING:
+    from roost.runtime.activation import Activation
 
 log = logging.getLogger("roost.run")
 
@@ -316,6 +319,21 @@ class Thinking(ABC):
     def leave_behind(self, name: str) -> None:
         """What cannot be killed, and whose words count for nothing from now on."""
         self._abandoned += (name,)
+
+    def leave_running(self, name: str, task: asyncio.Task[Any]) -> None:
+        """The same of a task that does not heed that it is cancelled."""
+        self.leave_behind(name)
+        log.warning("something would not stop and was abandoned", extra={"run": self.run_id, "what": name})
+        if (home := self._agent()) is not None:
+            home.orphan(task)
+
+    def _agent(self) -> Activation | None:
+        """The agent on whose loop it thinks, if it is one."""
+        return None
+
+    @property
+    def patience(self) -> float:
+        return self._shop.limits.stop_patience
 
     def stopped(self) -> Stop:
         now = self._shop.host.clock.now()

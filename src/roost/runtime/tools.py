@@ -16,6 +16,7 @@ from roost.core.steps import Recorded, StepKind, StepOutcome, canonical, cut
 from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed, Unavailable
 from roost.ports import Clock, Profile, Tool, ToolServer, Turn
 from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.doing import GivenUp, do_within
 from roost.runtime.thinking import is_cancelled
 
 if TYPE_CHECKING:
@@ -187,8 +188,7 @@ class Calls:
         takes = list(inspect.signature(tool.check).parameters)[1:]
         given = {name: value for name, value in checked.items() if name in takes}
         try:
-            async with asyncio.timeout(tool.limit):
-                found = await self._journal.do(tool.check, (self._journal.step_key(key),), given)
+            found = await self._do_within(tool, tool.check, (self._journal.step_key(key),), given)
         except Exception as error:
             log.warning("it could not be found out whether a tool has acted", exc_info=error, extra={"tool": tool.name})
             return None, False
@@ -207,12 +207,17 @@ class Calls:
         await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(text)))
         return text
 
+    async def _do_within(
+        self, tool: Tool, act: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> Any:  # fmt: skip
+        with self._thinking.acting():
+            return await do_within(self._thinking, f"tool {tool.name}", tool.limit, act, args, options)
+
     async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
         """Its result as text, within its limits; whatever goes wrong is a ToolFailed."""
-        token, limit = STEP_KEY.set(key), asyncio.timeout(tool.limit)
+        token = STEP_KEY.set(key)
         try:
-            async with limit:
-                result = await self._journal.do(tool.function, (), tool.bound(checked, self._turn))
+            result = await self._do_within(tool, tool.function, (), tool.bound(checked, self._turn))
             return cut(checks.clean(as_text(result, tool.name)), tool.output)
         except asyncio.CancelledError as error:
             if not is_cancelled():
@@ -224,12 +229,13 @@ class Calls:
             raise
         except RoostError as error:
             raise ToolFailed(f"{tool.name}: {error}") from error
+        except GivenUp as error:
+            runs = "it may still be running, and " if error.runs or tool.is_blocking else ""
+            raise ToolFailed(
+                f"{tool.name} did not end within {tool.limit:g} seconds and was given up: {runs}whether it has done"
+                " anything is not known"
+            ) from error
         except BaseException as error:  # SystemExit too: what a tool raises ends the call, and nothing else
-            if limit.expired():
-                raise ToolFailed(
-                    f"{tool.name} did not end within {tool.limit:g} seconds and was given up: whether it has done"
-                    " anything is not known"
-                ) from error
             log.warning(
                 "a tool has failed", exc_info=error, extra={"tool": tool.name, "run": self._turn.run_id}
             )  # fmt: skip

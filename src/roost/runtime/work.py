@@ -171,6 +171,9 @@ class Work(Acting):
         if not before or not self._waits:
             self._home.waits(waiting)
 
+    def _agent(self) -> Activation | None:
+        return self._home
+
     def _left(self) -> None:
         self._over = True
         self._home.abandoned(self)

@@ -1,0 +1,76 @@
+"""Doing: something outside, by any function, here or on a thread; and within its time, whatever it makes of that."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from roost.runtime.thinking import PRESSES
+
+if TYPE_CHECKING:
+    from roost.runtime.thinking import Thinking
+
+
+class GivenUp(Exception):
+    """It did not end in time. `runs`: it did not heed that it was cancelled, and may still be running."""
+
+    def __init__(self, *, runs: bool) -> None:
+        super().__init__("it has not ended in time")
+        self.runs = runs
+
+
+async def do(thinking: Thinking, act: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    """A coroutine function here, anything else on a thread of its own."""
+    if inspect.iscoroutinefunction(act):
+        return await act(*args, **options)
+    found: list[Any] = []
+    await thinking.off_loop(lambda: found.append(act(*args, **options)))
+    return await found[0] if inspect.isawaitable(found[0]) else found[0]
+
+
+async def do_within(
+    thinking: Thinking, name: str, seconds: float, act: Callable[..., Any], args: tuple[Any, ...],
+    options: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """The same in a task of its own, which is left to itself if it does not heed that it is cancelled.
+
+    Raises GivenUp if it did not end in time.
+    """
+    raised: list[BaseException] = []
+
+    async def doing() -> Any:
+        try:
+            return await do(thinking, act, args, options)
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # SystemExit too, which would end the loop; and nobody may be there to hear
+            raised.append(error)
+
+    task = asyncio.get_running_loop().create_task(doing())
+    try:
+        in_time = (await asyncio.wait({task}, timeout=seconds))[0]
+        if not in_time:
+            await _cancel(thinking, name, task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await _cancel(thinking, name, task)
+        raise
+    if not task.done() or (task.cancelled() and not in_time):
+        raise GivenUp(runs=not task.done())
+    if raised:
+        raise raised[0]
+    return task.result()
+
+
+async def _cancel(thinking: Thinking, name: str, task: asyncio.Task[Any]) -> None:
+    """More than once if need be, and for a bounded time."""
+    try:
+        for _ in range(PRESSES):
+            task.cancel()
+            if (await asyncio.wait({task}, timeout=thinking.patience / PRESSES))[0]:
+                return
+    finally:
+        if not task.done():
+            thinking.leave_running(name, task)
