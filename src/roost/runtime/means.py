@@ -284,24 +284,26 @@ class Means:
             raise Invalid("only an agent can ask: this turn is not one of an agent")
         await self.journal.open()
         seconds = checks.seconds(deadline, "the deadline")
-        asked = self._asked.get(addresses.parse(to, self._user_id).key)
+        asked = self._asked.get(addresses.parse(to, self._user_id).key) if self._asked else None
         there = asked.popleft() if asked else None
         if there is not None and there.done:
             return _answered(to, json.loads(there.result or "{}"))
-        if there is None:
+        if there is None and (self._unsent or self._posting is not None):
             await self._leave_first()
         number, requests = there.number if there is not None else self.journal.next_number(), self._office.hall.requests
         name = request_name(self._address, self._envelope_id, number)
         bell = requests.listen(name)  # listen first, then look, then wait
-        self._thinking.waits(True)
+        thinking = self._thinking
+        thinking.waits(True)
+        thinking.acts += 1
         try:
-            with self._thinking.acting():
-                if there is None:
-                    await self._post_request(to, text, priority, number, name)
-                answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
-                return _answered(to, await answer)
+            if there is None:
+                await self._post_request(to, text, priority, number, name)
+            answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
+            return _answered(to, await answer)
         finally:
-            self._thinking.waits(False)
+            thinking.acts -= 1
+            thinking.waits(False)
             requests.unlisten(name)
 
     async def _post_request(self, to: str, text: str, priority: str, number: int, name: str) -> None:

@@ -62,7 +62,7 @@ class Thinking(ABC):
     _limit: asyncio.Timeout | None = None
     _left_over = 0.0
     _parks = 0
-    _acts = 0
+    acts = 0
     """How much it does right now that must not be cut off, beside waiting for a person."""
 
     def __init__(self, shop: Shop, loop: Loop, where: str, root: str) -> None:
@@ -97,16 +97,16 @@ class Thinking(ABC):
     @contextmanager
     def acting(self) -> Iterator[None]:
         """Around something that a person's leisure must not cut off."""
-        self._acts += 1
+        self.acts += 1
         try:
             yield
         finally:
-            self._acts -= 1
+            self.acts -= 1
 
     @property
     def may_rest(self) -> bool:
         """Whether it can be ended here, and taken up from its journal when a person has decided."""
-        return self.is_parked and not self._acts and not self.fenced
+        return self.is_parked and not self.acts and not self.fenced
 
     def rest(self) -> None:
         """A person takes their time: it is taken up from its journal when they have decided. On its loop."""
