@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class SqliteConnection(Gathering):
             check_same_thread=False,
             cached_statements=512,
         )
-        self._db.create_function("roost_now", 0, now)
+        self._now = now
         self._db.execute("PRAGMA busy_timeout = 5000")
         if read_only:
             self._db.execute("PRAGMA query_only = ON")
@@ -76,23 +77,32 @@ class SqliteConnection(Gathering):
         self._db.close()
 
     def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
-        if self._left:
-            self.catch_up(sql)
-        return self._db.execute(sql, params).fetchall()
+        return self._execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
-        if self._left:
-            self.catch_up(sql)
-        row: Row | None = self._db.execute(sql, params).fetchone()
+        row: Row | None = self._execute(sql, params).fetchone()
         return row
 
     def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
-        if self._left:
-            self.catch_up(sql)
-        cursor = self._db.execute(sql, params)
+        cursor = self._execute(sql, params)
         rows = cursor.fetchall() if cursor.description else []
         self.wrote = self.wrote or bool(rows) or cursor.rowcount != 0
         return rows
+
+    def _execute(self, sql: str, params: Params) -> sqlite3.Cursor:
+        """The time is handed over: a function that SQLite calls would have to wait for the interpreter."""
+        if self._left:
+            self.catch_up(sql)
+        timed = _timed(sql)
+        if timed is not None:
+            return self._db.execute(timed, {**params, "roost_now": self._now()})  # type: ignore[dict-item]
+        return self._db.execute(sql, params)
+
+
+@lru_cache(maxsize=1_024)
+def _timed(sql: str) -> str | None:
+    """The statement with the time as a parameter; None: it does not ask for it."""
+    return sql.replace("roost_now()", ":roost_now") if "roost_now()" in sql else None
 
 
 class Sqlite:
