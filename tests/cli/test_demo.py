@@ -17,9 +17,9 @@ def test_the_game_of_the_demo_is_played_to_its_end_and_again_by_its_seed(home: P
     for told in (first.stdout, again.stdout):
         rows = [row for row in told.splitlines() if row.startswith("     ")]
         assert rows[-3:] == ["     O | X | X", "     X | X | O", "     X | O | O"]
-        assert "was refused: it is the turn of agent:ann/finch" in told
+        assert "was refused: it is the turn of agent:finch" in told
         assert "was refused: cell 4 is taken by X" in told
-        assert "agent:owl: agent:ann/crow wins with X.\n" in told
+        assert "agent:owl: agent:crow wins with X.\n" in told
         assert "3 views, all alike: agent:owl, agent:crow, agent:finch." in told
     assert list((home / "data").iterdir()) == []
 
@@ -40,7 +40,7 @@ def test_a_person_plays_in_the_demo_and_wrong_moves_are_refused(home: Path) -> N
 def test_the_other_demos_end_by_themselves_and_can_be_kept(home: Path) -> None:
     standup = command("demo", "standup", "--fast", "--keep")
     assert (standup.exit_code, standup.stderr) == (0, "")
-    blocked = "agent:ann/demo-magpie: I found two spoons. Today I am blocked: the window is shut."
+    blocked = "agent:demo-magpie: I found two spoons. Today I am blocked: the window is shut."
     assert standup.stdout.endswith(f"5 have reported.\nBlocked: {blocked}\n")
     again = command("demo", "standup", "--fast", "--keep", "--json")
     assert json.loads(again.stdout.splitlines()[-1])["phase"] == "ended"

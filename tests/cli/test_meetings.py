@@ -97,7 +97,7 @@ def test_a_person_plays_a_game_to_its_end(service: package.AgentService) -> None
     assert "it is the turn of user:ann" in refused("move", meeting, "5", "--as", "d")
     assert said("move", meeting, "5").endswith("     7 | 8 | 9\n\nIt is the move of agent:d.\n")
     eventually(lambda: service.meetings.view("ann", meeting, seen_by="agent:d").moves == 1)
-    assert "it is the turn of agent:ann/d" in refused("move", meeting, "4")
+    assert "it is the turn of agent:d" in refused("move", meeting, "4")
     assert "cell 5 is taken by X" in refused("move", meeting, "5", "--as", "d")
     for number, cell in enumerate((1, 4, 2, 6)):
         by = [("--as", "d"), ()][number % 2]

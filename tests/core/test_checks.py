@@ -111,3 +111,17 @@ def test_what_a_subscription_asks_for_is_bounded() -> None:
     assert configured(AgentConfig(), {"subscriptions": [wanted]}).subscriptions[0].fields == wanted["fields"]
     with pytest.raises(Invalid, match="10,000 are allowed"):
         configured(AgentConfig(), {"subscriptions": [{"event": "a", "fields": {"text": "x" * 10_000}}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("agent:ann/d", "agent:d"),
+        ("agent:ann/d and agent:ann/e.f, who won.", "agent:d and agent:e.f, who won."),
+        ("agent:bob/d", "agent:bob/d"),
+        ("agent:ann/ben/d is of ann/ben", "agent:ann/ben/d is of ann/ben"),
+        ("user:ann, agent:joann/d, agent:ann/", "user:ann, agent:joann/d, agent:ann/"),
+    ],
+)
+def test_people_are_shown_their_own_agents_by_the_names_they_give_them(text: str, shown: str) -> None:
+    assert addresses.familiar(text, "ann") == shown

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.brains.guide import guided
+from roost.brains.scripted import echo, scripted
 from tests.runtime.meeting_rooms import BRAINS, all_see, heard, over, play, running, seen, team, texts
 
 
@@ -320,3 +323,38 @@ def test_what_is_long_over_is_swept_to_its_minutes() -> None:
         assert [one.phase for one in await s.meetings.list("ann")] == ["ended"]
 
     play(story, limits=roost.Limits(keep_meeting_logs_days=1e-6))
+
+
+@pytest.mark.parametrize("profile", ["echo", "guide", "scripted"])
+@pytest.mark.parametrize("rule", ["free", "round_robin"])
+def test_those_who_follow_a_script_do_not_answer_each_other(profile: str, rule: str) -> None:
+    brains: dict[str, roost.Brain] = {"echo": echo, "guide": guided(pace=0.0), "scripted": scripted(["one", "two"])}
+
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "a", "b", profile=profile)
+        meeting = await s.meetings.call("ann", "chat", required=["agent:a", "agent:b"], floor=rule)
+        await seen(s, meeting, running)
+        await s.meetings.say("ann", meeting, "hello you")
+        await asyncio.sleep(100)
+        view = await s.meetings.view("ann", meeting)
+        spoken = Counter(word.sender for word in view.words)
+        assert view.phase == "running"
+        assert spoken.keys() == {"user:ann", "agent:ann/a", "agent:ann/b"}
+        assert max(spoken.values()) <= 2, texts(view)
+
+    play(story, brains)
+
+
+def test_people_are_told_of_their_agents_by_the_names_they_give_them() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d", "e")
+        meeting = await s.meetings.call("ann", "news", required=["agent:d"], floor="round_robin", by="agent:e")
+        await s.meetings.join("ann", meeting)
+        await seen(s, meeting, lambda view: running(view) and "user:ann" in view.present, "agent:e")
+        with pytest.raises(roost.Forbidden, match=r"^it is the turn of agent:[de]: wait for yours$"):
+            await s.meetings.say("ann", meeting, "me first")
+        minutes = await s.meetings.minutes("ann", meeting)
+        assert "Called by agent:e at" in minutes
+        assert "- agent:d: there\n" in minutes
+
+    play(story)

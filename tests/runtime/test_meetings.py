@@ -148,7 +148,7 @@ def test_a_full_game_has_the_exact_board_and_winner_in_every_view(world: World) 
         assert view.state["board"] == ["X", "O", "X", "O", "X", "O", "X", "", ""]
         assert (view.winner, view.moves) == ("agent:ann/x", 7)
         assert texts(view) == ["agent:ann/x wins with X."]
-        assert "agent:ann/x wins with X." in await s.meetings.minutes("ann", view.meeting_id)
+        assert "agent:x wins with X." in await s.meetings.minutes("ann", view.meeting_id)
 
     world({**BRAINS, "host": host, "player": player}, story)
 

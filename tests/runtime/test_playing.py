@@ -161,8 +161,8 @@ def test_a_person_plays_against_an_agent(world: World) -> None:
     assert {one.board for one in views} == {" X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"}
     assert {one.winner for one in views} == {"user:ann"}
     assert [one.partition(":")[0] for one in why if "taken" in one] == ["cell 5 is taken by X"] * 2
-    assert sum("agent:ann/host does not play" in one for one in why) == 3
-    assert sum("it is the turn of agent:ann/shy" in one for one in why) == 2
+    assert sum("agent:host does not play" in one for one in why) == 3
+    assert sum("it is the turn of agent:shy" in one for one in why) == 2
 
 
 def test_five_report_one_after_the_other_and_one_writes_the_minutes(world: World) -> None:

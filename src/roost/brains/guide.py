@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from roost.brains.attending import is_asked
 from roost.core.messages import Message, Sender, Status
 from roost.core.talks import title_from
 from roost.ports import AsyncBrain, Turn
@@ -247,9 +248,17 @@ def script(history: Sequence[Message], new: Sequence[Message]) -> list[Reply]:
         if message is new[-1] or command_in(message.content) not in SHOWS:
             so_far = [*history, *new[:number]]
             said.append(answer(message.content, recall(so_far), len(so_far)))
-    if said[-1].asks and now.name is None and not now.asked:
+    if said and said[-1].asks and now.name is None and not now.asked:
         said.append(Reply(QUESTION))
     return said
+
+
+def _heard(turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+    """In a meeting all others are people to it."""
+    if turn.kind != "meeting":
+        return messages
+    me = turn.meeting.me
+    return [replace(one, sender=Sender.AGENT if one.sender == me else Sender.USER) for one in messages]
 
 
 def _more(topic: Topic | None) -> Reply:
@@ -289,7 +298,7 @@ def guided(*, pace: float = PACE) -> AsyncBrain:
 
     async def brain(turn: Turn) -> AsyncIterator[str]:
         gap = ""
-        for reply in script(turn.history, turn.messages):
+        for reply in script(_heard(turn, turn.history), _heard(turn, turn.messages)) if is_asked(turn) else ():
             for word in re.findall(r"\s*\S+", gap + reply.text):
                 yield word
                 await asyncio.sleep(pace * reply.slowness)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from roost.brains.attending import is_asked
 from roost.core.messages import Sender
 from roost.errors import Invalid
 from roost.ports import AsyncBrain, Turn
@@ -11,6 +12,8 @@ from roost.ports import AsyncBrain, Turn
 
 async def echo(turn: Turn) -> AsyncIterator[str]:
     """Says what was said, word by word, and exactly so."""
+    if not is_asked(turn):
+        return
     words = turn.text.split(" ")
     for word in words[:-1]:
         yield word + " "
@@ -26,7 +29,9 @@ def scripted(replies: Sequence[str]) -> AsyncBrain:
         raise Invalid("a scripted brain needs a list with at least one reply")
 
     async def brain(turn: Turn) -> AsyncIterator[str]:
-        given = sum(message.sender is Sender.AGENT for message in turn.history)
-        yield replies[given % len(replies)]
+        me = turn.meeting.me if turn.kind == "meeting" else Sender.AGENT
+        given = sum(message.sender == me for message in turn.history)
+        if is_asked(turn, len(replies)):
+            yield replies[given % len(replies)]
 
     return brain

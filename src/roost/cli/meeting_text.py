@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from roost.cli.tables import at, cut, facts, size
 from roost.cli.text import line, plain
+from roost.core.addresses import familiar
 from roost.core.meetings.shown import Attendee, MeetingView, Refusal, Spoken
 from roost.core.meetings.tictactoe import MARKS
 
@@ -16,7 +17,7 @@ NARROWEST = 12
 
 def name(address: str, user: str) -> str:
     """As one would type it, also in a sentence: `agent:d` of one's own."""
-    return line(address).replace(f"agent:{line(user)}/", "agent:", 1)
+    return familiar(line(address), line(user))
 
 
 def names(addresses: Sequence[str], user: str) -> str:
@@ -49,7 +50,7 @@ def standing(view: MeetingView, user: str) -> str:
 def word(spoken: Spoken, user: str) -> list[str]:
     """Something said; its first line with the time and the sender, the others below."""
     to = f" (to {names(spoken.to, user)})" if spoken.to else ""
-    first, *more = plain(spoken.text).rstrip().split("\n")
+    first, *more = familiar(plain(spoken.text), user).rstrip().split("\n")
     return [f"{spoken.at.astimezone():%H:%M:%S} {name(spoken.sender, user)}{to}: {first}", *(GAP + one for one in more)]
 
 
@@ -71,7 +72,7 @@ def everything(view: MeetingView, user: str, others: Sequence[MeetingView] = ())
             ("called", at(view.called)),
             ("began", at(view.began)),
             ("over", at(view.over)),
-            ("why", view.reason),
+            ("why", name(view.reason, user)),
             ("floor", view.floor.replace("_", " ")),
             ("moderator", name(view.moderator, user) if view.moderator else ""),
             ("hands up", names(view.hands, user)),
@@ -95,7 +96,7 @@ def everything(view: MeetingView, user: str, others: Sequence[MeetingView] = ())
         yield ""
         yield told
     if view.minutes:
-        yield from ("", "Minutes:", *(GAP + one for one in plain(view.minutes).split("\n")))
+        yield from ("", "Minutes:", *(GAP + one for one in familiar(plain(view.minutes), user).split("\n")))
 
 
 def _attendance(one: Attendee, view: MeetingView) -> str:
@@ -216,7 +217,7 @@ def news(before: MeetingView | None, now: MeetingView, user: str) -> Iterator[st
 
 
 def refused(one: Refusal, user: str) -> str:
-    return line(f"Refused: {name(one.sender, user)} {one.kind}: {one.reason}")
+    return f"Refused: {name(f'{one.sender} {one.kind}: {one.reason}', user)}"
 
 
 def _changes_of_people(before: MeetingView | None, now: MeetingView, user: str) -> Iterator[str]:

@@ -52,6 +52,17 @@ def _parsed(text: str, owner: str) -> Address:
     return Address(checks.name(user, "the owner of an address") if slash else owner, agent_id(agent))
 
 
+def familiar(text: str, user_id: str) -> str:
+    """A text for this person: their own agents are named in it as they name them, `agent:d`."""
+    return _owned(user_id).sub("agent:", text)
+
+
+@lru_cache(maxsize=1_000)
+def _owned(user_id: str) -> re.Pattern[str]:
+    """Not where more follows: `agent:ann/ben/d` belongs to somebody else, `ann/ben`."""
+    return re.compile(rf"\bagent:{re.escape(user_id)}/(?=[\w.\-]+(?![\w./\-]))")
+
+
 def _unclear(text: object) -> Invalid:
     return Invalid(f"the address {checks.shown(text)} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
 

@@ -89,11 +89,8 @@ class Meetings:
         who = self._who(user_id, by)
         self._check(meeting_id)
         return self._shown(
-            await self._shop.store.write(
-                self._ops.join, self._shop.host.new_id("post"), user_id, who, meeting_id, self._now(),
-                self._awake(who), then=self._acted,
-            )
-        )  # fmt: skip
+            await self._wrote(user_id, self._ops.join, user_id, who, meeting_id, self._now(), self._awake(who))
+        )
 
     async def decline(
         self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None
@@ -206,7 +203,7 @@ class Meetings:
     async def minutes(self, user_id: str, meeting_id: str, *, seen_by: str | None = None) -> str:
         """As Markdown: topic, when, who, what was said, what came of it. Of one under way: so far."""
         _, seated, kept = await self._seen(user_id, meeting_id, seen_by)
-        return minutes_of(seated.version.view) if seated is not None else kept
+        return addresses.familiar(minutes_of(seated.version.view) if seated is not None else kept, user_id)
 
     async def wait(
         self, user_id: str, meeting_id: str, after: str, *, seen_by: str | None = None,
@@ -259,10 +256,16 @@ class Meetings:
         self._check(meeting_id)
         if key is not None:
             checks.name(key, "the key")
-        return await self._shop.store.write(
-            self._ops.act, self._shop.host.new_id("post"), user_id, who, meeting_id, make, self._now(), key,
-            self._awake(who), then=self._acted,
-        )  # fmt: skip
+        return await self._wrote(
+            user_id, self._ops.act, user_id, who, meeting_id, make, self._now(), key, self._awake(who)
+        )
+
+    async def _wrote(self, user_id: str, op: Callable[..., Acted], *given: Any) -> Acted:
+        """What is refused is told to the user in their own words."""
+        try:
+            return await self._shop.store.write(op, self._shop.host.new_id("post"), *given, then=self._acted)
+        except Forbidden as refused:
+            raise Forbidden(addresses.familiar(str(refused), user_id)) from None
 
     def _acted(self, acted: Acted) -> None:
         """On the writer's thread, after the commit."""
