@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 import websockets.sync.client
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
@@ -20,7 +21,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.typing import Origin, Subprotocol
 
 import roost as package
-from roost.cli.up import shortened
+from roost.cli.up import Server, shortened
 from roost.client import connect
 from roost.stores.sqlite import owner
 from tests.cli.running import Up, roost, up
@@ -156,6 +157,26 @@ def test_closing_takes_no_longer_than_it_may_whoever_still_reads(folder: Path) -
 def test_answers_get_what_the_rest_of_the_closing_leaves() -> None:
     assert shortened(package.Limits(drain=5.0, stop_patience=0.6)).drain == pytest.approx(3.5)
     assert shortened(package.Limits(drain=1.0, stop_patience=0.6)).drain == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("", True),
+        ("default_profile = 'guide'", False),
+        ("[profiles.mine]\nbrain = 'guide'", False),
+    ],
+)
+def test_that_there_is_no_model_is_told_where_nobody_chose_to_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, told: bool
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr("roost.cli.up._say", lines.append)
+    monkeypatch.setenv("ROOST_DATA", str(tmp_path))
+    (tmp_path / "roost.toml").write_text(settings)
+    with package.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml") as service:
+        Server(uvicorn.Config(""), service, 1.0).load_brains()
+    assert ["You talk with the guide, a script" in line for line in lines] == [True] * told
 
 
 def test_the_link_signs_in_once_and_another_can_be_had(folder: Path) -> None:

@@ -63,11 +63,12 @@ class Shelf:
         self.without_model = str(problem) if problem else None
         asked = defaults.found()
         self._profiles = {profile.name: profile for profile in asked} | self._profiles
-        best = [*(given or {}), *(p.name for p in (*configured, *asked)), "guide" if problem else LOCAL]
-        self.default = self.profile(default).name if default else best[0]
-        if not default and best[0] == LOCAL:
+        better = [*(given or {}), *(p.name for p in (*configured, *asked))]
+        self.default = self.profile(default).name if default else [*better, "guide" if problem else LOCAL][0]
+        self.is_chosen = bool(default or better)
+        if not self.is_chosen and not problem:
             self._advise(f"For a better one, {defaults.better()}.")
-        elif problem and not default and best[0] == "guide":
+        elif not self.is_chosen and problem:
             self._advise(f"There is no model to talk with yet: {problem.advice}; or {defaults.better()}.")
 
     def _advise(self, advice: str) -> None:

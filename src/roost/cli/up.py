@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
     def load_brains(self) -> None:
         """Have them at hand for the first answers; whoever started this can mend one that fails, and is told where."""
         brains = self._service.roost.shop.brains
-        if brains.default == "guide" and brains.without_model:
+        if not brains.is_chosen and brains.without_model:
             _say(f"  You talk with the guide, a script: {line(brains.without_model)}\n")
         for profile in brains.names():
             try:

@@ -357,6 +357,8 @@ class Brains(Protocol):
     """Where a talk's profile is found, and the brain that belongs to it."""
 
     default: str
+    is_chosen: bool
+    """Whether somebody has set up the default profile, or given what it takes; else it is what there is."""
     without_model: str | None
     """Why no model on this machine can be talked with, and what to do about it; None: one can."""
 
