@@ -14,7 +14,8 @@ _ARROW = re.compile(r"(?<!\S)(<->|->|<-|--|>=|<=|~=)(?!\S)")
 _JOINER = "\u2060"
 
 _EXTENDED = re.compile(r"\[\^|\$|:::")
-_BLOCKS = MarkdownIt("commonmark").enable("table")
+_BLOCKS = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+"""Looks at blocks alone: what stands in a line takes it long, if it is made for that."""
 
 
 def plain(text: str) -> str:
