@@ -5,10 +5,13 @@ The matrix of user B with user A's ids is made from the methods, so that a new o
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from roost.core.facts import FactPage
 from roost.faces import FACES
 from roost.protocol.faces import Method, methods
 from tests.api.serving import Served, serving
-from tests.conftest import eventually
+from tests.conftest import Open, eventually
 
 METHODS = [method for name, kind in FACES.items() for method in methods(name, kind)]
 NEVER = "00000000000000000000000ff"
@@ -297,6 +300,33 @@ def test_a_wait_that_is_over_gives_its_place_back(served: Served, monkeypatch: p
 
 
 # --- the description -------------------------------------------------------------------------------------
+
+
+def test_a_replay_ends_when_whoever_asked_for_it_has_gone(service: Open) -> None:
+    again: list[str] = []
+
+    async def endless(turn: roost.Turn) -> AsyncIterator[str]:
+        again.append("begun")
+        try:
+            await asyncio.sleep(100_000)
+            yield "never"
+        finally:
+            again.append("ended")
+
+    with serving(service({"endless": endless})) as served:
+        mine = served.service
+        talk = mine.create_talk_session("local", profile="endless")
+        mine.add_message("local", talk, "go")
+        eventually(lambda: again)
+        mine.stop("local", talk, wait=5)
+        eventually(lambda: mine.runs.list("local", talk=talk))
+        again.clear()
+        body = json.dumps({"runId": mine.runs.list("local", talk=talk)[0].run_id, "within": 3600})
+        headers = {"Authorization": f"Bearer {served.identity.token}", "Content-Type": "application/json"}
+        with closing(HTTPConnection(served.url.removeprefix("http://"))) as asking:
+            asking.request("POST", "/api/v1/runs/replay", body, headers)
+            eventually(lambda: again == ["begun"])
+        eventually(lambda: again == ["begun", "ended"])
 
 
 def test_every_method_has_one_route_in_the_schema_with_its_words_and_types(served: Served) -> None:

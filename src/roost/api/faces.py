@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from collections.abc import Coroutine
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
@@ -17,6 +19,8 @@ from roost.service import AsyncAgentService
 
 HELD = "timeout"
 """A method with this parameter waits."""
+LONG = "within"
+"""A method with this one may take as long as whoever asks is there."""
 
 
 def add(api: APIRouter, service: AsyncAgentService) -> None:
@@ -30,8 +34,10 @@ def add(api: APIRouter, service: AsyncAgentService) -> None:
 def _add(api: APIRouter, face: Any, method: Method, waits: Places) -> None:
     call = getattr(face, method.name)
 
-    async def answer(user: str, body: BaseModel) -> Any:
+    async def answer(request: Request, user: str, body: BaseModel) -> Any:
         arguments = method.arguments(body)
+        if method.has(LONG):
+            return await _while_there(request, call(user, **arguments))
         if not method.has(HELD):
             return await call(user, **arguments)
         arguments[HELD] = _bounded(arguments.get(HELD))
@@ -47,6 +53,24 @@ def _add(api: APIRouter, face: Any, method: Method, waits: Places) -> None:
     )  # fmt: skip
 
 
+async def _while_there(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
+    """What it gives; if whoever asked goes away before that, it is ended."""
+    doing = asyncio.ensure_future(call)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return await doing if doing.done() else Response(status_code=204)  # which nobody reads
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 def _bounded(timeout: float | None) -> float:
     return LONGEST_WAIT if timeout is None else min(timeout, LONGEST_WAIT)
 
@@ -58,6 +82,7 @@ def _signature(method: Method) -> inspect.Signature:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(
         [
+            inspect.Parameter("request", kind, annotation=Request),
             inspect.Parameter("user", kind, annotation=User),
             inspect.Parameter("body", kind, annotation=method.takes, default=default),
         ]
