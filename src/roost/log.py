@@ -7,6 +7,7 @@ import logging
 import logging.handlers
 import os
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -67,9 +68,11 @@ class LineFormatter(logging.Formatter):
         return f"{record.levelname.lower()}: {line}" + (f" (reference {told})" if told else "")
 
 
-def set_up(file: Path | None, *, level: str = "info", terminal: bool = True) -> Redactor:
+def set_up(
+    file: Path | None, *, level: str = "info", terminal: bool = True, hidden: Iterable[str] = ()
+) -> Redactor:  # fmt: skip
     """Send all logs to the file (kept small by rotation), and warnings to the terminal as well."""
-    redactor = Redactor(os.environ)
+    redactor = Redactor(os.environ, hidden)
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)

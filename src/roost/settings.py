@@ -29,6 +29,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from roost.core.checks import NAME_LENGTH
 from roost.core.limits import Limits
+from roost.core.secrets import is_plain
 from roost.errors import Invalid
 from roost.ports import Profile
 from roost.ports.servers import ServerConfig
@@ -166,6 +167,14 @@ class Settings(_Frozen):
     def servers(self) -> list[ServerConfig]:
         folder = str(self.folder)
         return [ServerConfig(name, folder=folder, **server.model_dump()) for name, server in self.mcp.items()]
+
+    def hidden(self) -> list[str]:
+        """What is secret by what it is used for here, whatever the names of the variables that hold it."""
+        servers = self.mcp.values()
+        keys = {one.token for one in servers} | {profile.key for profile in self.profiles.values()}
+        given = {name for one in servers for name in one.environment}
+        found = {name: value for name, value in os.environ.items() if name in keys | given}
+        return [value for name, value in found.items() if name in keys or not is_plain(value)]
 
     def profile_list(self) -> list[Profile]:
         found = []

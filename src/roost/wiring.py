@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,14 +103,14 @@ def database(url: str, now: Callable[[], float]) -> Database:
 
 def open_roost(
     url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = (),
-    servers: Sequence[ServerConfig] = (), *, hosting: bool = True,
+    servers: Sequence[ServerConfig] = (), *, hosting: bool = True, hidden: Iterable[str] = (),
 ) -> Roost:  # fmt: skip
     host = host or ThreadHost()
     Toolbox(tools)  # what is wrong with them is told before anything is opened
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
     return Roost(
         host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ), tools=tools,
-        redactor=Redactor(os.environ), servers=_servers(host, servers), hosting=hosting,
+        redactor=Redactor(os.environ, hidden), servers=_servers(host, servers), hosting=hosting,
     )  # fmt: skip
 
 
@@ -161,7 +161,8 @@ def from_settings(
 
     named = [imported(name) for name in settings.tools]
     return open_roost(
-        where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers(), hosting=hosting
+        where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers(), hosting=hosting,
+        hidden=settings.hidden(),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import roost
 from roost import Turn, log
-from roost.core.secrets import HIDDEN, Redactor
+from roost.core.secrets import HIDDEN, Redactor, is_plain
 from roost.protocol import prometheus
 from tests.conftest import QUICK, eventually
 
@@ -137,6 +137,49 @@ def test_what_is_no_secret_stays() -> None:
         "mail me at ann@example.org",
     ):
         assert Redactor().clean(text) == text
+
+
+def test_what_settings_hand_to_servers_and_providers_is_secret_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "SEARCH_ACCOUNT": "canary 1",
+        "SEARCH_LOGIN": "canary2",
+        "MODEL_ACCESS": "canaries",
+        "SEARCH_MODE": "canary",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SEARCH_HOME", "/srv/canary")
+    (tmp_path / "roost.toml").write_text("""
+[mcp.search]
+command = ["search"]
+environment = ["SEARCH_ACCOUNT", "SEARCH_MODE", "SEARCH_HOME", "NOT_SET"]
+[mcp.far]
+url = "http://localhost/mcp"
+token = "SEARCH_LOGIN"
+[profiles.mine]
+brain = "llm"
+model = "openai:some"
+key = "MODEL_ACCESS"
+""")
+    with roost.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml") as service:
+        clean = service.roost.shop.redactor.clean
+        assert clean("canary 1, canary2 and canaries") == f"{HIDDEN}, {HIDDEN} and {HIDDEN}"
+        assert clean("the mode is canary, in /srv/canary") == "the mode is canary, in /srv/canary"
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("production", True), ("true", True), ("8080", True), ("12:30", True), ("/srv/data", True), ("~/data", True),
+        ("https://search.example/v1", True), ("abc", True), ("", True),
+        ("https://ann:word@search.example", False), ("https://search.example?id=1", False), ("a1b2c3d4", False),
+        ("correct horse", False), ("ABCDEFGHIJKLMNOPQ", False), ("user@host", False),
+    ],
+)  # fmt: skip
+def test_words_numbers_paths_and_addresses_are_no_secrets(value: str, plain: bool) -> None:
+    assert is_plain(value) is plain
 
 
 SECRETS = st.sampled_from([*LOOKS.values(), KNOWN, "-----BEGIN PRIVATE KEY-----\nAAAA", "http://h:1", "a@b", "?key=x"])

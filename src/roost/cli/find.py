@@ -97,7 +97,7 @@ def service_of(settings: Settings, *, hosting: bool = False) -> Service:
         return remote
     # What goes wrong inside belongs into the log, not between the lines of a talk.
     read_secrets(settings)  # before the log, which hides them
-    log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, terminal=False)
+    log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, hidden=settings.hidden(), terminal=False)
     return AgentService(from_settings(settings, hosting=hosting))
 
 

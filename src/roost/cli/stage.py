@@ -68,6 +68,6 @@ def stage(store: str | None, config: Path | None, *, keep: bool) -> Iterator[Sta
 
 
 def _scratch(settings: Settings, folder: Path) -> AgentService:
-    log.set_up(folder / "roost.log", level=settings.log, terminal=False)
+    log.set_up(folder / "roost.log", level=settings.log, hidden=settings.hidden(), terminal=False)
     limits = replace(settings.limits, drain=0.5, stop_patience=0.3)
     return AgentService(from_settings(settings, url=f"sqlite:///{folder}/roost.db", limits=limits))

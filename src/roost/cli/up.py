@@ -90,7 +90,7 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
     refuse_strangers(settings)
     data = data_folder(settings.data)
     read_secrets(settings)  # before the log, which hides them
-    redactor = log.set_up(data / "roost.log", level=settings.log)
+    redactor = log.set_up(data / "roost.log", level=settings.log, hidden=settings.hidden())
     secret = settings.secret.get_secret_value() if settings.secret else None
     who = identity(data, secret, settings.user)
     redactor.hide(who.token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from roost.core import checks
 
@@ -31,12 +31,21 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 HIDDEN = "•••"
 
 
-class Redactor:
-    """Replaces secrets in texts. Of variables, those are secret whose names say so."""
+_PLAIN = re.compile(r"[A-Za-z]{1,15}|[\d.,:;+\-\s]*|[~.]{0,2}/.*|https?://[^\s@?]*", re.DOTALL)
+"""A word, a number or a time, a path, an address: what is given to a program and is no secret."""
 
-    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+
+def is_plain(value: str) -> bool:
+    """Whether a value of which nothing else is known is plainly no secret."""
+    return len(value) < _SHORTEST or _PLAIN.fullmatch(value) is not None
+
+
+class Redactor:
+    """Replaces secrets in texts. Of variables, those are secret whose names say so; `hidden` are further secrets."""
+
+    def __init__(self, variables: Mapping[str, str] | None = None, hidden: Iterable[str] = ()) -> None:
         named = (variables or {}).items()
-        self._values = {value for name, value in named if _SECRET_VARIABLE.search(name.upper())}
+        self._values = {value for name, value in named if _SECRET_VARIABLE.search(name.upper())} | set(hidden)
         self._pattern = self._compiled()
 
     def hide(self, value: str) -> None:
