@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,42 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     again = told(tmp_path, "approvals", "grant", name)
     assert (again.exit_code, again.stdout) == (1, "")
     assert "was answered already" in again.stderr
+
+
+def test_a_person_says_what_came_of_a_step_that_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    begun, go = threading.Event(), threading.Event()
+
+    async def counts(turn: package.Turn) -> AsyncIterator[str]:
+        yield f"{1 + await turn.step('count', cut_off)}"
+
+    def cut_off() -> int:
+        begun.set()
+        return 0 if go.wait(20) else 1
+
+    with package.open(f"sqlite:///{tmp_path}/roost.db", brains={"counts": counts}) as first:
+        first.agents.create("ann", "d")
+        task = first.tasks.send("ann", "d", "go")
+        assert begun.wait(20)
+        with (
+            closing(sqlite3.connect(tmp_path / "roost.db")) as there,
+            closing(sqlite3.connect(tmp_path / "data" / "roost.db")) as copied,
+        ):
+            there.backup(copied)  # as if the power failed here
+        go.set()
+    with (
+        package.open(f"sqlite:///{tmp_path}/data/roost.db", brains={"counts": counts}) as second,
+        serving(second) as at,
+    ):
+        announce(second.roost, url=at.url, token=at.identity.token)
+        [asked] = eventually(lambda: second.approvals.list("ann"))
+        assert "count  was it done?" in said(tmp_path, "approvals", "ls")
+        wrong = told(tmp_path, "approvals", "answer", asked.approval_id, "forty-one")
+        assert wrong.exit_code == 1
+        assert "the result of a step must be JSON" in wrong.stderr
+        assert said(tmp_path, "approvals", "answer", asked.approval_id, "41") == "count is answered.\n"
+        assert second.tasks.wait("ann", task, timeout=20).result == "42"
 
 
 def test_runs_are_listed_shown_and_replayed(tmp_path: Path, service: package.AgentService) -> None:

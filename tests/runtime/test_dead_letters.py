@@ -309,41 +309,6 @@ def test_what_the_program_died_of_each_time_is_given_up_and_can_be_retried(tmp_p
     simulation.crash()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_step_that_is_not_known_to_be_done_is_done_when_its_letter_is_retried(tmp_path: Path, seed: int) -> None:
-    paid: list[str] = []
-
-    async def pay(what: str) -> str:
-        paid.append(what)
-        if paid == ["rent", "power"]:
-            await asyncio.sleep(3_600)
-        return f"{what} paid"
-
-    async def pays(turn: Turn) -> AsyncIterator[str]:
-        for what in ("rent", "power"):
-            yield await turn.step(what, pay, what) + " "
-
-    async def first(service: AsyncAgentService) -> None:
-        await service.agents.create("ann", "d", profile="pays", **FAST)
-        await service.tasks.send("ann", "d", "go")
-        await until(lambda: len(paid) == 2)
-        raise Crash
-
-    async def last(service: AsyncAgentService) -> tuple[roost.DeadLetter, roost.Task]:
-        [letter] = await letters(service)
-        assert paid == ["rent", "power"]
-        await service.dead_letters.retry("ann", letter.letter_id)
-        return letter, await over(service, letter.envelope["envelope_id"])
-
-    simulation = Simulation(tmp_path, seed)
-    crash(simulation, {"pays": pays}, first)
-    letter, task = simulation.run(last(simulation.start({"pays": pays}, QUICK)))
-    assert (letter.kind, letter.fault) == ("task", "unknown_step")
-    assert (task.status, task.result) == ("done", "rent paid power paid ")
-    assert paid == ["rent", "power", "power"]
-    simulation.crash()
-
-
 # --- retrying ----------------------------------------------------------------------------------------------
 
 

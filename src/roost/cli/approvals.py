@@ -19,7 +19,7 @@ app = group()
 Name = Annotated[
     str, typer.Argument(metavar="APPROVAL", help="The id of an approval, or any part of it that no other has.")
 ]
-_ASKED = {Question.CALL: "may it be called?", Question.UNKNOWN: "was it done?"}
+_ASKED = {Question.CALL: "may it be called?", Question.UNKNOWN: "was it done?", Question.STEP: "was it done?"}
 
 
 @app.command()
@@ -97,7 +97,7 @@ def refuse(
 @app.command()
 def answer(
     approval: Name,
-    result: Annotated[str, typer.Argument(help="What came of it; the agent goes on with that.")],
+    result: Annotated[str, typer.Argument(help="What came of it, of a step as JSON; the agent goes on with that.")],
     store: Store = None,
     config: Config = None,
 ) -> None:

@@ -16,6 +16,8 @@ class Question(StrEnum):
     """May it be done?"""
     UNKNOWN = "unknown"
     """Was it done? The program ended in the middle of it."""
+    STEP = "step"
+    """The same of a brain's own step: its result is JSON."""
 
 
 class Decision(StrEnum):
@@ -29,7 +31,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a run waits for: a person's word on one call of a tool."""
+    """What a run waits for: a person's word on one call of a tool, or on one step."""
 
     approval_id: str
     user_id: str

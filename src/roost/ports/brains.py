@@ -148,7 +148,10 @@ class Acts(Protocol):
 
     async def forget(self, key: str) -> bool: ...
 
-    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+    async def step(
+        self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+        check: Callable[[str], Any] | None = None,
+    ) -> Any: ...  # fmt: skip
 
     @property
     def tools(self) -> Sequence[Tool]: ...
@@ -291,9 +294,15 @@ class Turn:
         """Sleep when this turn has ended: for so long, until then, or until what is waited for."""
         self._acts.sleep(seconds, until, wake_on)
 
-    async def step(self, name: str, act: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Do something outside once: its result is on record, and a repeated turn is given that instead."""
-        return await self._acts.step(name, act, args, options)
+    async def step(
+        self, name: str, act: Callable[..., Any], *args: Any, check: Callable[[str], Any] | None = None, **options: Any
+    ) -> Any:  # fmt: skip
+        """Do something outside once: its result is on record, and a repeated turn is given that instead.
+
+        If the program ended in the middle of it, `check` is asked, given `turn.step_key`: it gives the result, or None
+        if it was not done. Without it a person is asked.
+        """
+        return await self._acts.step(name, act, args, options, check)
 
     @property
     def tools(self) -> Sequence[Tool]:

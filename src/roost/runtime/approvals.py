@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import json
 
 from roost.core import checks
-from roost.core.approvals import Approval, Decided, Decision
+from roost.core.approvals import Approval, Decided, Decision, Question
 from roost.core.facts import Name
 from roost.core.messages import MOST, PAGE
+from roost.errors import Invalid
 from roost.runtime.agents import LAST
 from roost.runtime.asking import about, told
 from roost.runtime.shop import Shop
@@ -44,7 +46,9 @@ class Approvals:
         return await self._decide(user_id, approval_id, Decision.REFUSED, reason)
 
     async def answer(self, user_id: str, approval_id: str, result: str) -> Approval:
-        """It is done already, and this is its result: the run goes on with that."""
+        """It is done already, and this is its result: the run goes on with that. Of a step it is JSON."""
+        if (await self.get(user_id, approval_id)).kind is Question.STEP:
+            _check_json(result)
         return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
 
     async def _decide(self, user_id: str, approval_id: str, decision: Decision, note: str | None) -> Approval:
@@ -73,3 +77,12 @@ class Approvals:
     def _check(self, user_id: str, approval_id: str) -> None:
         checks.name(user_id, "the user id")
         checks.name(approval_id, "the id of the approval")
+
+
+def _check_json(result: object) -> None:
+    try:
+        json.dumps(json.loads(str(result)), allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(
+            f'the result of a step must be JSON, such as 5, null or "a text" with its quotes: {error}'
+        ) from error

@@ -55,20 +55,25 @@ class Asking:
         return Asked(asked, mail)
 
     async def decided(self, asked: Approval, *, is_new: bool) -> str | None:
-        """Wait for the word: the result that was given, or None if it is to be done. ToolFailed: it was refused."""
+        """Wait for the word: the result that was given, or None if it is to be done. ToolFailed: it was refused.
+
+        The result of a step is given as JSON.
+        """
         journal = self._journal
         try:
             found = await self._wait(asked, is_new=is_new)
         except asyncio.CancelledError:
             journal.cut_off(asked.step, "it was stopped while a person was asked")
             raise
+        said = found.note or ""
         if found.decision is Decision.GRANTED:
             await journal.take_up(asked.step)
             return None
         if found.decision is Decision.ANSWERED:
-            await journal.end(asked.step, StepOutcome.DONE, json.dumps(journal.clean(found.note or "")))
-            return found.note or ""
-        why = f"a person has refused {asked.tool}" + (f": {found.note}" if found.note else "")
+            kept = journal.clean_json(said) if asked.kind is Question.STEP else json.dumps(journal.clean(said))
+            await journal.end(asked.step, StepOutcome.DONE, kept)
+            return said
+        why = f"a person has refused {asked.tool}" + (f": {said}" if said else "")
         await journal.end(asked.step, StepOutcome.FAILED, json.dumps(journal.clean(why)))
         raise ToolFailed(why)
 
@@ -111,9 +116,10 @@ def _words(one: Approval) -> tuple[str, str]:
             f"I want to call {cut(call, 2_000)} and wait for your word:\n\n"
             f"roost approvals grant {one.approval_id}\nroost approvals refuse {one.approval_id}"
         )
+    what, result = (f"the step {one.tool!r}", "JSON") if one.kind is Question.STEP else (cut(call, 2_000), "RESULT")
     return f"Was {one.tool} done?", (
-        f"The program ended in the middle of {cut(call, 2_000)}. Please look whether it was done, then say so:\n\n"
-        f"roost approvals answer {one.approval_id} RESULT    it was done, with this result\n"
+        f"The program ended in the middle of {what}. Please look whether it was done, then say so:\n\n"
+        f"roost approvals answer {one.approval_id} {result}    it was done, with this result\n"
         f"roost approvals grant {one.approval_id}     do it again\n"
         f"roost approvals refuse {one.approval_id}    give up"
     )

@@ -377,9 +377,12 @@ class Means:
         """Whether there are steps on record of what is handled."""
         return bool(self._recorded) or ("journal" in self.__dict__ and self.journal.is_used)
 
-    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    async def step(
+        self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+        check: Callable[[str], Any] | None = None,
+    ) -> Any:  # fmt: skip
         self._check_fence()
-        return await self._steps.step(name, act, args, options)
+        return await self._steps.step(name, act, args, options, check)
 
     @property
     def tools(self) -> Sequence[Tool]:

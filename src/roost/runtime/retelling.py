@@ -54,7 +54,10 @@ class Retelling:
 
     # --- steps -----------------------------------------------------------------------------------
 
-    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    async def step(
+        self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+        check: Callable[[str], Any] | None = None,
+    ) -> Any:  # fmt: skip
         self._names[name] = count = self._names.get(name, 0) + 1
         name = name if count == 1 else f"{name} ({count})"
         there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")

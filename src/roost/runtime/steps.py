@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from roost.core import checks
 from roost.core.approvals import Question
 from roost.core.steps import Recorded, StepKind, StepOutcome
-from roost.errors import BrainFailed
+from roost.errors import BrainFailed, ToolFailed
 from roost.ports.tools import STEP_KEY
 from roost.runtime.doing import do
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from roost.runtime.asking import Asking
     from roost.runtime.journal import Journal
     from roost.runtime.thinking import Thinking
+
+log = logging.getLogger("roost.steps")
 
 
 class Steps:
@@ -28,35 +31,54 @@ class Steps:
         self._asking = asking
         self._names: dict[str, int] = {}
 
-    async def step(self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    async def step(
+        self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+        check: Callable[[str], Any] | None = None,
+    ) -> Any:  # fmt: skip
         """The result on record; or do it, with a note before it and its result after it."""
         checks.name(name, "the name of a step")
         self._names[name] = count = self._names.get(name, 0) + 1
         name = name if count == 1 else f"{name} ({count})"  # the same name again in one turn is another step
         key = f"{StepKind.STEP}:{name}"
         there = self._journal.found(key)
+        if there is not None and there.outcome == StepOutcome.FAILED:
+            raise _given_up(name, json.loads(there.result or '""'))
         if there is not None and there.done:
             return json.loads(there.result or "null")
         if there is None:
             number = await self._journal.begin(StepKind.STEP, name, key, None)
-        elif (known := await self._left_open(there)) is not None:
-            return known
         else:
             number = there.number
+            if (known := await self._left_open(there, key, check)) is not None:
+                return json.loads(known)
         return await self._do(number, name, key, act, args, options)
 
-    async def _left_open(self, there: Recorded) -> str | None:
-        """What a person says of one that an earlier try has left open. Of an agent's it is a dead letter."""
-        place = self._journal.place
-        if not place.is_talk:
-            raise BrainFailed(
-                f"whether the step {there.name!r} was done before the program ended is not known", kind="unknown_step"
-            )
-        if there.outcome == StepOutcome.ASKED and (asked := await self._asking.known(there.number)) is not None:
-            return await self._asking.decided(asked, is_new=False)
-        asked = self._asking.question(Question.UNKNOWN, there.name, {}, there.number)
-        await self._journal.take_up(there.number, StepOutcome.ASKED, await self._asking.letter(asked))
-        return await self._asking.decided(asked, is_new=True)
+    async def _left_open(self, there: Recorded, key: str, check: Callable[[str], Any] | None) -> str | None:
+        """What came of one that an earlier try has left open, as JSON; None: it is to be done."""
+        asking, number = self._asking, there.number
+        asked = await asking.known(number) if there.outcome == StepOutcome.ASKED else None
+        if asked is None and check is not None:
+            found, is_known = await self._look(there.name, key, check)
+            if is_known:
+                await self._journal.take_up(number)
+                return None if found is None else await self._end(number, there.name, found)
+        is_new = asked is None
+        if asked is None:
+            asked = asking.question(Question.STEP, there.name, {}, number)
+            await self._journal.take_up(number, StepOutcome.ASKED, await asking.letter(asked))
+        try:
+            known = await asking.decided(asked, is_new=is_new)
+        except ToolFailed as error:  # another try would do it again
+            raise _given_up(there.name, error) from error
+        return known if asked.kind is Question.STEP or known is None else json.dumps(known)
+
+    async def _look(self, name: str, key: str, check: Callable[[str], Any]) -> tuple[Any, bool]:
+        """What came of it, None if it was not done; and whether that is known."""
+        try:
+            return await do(self._thinking, check, (self._journal.step_key(key),), {}), True
+        except Exception as error:
+            log.warning("it could not be found out whether a step was done", exc_info=error, extra={"step": name})
+            return None, False
 
     async def _do(
         self, number: int, name: str, key: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
@@ -76,6 +98,10 @@ class Steps:
             raise
         finally:
             STEP_KEY.reset(token)
+        return json.loads(await self._end(number, name, result))
+
+    async def _end(self, number: int, name: str, result: Any) -> str:
+        """Keep what came of it; as JSON."""
         try:
             text = json.dumps(result, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
@@ -83,5 +109,9 @@ class Steps:
                 f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
                 kind="unknown_step",
             ) from error
-        await journal.end(number, StepOutcome.DONE, journal.clean_json(text))
-        return json.loads(text)
+        await self._journal.end(number, StepOutcome.DONE, self._journal.clean_json(text))
+        return text
+
+
+def _given_up(name: str, why: object) -> BrainFailed:
+    return BrainFailed(f"the step {name!r} is given up: {why}", kind="unknown_step")
