@@ -164,6 +164,36 @@ def test_it_calls_a_tool_and_the_next_run_sees_what_came_of_it(rig: Rig, tmp_pat
 
 
 @those_with("tools")
+def test_runs_of_talks_and_meetings_are_replayed_and_ask_neither_model_nor_tool(rig: Rig, tmp_path: Path) -> None:
+    called = []
+
+    @roost.tool
+    async def price(sku: str) -> float:
+        """What it costs."""
+        called.append(sku)
+        return 4.25
+
+    for _ in range(2):
+        rig.play("Let me see. ", Call("price", {"sku": "tea"}))
+        rig.play("It costs 4.25.")
+    service = rig.open(tmp_path, tools=[price])
+    settled(service, "ann", begun(rig, service, "what is tea?"))
+    service.agents.create("ann", "d")
+    meeting = service.meetings.call("ann", "Tea", required=["agent:d"])
+    eventually(lambda: service.meetings.view("ann", meeting).phase == "running")
+    service.meetings.say("ann", meeting, "what is tea?")
+    eventually(lambda: service.runs.list("ann", agent="d"))
+    asked, runs = len(rig.asked), service.runs.list("ann")
+    assert [(run.kind, run.outcome) for run in runs] == [("meeting", "done"), ("talk", "done")]
+    for run in runs:
+        replay = service.runs.replay("ann", run.run_id)
+        assert replay.recorded_text.endswith("It costs 4.25.")
+        assert (replay.diff, replay.text) == ("", replay.recorded_text)
+        assert "tool price" in replay.steps
+    assert (called, len(rig.asked)) == (["tea", "tea"], asked)
+
+
+@those_with("tools")
 def test_it_is_stopped_in_a_tool_which_hears_of_it_and_the_call_is_stated_as_interrupted(
     rig: Rig, tmp_path: Path
 ) -> None:

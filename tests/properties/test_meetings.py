@@ -20,6 +20,7 @@ from roost.core.meetings.games import Outcome
 from roost.core.meetings.log import Log
 from roost.core.meetings.minutes import minutes
 from roost.core.meetings.tictactoe import TicTacToe
+from roost.core.meetings.versions import Versions
 from roost.core.meetings.view import Phase, View
 from roost.errors import Invalid
 from tests.core.meetings.cast import MEETING, NOON
@@ -85,6 +86,22 @@ def test_a_view_that_grew_is_the_view_of_the_whole(seed: int, size: int, length:
             assert reader.read(log) == fold(log)
     assert log == whole
     assert reader.read(log) == fold(whole)
+
+
+@given(SEEDS, st.integers(2, 4), st.integers(0, 60), st.integers(0, 60))
+def test_what_a_log_was_is_found_again_when_it_has_grown(seed: int, size: int, length: int, more: int) -> None:
+    net = happened(seed, size, length)
+    before = {name: (one.log.vector, one.view) for name, one in net.people.items()}
+    for _ in range(more):
+        net.step()
+    for name, (vector, view) in before.items():
+        log = net.people[name].log
+        grown = Versions().empty(log.meeting, log.creator).added(log)
+        earlier = grown.earlier(vector)
+        assert earlier is not None
+        assert (earlier.log.vector, earlier.view) == (vector, view)
+        assert grown.view == net.people[name].view, "and it is what it was"
+        assert grown.earlier({**log.vector, name: log.vector.get(name, 0) + 1}) is None, "nobody has this yet"
 
 
 @given(SEEDS, SIZES, LENGTHS)

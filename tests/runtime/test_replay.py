@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import roost
 from roost import AsyncAgentService, ToolFailed, Turn
-from tests.runtime.conftest import World, becomes, ended, until
+from tests.runtime.conftest import QUICK, World, becomes, ended, until
 
 
 class Shop:
@@ -232,6 +233,60 @@ def test_a_task_that_was_tried_again_is_replayed_try_by_try(world: World) -> Non
         ]
 
     assert world({"tries": tries}, story, tools=[flaky]) == [("done", ""), ("failed", "")]
+
+
+def test_a_run_that_rested_while_a_person_was_asked_is_replayed_as_far_as_it_came(world: World) -> None:
+    @roost.tool(approval=True)
+    async def order(sku: str) -> str:
+        return f"ordered {sku}"
+
+    async def careful(turn: Turn) -> AsyncIterator[str]:
+        yield "let me see, "
+        yield await turn.call_tool("order", {"sku": turn.text})
+
+    async def story(service: AsyncAgentService) -> list[tuple[str, str, str]]:
+        await service.agents.create("ann", "d", profile="careful")
+        task = await service.tasks.send("ann", "d", "tea")
+        [asked] = await becomes(lambda: service.approvals.list("ann"), bool)
+        [resting] = await becomes(lambda: service.runs.list("ann", agent="d"), bool)
+        halfway = await service.runs.replay("ann", resting.run_id)
+        assert (halfway.text, halfway.diff, halfway.stopped_at) == ("let me see, ", "", 0)
+        await service.approvals.grant("ann", asked.approval_id)
+        assert (await service.tasks.wait("ann", task)).result == "let me see, ordered tea"
+        runs = await service.runs.list("ann", agent="d")
+        replays = [await service.runs.replay("ann", run.run_id) for run in runs]
+        return [(run.outcome, one.recorded_text, one.diff) for run, one in zip(runs, replays, strict=True)]
+
+    assert world({"careful": careful}, story, replace(QUICK, rest_after=0.05), [order]) == [
+        ("done", "let me see, ordered tea", ""),
+        ("waiting", "let me see, ", ""),
+    ]
+
+
+def test_a_run_that_was_stopped_in_a_tool_is_replayed_as_far_as_it_came(world: World) -> None:
+    inside: list[str] = []
+
+    @roost.tool
+    async def dig() -> str:
+        inside.append("digging")
+        await asyncio.sleep(100_000)
+        return "never"
+
+    async def digger(turn: Turn) -> AsyncIterator[str]:
+        yield "digging: "
+        yield await turn.call_tool("dig", {})
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="digger")
+        await service.add_message("ann", talk, "go")
+        await until(lambda: inside)
+        await service.stop("ann", talk, wait=5)
+        [run] = await becomes(lambda: service.runs.list("ann", talk=talk), bool)
+        replay = await service.runs.replay("ann", run.run_id)
+        assert (run.outcome, replay.text, replay.diff, replay.stopped_at) == ("stopped", "digging: ", "", 0)
+        assert inside == ["digging"]
+
+    world({"digger": digger}, story, tools=[dig])
 
 
 def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -> None:

@@ -28,7 +28,7 @@ from roost.runtime.voice import Voice
 
 LATER = 1_000
 """So many entries of a diary may have come since."""
-STOPPED = frozenset({Outcome.STOPPED, Outcome.LOST, Outcome.WAITING})
+CUT_OFF = frozenset({Outcome.STOPPED, Outcome.LOST, Outcome.WAITING})
 
 
 class Replayer(Thinking):
@@ -107,7 +107,7 @@ class Replayer(Thinking):
 
     def _differences(self, text: str) -> Sequence[str]:
         logged, found = self._logged, []
-        cut_off = self.stopped_at is not None or logged.run.outcome in STOPPED or not logged.is_whole
+        cut_off = self.stopped_at is not None or logged.run.outcome in CUT_OFF or not logged.is_whole
         if self.halted is not None:
             found.append(self.halted)
         if cut_off:  # both are beginnings of the same

@@ -14,7 +14,7 @@ from roost.core.audience import Audience
 from roost.core.meetings.bodies import Body, Invited, kind_of
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
-from roost.core.steps import REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
+from roost.core.steps import OPEN, REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
 from roost.errors import BrainFailed, NoAnswer, NotFound, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
@@ -38,6 +38,7 @@ class Retelling:
         self._live = live
         self._run_id = logged.run.run_id
         self._steps = _by_key(logged.recorded, self._run_id)
+        self._left = {one.key for one in logged.recorded if one.outcome in _LEFT}
         self._asked = [one for one in logged.recorded if one.kind == StepKind.ASK]
         given = json.loads(logged.given or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
@@ -127,6 +128,8 @@ class Retelling:
             self.taken.append(f"{what} (live)")
             return None
         there = self._steps.get(key)
+        if there is None and not self._live and key in self._left:  # the run itself came no further
+            await self._replayer.halt(None, len(self.taken))
         if there is None and not self._live:
             await self._replayer.halt(f"step {len(self.taken) + 1}, {what}, is not on record as it is asked for now")
         self.taken.append(what if there is not None else f"{what} (live)")
@@ -200,6 +203,8 @@ class Retelling:
 _OWN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
 """What only the run itself has seen."""
 _FAILED = frozenset({StepOutcome.FAILED, StepOutcome.RETRIED})
+_LEFT = OPEN | {StepOutcome.INTERRUPTED}
+"""What has no end on record."""
 
 
 def _told(there: Recorded) -> Any:

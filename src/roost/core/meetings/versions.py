@@ -43,10 +43,9 @@ class Version:
         """As it was with so many of each author's entries; None: they are not all there."""
         log = self.log
         kept = [placed.entry for placed in log.order if placed.number <= seen.get(placed.author, 0)]
-        if len(kept) == log.size:
-            return self
-        whole = len(kept) == sum(seen.values())
-        return self._shelf.empty(log.meeting, log.creator).added(kept) if whole else None
+        if len(kept) != sum(seen.values()):
+            return None
+        return self if len(kept) == log.size else self._shelf.empty(log.meeting, log.creator).added(kept)
 
     def written(self, clock: Clock, body: Body, now: int) -> tuple[Version, Entry]:
         log, _, entry = self.log.written(clock, body, now)
