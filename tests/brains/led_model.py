@@ -41,15 +41,11 @@ def _said(delta: dict[str, Any]) -> dict[str, Any]:
     return {"choices": [{"delta": delta, "finish_reason": None}]}
 
 
-def gguf_file(*, template: str = "", name: str = "", size: str = "") -> bytes:
-    """The beginning of a model's file, with what it says of itself."""
-    values = {"general.basename": name, "general.size_label": size, "tokenizer.chat_template": template}
-    texts = [_value(k, v) for k, v in values.items()]
-    return b"".join([b"GGUF", struct.pack("<IQQ", 3, 0, len(texts)), *texts])
-
-
-def _value(key: str, text: str) -> bytes:
-    return struct.pack(f"<Q{len(key)}sIQ{len(text)}s", len(key), key.encode(), 8, len(text), text.encode())
+def gguf_file(template: str) -> bytes:
+    """The beginning of a model's file, with the template by which a talk is put to it."""
+    key = b"tokenizer.chat_template"
+    value = struct.pack(f"<Q{len(key)}sIQ", len(key), key, 8, len(template)) + template.encode()
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + value
 
 
 def load(file: str, threads: int, window: int, batch: int) -> Model:

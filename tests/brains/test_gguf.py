@@ -274,6 +274,7 @@ def test_without_its_file_the_guide_is_the_default_and_how_to_get_it_is_said(tmp
 
 def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost.AgentService) -> None:
     assert [profile.name for profile in told.profiles()] == ["gguf", "guide", "echo"]
+    assert [profile.shown for profile in told.profiles()] == ["SmolLM2 135M on this machine", "guide", "echo"]
 
 
 @pytest.mark.parametrize(

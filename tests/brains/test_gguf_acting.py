@@ -12,7 +12,7 @@ import pytest
 
 import roost
 from roost.brains.chat import context
-from roost.brains.gguf import header
+from roost.brains.gguf.header import takes_tools
 from roost.core.messages import Message, Status, at
 from roost.core.notes import Note
 from roost.service import AgentService
@@ -91,7 +91,7 @@ def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(rig: GgufRig, tmp_p
 
 
 def test_one_that_takes_no_tools_answers_without_them_and_says_so_once(rig: GgufRig, tmp_path: Path) -> None:
-    (rig.models / "smollm2.gguf").write_bytes(gguf_file(template="{{ messages }}"))
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file("{{ messages }}"))
     service = rig.open(tmp_path, tools=[price])
     talk = service.create_talk_session("ann")
     first, second = said(service, "what is tea?", talk), said(service, "and coffee?", talk)
@@ -108,7 +108,7 @@ def test_one_that_takes_no_tools_is_shown_only_the_words_of_a_talk_that_had_some
     talk = service.create_talk_session("ann")
     said(service, "what is tea?", talk)
     service.close()
-    (rig.models / "smollm2.gguf").write_bytes(gguf_file(template="{{ messages }}"))
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file("{{ messages }}"))
     said(rig.open(tmp_path, tools=[price]), "sure?", talk)
     assert [(one["role"], one["content"]) for one in shown(rig)] == [
         ("user", "what is tea?"),
@@ -117,9 +117,18 @@ def test_one_that_takes_no_tools_is_shown_only_the_words_of_a_talk_that_had_some
     ]
 
 
-def test_a_real_file_says_what_it_is() -> None:
-    found = header.read(find_model())
-    assert (found.name, found.size, found.takes_tools) == ("smollm2", "135M", False)
+def test_whether_a_model_takes_tools_is_in_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.gguf"
+    for content, takes in (
+        (gguf_file("{{ tools }}"), True),
+        (gguf_file("hello"), False),
+        (b"GGUF", False),
+        (b"", False),
+    ):
+        file.write_bytes(content)
+        assert takes_tools(file) is takes
+    assert not takes_tools(tmp_path / "none.gguf")
+    assert not takes_tools(find_model())
 
 
 # --- more than it can read ---------------------------------------------------------------------------

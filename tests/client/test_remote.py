@@ -26,7 +26,7 @@ def test_every_method_gives_what_the_service_itself_gives(served: Served, remote
     assert remote.list_sessions("ann") == own.list_sessions("ann")
     assert remote.rename("ann", talk, "Words").title == "Words"
     assert remote.configure("ann", talk, profile="slow", options={"temperature": 1.0}) == own.get_session("ann", talk)
-    assert [p.name for p in remote.profiles()] == [p.name for p in own.profiles()]
+    assert [(p.name, p.shown) for p in remote.profiles()] == [(p.name, p.shown) for p in own.profiles()]
     assert remote.health() == own.health()
     remote.delete("ann", talk)
     assert own.list_sessions("ann") == []

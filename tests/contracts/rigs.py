@@ -159,7 +159,7 @@ class GgufRig(Rig):
     def __init__(self, stack: ExitStack) -> None:
         super().__init__(stack)
         folder = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))  # the path of a socket is short
-        (folder / "smollm2.gguf").write_bytes(gguf_file(template="{{ tools }}"))
+        (folder / "smollm2.gguf").write_bytes(gguf_file("{{ tools }}"))
         self.models = folder
         self._leader = stack.enter_context(Leader(folder / "socket"))
         patch = stack.enter_context(pytest.MonkeyPatch.context())

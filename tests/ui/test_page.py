@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 import roost
 from roost.api.auth import Identity
@@ -42,6 +43,18 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     assert tab.shown[0] == ("user", "hold")
     assert len(tab.feet) == len(tab.shown)
     assert all("Writing …" not in foot for foot in tab.feet)
+
+
+def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
+    def page() -> None:
+        from roost.ports import Profile
+        from roost.ui import parts
+
+        profiles = [Profile("gguf", "gguf", label="A small model"), Profile("guide", "guide")]
+        parts.invitation(profiles, "gguf", print, print)
+
+    app = AppTest.from_function(page).run()
+    assert (app.selectbox[0].options, app.selectbox[0].value) == (["A small model", "guide"], "gguf")
 
 
 def test_what_a_model_is_not_shown_any_more_is_told_with_its_answer(tab: Tab) -> None:

@@ -33,6 +33,8 @@ _ABOUT = {
     "echo": "Says what you said; needs no model.",
 }
 
+_LABELS = {LOCAL: "SmolLM2 135M on this machine"}
+
 _DEMOS = {f"demo-{name}": f"roost.brains.demos:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
 """Profiles that are there for `roost demo`, and offered to nobody."""
 
@@ -53,7 +55,7 @@ class Shelf:
         self._brains: dict[str, Brain] = {**BUILT_IN, **_checked(given or {})}
         self._unprepared = {name for name, brain in (given or {}).items() if hasattr(brain, "prepare")}
         """Given brains that want a thread for a moment before they are first asked."""
-        self._profiles = {name: Profile(name, name, about) for name, about in _ABOUT.items()}
+        self._profiles = {name: _built_in(name) for name in _ABOUT}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
         self._profiles |= {profile.name: profile for profile in configured}
         self._files = Files(models, [profile.model for profile in configured])
@@ -88,7 +90,7 @@ class Shelf:
 
     def names(self) -> Sequence[Profile]:
         """The default first, then as they were named; without the model on this machine, if there is none."""
-        hidden = Profile(LOCAL, LOCAL, _ABOUT[LOCAL]) if self.without_model else None
+        hidden = _built_in(LOCAL) if self.without_model else None
         shown = (profile for profile in self._profiles.values() if profile != hidden or profile.name == self.default)
         return sorted(shown, key=lambda p: p.name != self.default)
 
@@ -142,6 +144,10 @@ class Shelf:
             self._llm.prepare(profile)
             return self._llm
         return _imported(profile.brain, self._written)
+
+
+def _built_in(name: str) -> Profile:
+    return Profile(name, name, _ABOUT[name], label=_LABELS.get(name, ""))
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:

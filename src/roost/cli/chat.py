@@ -90,11 +90,16 @@ class Chat:
     def _greet(self) -> None:
         if self._talk is not None:
             talk = self._service.get_session(self._user, self._talk)
-            name = line(talk.agent or talk.profile)
+            name = line(talk.agent or self._shown(talk.profile))
             with_whom = f"{name}, in {line(talk.title)!r}" if talk.title else name
         else:
-            with_whom = self._agent or self._profile or self._service.profiles()[0].name
+            with_whom = self._agent or self._shown(self._profile)
         _say(f"Talking with {line(with_whom)}. Ctrl-C or a new message stops an answer, Ctrl-D leaves.\n")
+
+    def _shown(self, profile: str | None) -> str:
+        """As people read it; None: the default one, which comes first."""
+        known = self._service.profiles()
+        return next((one.shown for one in known if profile in (None, one.name)), profile or "")
 
     def _say(self, text: str) -> None:
         if self._talk is None:

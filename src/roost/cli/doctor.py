@@ -23,6 +23,7 @@ from roost.cli.text import line
 from roost.client import connect
 from roost.errors import BrainFailed, RoostError
 from roost.hosts.threads import ThreadHost
+from roost.ports import Profile
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
 from roost.wiring import models_folder, read_secrets, sqlite_path
 
@@ -121,6 +122,10 @@ def _variables() -> Iterator[Finding]:
         )
 
 
+def _named(profile: Profile) -> str:
+    return f"{profile.name} ({profile.label})" if profile.label else profile.name
+
+
 def _profiles(shelf: Shelf) -> Iterator[Finding]:
     shelf.open(ThreadHost())
     good = []
@@ -135,7 +140,7 @@ def _profiles(shelf: Shelf) -> Iterator[Finding]:
             yield Finding("profiles", "problem", f"{profile.name}: {error}", fix)
     yield Finding("profiles", "ok", ", ".join(good))
     chosen = shelf.profile(shelf.default)
-    yield Finding("default profile", "ok", f"{chosen.name}: {chosen.description}".removesuffix(": "))
+    yield Finding("default profile", "ok", f"{_named(chosen)}: {chosen.description}".removesuffix(": "))
     if shelf.without_model is None:
         yield Finding("model", "ok", "there is one on this machine")
     else:

@@ -73,6 +73,12 @@ class Profile:
     """Of an ADK brain: about how many of the newest messages the agent is shown."""
     tools: tuple[str, ...] | None = None
     """Names of tools it may use, or patterns such as `mail.*`; None: all there are."""
+    label: str = ""
+    """What people read in place of a name that says little."""
+
+    @property
+    def shown(self) -> str:
+        return self.label or self.name
 
     @property
     def provider(self) -> str:

@@ -201,13 +201,14 @@ class ProfileReply(_Wire):
     description: str
     model: str | None = None
     temperature: float | None = None
+    label: str = ""
 
     @classmethod
     def of(cls, profile: Profile) -> Self:
         return cls.model_validate(profile, from_attributes=True)
 
     def profile(self) -> Profile:
-        return Profile(self.name, "", self.description, self.model, self.temperature)
+        return Profile(self.name, "", self.description, self.model, self.temperature, label=self.label)
 
 
 class ProfileList(_Wire):

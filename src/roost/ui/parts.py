@@ -148,9 +148,12 @@ def invitation(
     """An empty talk: who answers, and what one might say."""
     with st.container(key="invitation"):
         st.subheader("What would you like to talk about?", anchor=False)
-        names = [profile.name for profile in profiles]
-        st.selectbox("Who answers", names, index=names.index(chosen), key="profile", on_change=choose)
-        profile = profiles[names.index(chosen)]
+        names = {profile.name: profile.shown for profile in profiles}
+        at = [*names].index(chosen)
+        st.selectbox(
+            "Who answers", names, index=at, key="profile", on_change=choose, format_func=names.__getitem__
+        )  # fmt: skip
+        profile = profiles[at]
         about = [profile.description, f"Model: {profile.model}." if profile.model else ""]
         st.caption(plain(" ".join(filter(None, about))) or "Type a message below and press Enter.")
         with st.container(key="suggestions", horizontal=True):

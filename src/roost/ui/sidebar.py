@@ -122,9 +122,9 @@ def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft)
 
 
 def _profile_field(profiles: Sequence[Profile], current: str) -> str:
-    names = [profile.name for profile in profiles]
-    names = names if current in names else [current, *names]
-    return str(st.selectbox("Who answers", names, index=names.index(current)))
+    names = {profile.name: profile.shown for profile in profiles}
+    names = names if current in names else {current: current, **names}
+    return str(st.selectbox("Who answers", names, index=[*names].index(current), format_func=names.__getitem__))
 
 
 def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[str, Any]:

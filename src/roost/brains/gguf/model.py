@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.brains.files import missing
-from roost.brains.gguf.header import read
+from roost.brains.gguf.header import takes_tools
 from roost.core.faults import Fault
 from roost.core.usage import Usage
 from roost.errors import BrainFailed
@@ -60,7 +60,7 @@ class Model:
 
     def __init__(self, host: Host, file: Path, window: int) -> None:
         self.name = file.stem
-        self.takes_tools = read(file).takes_tools
+        self.takes_tools = takes_tools(file)
         self._file = file
         self._window = window
         self._lock = host.lock()
