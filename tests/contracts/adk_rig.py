@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
@@ -30,15 +32,19 @@ FAILURES: Mapping[str, Exception] = {
 
 
 class Played(BaseLlm):
+    newest: ClassVar[Any] = None
+    """For an agent in a file."""
     model: str = "played"
     plays: deque[tuple[Act, ...]] = Field(default_factory=deque)
     asked: list[str] = Field(default_factory=list)
+    offered: list[str] = Field(default_factory=list)
     failure: Any = None
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         self.asked.append("\n".join(content.model_dump_json(exclude_none=True) for content in llm_request.contents))
+        self.offered = self.offered or [*llm_request.tools_dict]
         if self.failure is not None:
             raise self.failure
         whole: list[types.Part] = []
@@ -72,6 +78,20 @@ class AdkRig(Rig):
 
     def brains(self) -> Mapping[str, roost.Brain]:
         return {"adk-agent": Adk(LlmAgent(name="rig", model=self._model))}
+
+    def set_up(self, folder: Path) -> str:
+        (folder / "house_clerk.py").write_text(
+            "from google.adk.agents import LlmAgent\n"
+            "from tests.contracts.adk_rig import Played\n\n"
+            "root_agent = LlmAgent(name='clerk', model=Played.newest)\n"
+        )
+        Played.newest = self._model
+        self.stack.callback(sys.modules.pop, "house_clerk", None)
+        return 'brain = "adk"\nagent = "house_clerk:root_agent"'
+
+    @property
+    def offered(self) -> list[str]:
+        return self._model.offered
 
     def play(self, *acts: Act) -> None:
         self._model.plays.append(acts)

@@ -50,22 +50,23 @@ class Leader:
     def _lead(self, asker: socket.socket, acts: tuple[Act, ...]) -> None:
         with asker, asker.makefile("rb") as stream, suppress(OSError):  # one that was stopped hears no more
             self.asked.append(stream.readline().decode())
+            calls = [act for act in acts if isinstance(act, Call)]
             for act in acts:
-                asker.sendall(self._played(act))
+                asker.sendall(self._played(act, calls))
 
-    def _played(self, act: Act) -> bytes:
+    def _played(self, act: Act, calls: list[Call]) -> bytes:
         if isinstance(act, Wait):
             while not act.until() and not self._over.wait(LOOK):
                 pass
             return b""
         if isinstance(act, Call):
-            return b"".join(json.dumps(piece).encode() + b"\n" for piece in _pieces(act))
+            return b"".join(json.dumps(piece).encode() + b"\n" for piece in _pieces(act, calls.index(act)))
         return CUT if isinstance(act, Cut) else json.dumps({"content": act}).encode() + b"\n"
 
 
-def _pieces(call: Call) -> list[dict[str, Any]]:
+def _pieces(call: Call, index: int) -> list[dict[str, Any]]:
     """A call as the protocol has it: its name first, then its arguments bit by bit."""
     given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-    begun = {"index": 0, "id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": ""}}
-    rest = [{"index": 0, "function": {"arguments": given[at : at + 5]}} for at in range(0, len(given), 5)]
+    begun = {"index": index, "id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": ""}}
+    rest = [{"index": index, "function": {"arguments": given[at : at + 5]}} for at in range(0, len(given), 5)]
     return [{"tool_calls": [piece]} for piece in (begun, *rest)]

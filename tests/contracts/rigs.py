@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +63,15 @@ class Rig(ABC):
     def asked(self) -> list[str]:
         """All that the model was shown, each time that it was asked, as one text."""
 
+    @property
+    def offered(self) -> list[str]:
+        """The tools that the model was offered when it was first asked."""
+        raise NotImplementedError
+
+    def set_up(self, folder: Path) -> str:
+        """Its profile as it is written into a `roost.toml` in this folder, with what has to be there beside it."""
+        raise NotImplementedError
+
     def open(
         self, path: Path, *, tools: Sequence[roost.Tool] = (), limits: roost.Limits = QUICK, **changes: Any
     ) -> AgentService:  # fmt: skip
@@ -107,6 +116,16 @@ class FunctionRig(Rig):
                 raise ConnectionError("cut off")
 
 
+def _names(offered: Any) -> Iterator[str]:
+    """What is called by a name in it, however a provider wraps it."""
+    for one in offered if isinstance(offered, list) else [offered]:
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            yield one["name"]
+        elif isinstance(one, dict):
+            for wrapped in one.values():
+                yield from _names(wrapped)
+
+
 class ProviderRig(Rig):
     """The brain `llm`, asking a provider on this machine."""
 
@@ -127,6 +146,10 @@ class ProviderRig(Rig):
     def profile(self) -> roost.Profile:
         return roost.Profile("llm", "llm", model=self.model, base_url=self.provider.url)
 
+    def set_up(self, folder: Path) -> str:
+        self.stack.enter_context(pytest.MonkeyPatch.context()).setenv("RIG_KEY", "sk-rig")
+        return f'brain = "llm"\nmodel = "{self.model}"\nbase_url = "{self.provider.url}"\nkey = "RIG_KEY"'
+
     def play(self, *acts: Act) -> None:
         self.provider.plays(*acts)
 
@@ -137,6 +160,10 @@ class ProviderRig(Rig):
     @property
     def asked(self) -> list[str]:
         return [json.dumps(body["messages"], ensure_ascii=False) for body in self.provider.asked]
+
+    @property
+    def offered(self) -> list[str]:
+        return list(_names(self.provider.asked[0].get("tools", [])))
 
 
 class AnthropicRig(ProviderRig):
@@ -166,6 +193,13 @@ class GgufRig(Rig):
         patch.setattr(gguf, "PROGRAM", PROGRAM)
         patch.setenv("ROOST_LEADER", str(folder / "socket"))
         patch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+
+    def set_up(self, folder: Path) -> str:
+        return f'brain = "gguf"\nmodel = "{self.models}/smollm2.gguf"'
+
+    @property
+    def offered(self) -> list[str]:
+        return list(_names(json.loads(self._leader.asked[0]).get("tools", [])))
 
     def play(self, *acts: Act) -> None:
         self._leader.plays.append(acts)
