@@ -30,6 +30,7 @@ async def deploy(what: str) -> str:
 
 
 async def careful(turn: package.Turn) -> AsyncIterator[str]:
+    turn.spend(package.Usage(1_200, 30, 0.25, "some:model"))
     yield f"{greeting[0]}, "
     try:
         yield await turn.call_tool("deploy", {"what": turn.text})
@@ -135,6 +136,7 @@ def test_runs_are_listed_shown_and_replayed(tmp_path: Path, service: package.Age
     short = run.run_id[-8:]
     assert f"{short}  task  d      done     1" in said(tmp_path, "runs", "ls", "--agent", "d")
     shown = said(tmp_path, "runs", "show", short)
+    assert "model    some:model\ntokens   1,200 read, 30 said\ncost     0.250000 US dollars\n" in shown
     assert "1. tool deploy: done" in shown
     assert '→ {"what": "it"}' in shown
     assert "← deployed it" in shown

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import roost
-from roost import AsyncAgentService, Turn
+from roost import AsyncAgentService, Turn, Usage
 from tests.runtime.conftest import World, becomes, ended, said, short
 from tests.runtime.test_agents import done, teller, until
 
@@ -183,6 +183,7 @@ def test_deleting_the_agent_ends_its_talks(world: World) -> None:
 def test_what_anothers_agent_knows_and_does_is_not_shown_to_whoever_talks_with_it(world: World) -> None:
     async def keeper(turn: Turn) -> AsyncIterator[str]:
         turn.state["pin"] = "of bob's own"
+        turn.spend(Usage(120, 30, 0.25, "some:model"))
         yield await turn.step("look", lambda: "it up")
 
     async def story(service: AsyncAgentService) -> None:
@@ -193,7 +194,7 @@ def test_what_anothers_agent_knows_and_does_is_not_shown_to_whoever_talks_with_i
         await ended(service, talk)
         [run] = await service.runs.list("ann", talk=talk)
         entry = await service.runs.get("ann", run.run_id)
-        assert (entry.text, entry.steps, entry.given) == ("it up", (), {})
+        assert (entry.text, entry.steps, entry.given, entry.usage) == ("it up", (), {}, Usage())
         with pytest.raises(roost.Conflict, match="cannot be replayed"):
             await service.runs.replay("ann", run.run_id)
 

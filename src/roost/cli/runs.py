@@ -16,6 +16,7 @@ from roost.cli.tables import ago, at, facts
 from roost.cli.text import line, plain
 from roost.core.runbook import Replay, Run, RunEntry
 from roost.core.steps import Step
+from roost.core.usage import Usage
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or any part of it that no other has.")]
@@ -67,12 +68,19 @@ def _facts(one: RunEntry) -> Iterator[str]:
             ("tries", str(run.attempts)),
             ("began", at(run.started)),
             ("ended", at(run.ended)),
+            ("model", one.usage.model),
+            ("tokens", _tokens(one.usage)),
+            ("cost", None if one.usage.cost is None else f"{one.usage.cost:.6f} US dollars"),
         ]
     )
     for step in one.steps:
         yield from _step(step, run)
     if one.text:
         yield "\n" + plain(one.text)
+
+
+def _tokens(usage: Usage) -> str:
+    return f"{usage.input_tokens:,} read, {usage.output_tokens:,} said" if usage.tokens else ""
 
 
 def _step(step: Step, run: Run) -> Iterator[str]:

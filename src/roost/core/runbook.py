@@ -10,6 +10,7 @@ from typing import Any
 
 from roost.core.memories import Memory
 from roost.core.steps import Step
+from roost.core.usage import NOTHING, Usage
 
 STATE_CHARS = 65_536
 """A longer state before a turn is not kept for a replay."""
@@ -75,6 +76,8 @@ class RunEntry:
     steps: tuple[Step, ...]
     given: Mapping[str, Any]
     """What the turn was given beside its messages: see the concept of the journal."""
+    usage: Usage = NOTHING
+    """What its models cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 from roost.core.approvals import Approval, Asked, Decided, Decision
 from roost.core.runbook import Run
 from roost.core.steps import Recorded, Step, Try
+from roost.core.usage import NOTHING, Usage
 from roost.ports.store import Tx
 
 
@@ -83,6 +84,7 @@ class Logged:
     """Whether that is all it said."""
     steps: tuple[Step, ...]
     recorded: tuple[Recorded, ...]
+    usage: Usage = NOTHING
 
 
 class RunBook(Protocol):

@@ -53,7 +53,7 @@ class Runs:
     async def get(self, user_id: str, run_id: str) -> RunEntry:
         """A run with what it said, and its steps in order: those of the tries before it too."""
         logged = await self._logged(user_id, run_id)
-        return RunEntry(logged.run, logged.text, logged.steps, checks.tame(recorded_given(logged)))
+        return RunEntry(logged.run, logged.text, logged.steps, checks.tame(recorded_given(logged)), logged.usage)
 
     async def replay(
         self, user_id: str, run_id: str, *, until: int | None = None, live: bool = False,

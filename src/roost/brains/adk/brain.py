@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -13,7 +12,6 @@ from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.runners import Runner
 from google.adk.utils import _sync_runner
-from google.genai import types
 
 from roost.brains.adk import faults
 from roost.brains.adk.loading import app_of
@@ -23,6 +21,7 @@ from roost.brains.adk.rehearsal import rehearse
 from roost.brains.adk.sessions import Sessions, content_of
 from roost.brains.adk.voice import Voice
 from roost.brains.attending import attending
+from roost.brains.chat.context import prompt
 from roost.ports import Chunk, Turn
 
 RECENT = 80
@@ -62,9 +61,10 @@ class Adk:
         )  # fmt: skip
         new = await sessions.open(self._name)
         sessions.took(new)
+        said = [message.content for message in new] if turn.kind == "talk" else [prompt(turn, turn.text)]
         running = runner.run_async(
             user_id=turn.user_id, session_id=sessions.session_id, run_config=_config(turn),
-            new_message=content_of(new) if turn.kind == "talk" else _told(turn),
+            new_message=content_of(said),
         )  # fmt: skip
         last = None
         try:
@@ -88,13 +88,3 @@ def _config(turn: Turn) -> RunConfig:
         streaming_mode=StreamingMode.SSE, tool_thread_pool_config=ToolThreadPoolConfig(),
         max_llm_calls=turn.profile.steps,
     )  # fmt: skip
-
-
-def _told(turn: Turn) -> types.Content:
-    """What an agent is told of something that is no talk: what it is, from whom, and what it says."""
-    text = turn.text
-    if turn.kind == "mail":
-        text = f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{turn.text}"
-    elif turn.kind == "event":
-        text = f"Event {turn.text}: {json.dumps(turn.data, ensure_ascii=False)}"
-    return types.Content(role="user", parts=[types.Part(text=text)])

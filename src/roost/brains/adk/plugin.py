@@ -69,7 +69,7 @@ class Part(BasePlugin):
         messages = self._turn.steered()
         if not messages:
             return
-        content = content_of(messages)
+        content = content_of(message.content for message in messages)
         self._sessions.took(messages)
         event = Event(author="user", invocation_id=context.invocation_id, content=content)
         await self._sessions.append_event(context.session, event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from google.adk.events import Event
@@ -97,8 +97,8 @@ class Sessions(BaseSessionService):
         return {k.removeprefix(State.USER_PREFIX): v for k, v in state.items() if k.startswith(State.USER_PREFIX)}
 
 
-def content_of(messages: Sequence[Message]) -> types.Content:
-    return types.Content(role="user", parts=[types.Part(text=message.content) for message in messages])
+def content_of(texts: Iterable[str]) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=text) for text in texts])
 
 
 def _scoped(name: str) -> tuple[Scope, str]:

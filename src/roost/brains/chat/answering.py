@@ -66,7 +66,7 @@ class Answering:
         self._model = model
         self._window = model.window
         self._view = context.view(turn.history, short=not model.sums_up)
-        self._new = [context.prompt(turn, message) for message in turn.messages]
+        self._new = [context.prompt(turn, message.content) for message in turn.messages]
         self._hands = Hands(turn, turn.tools if model.takes_tools else ())
         self._dialogue = Dialogue()
         self._prepared = 0

@@ -117,15 +117,15 @@ def acts(message: Message) -> list[Call]:
     return [call if call.result is not None else replace(call, result=CUT_OFF) for call in found]
 
 
-def prompt(turn: Turn, message: Message) -> str:
+def prompt(turn: Turn, text: str) -> str:
     """What is new, as it is said to a model; what is no talk says what it is."""
     match turn.kind:
         case "mail":
-            return f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{message.content}"
+            return f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{text}"
         case "event":
-            return f"Event {message.content}: {json.dumps(turn.data, ensure_ascii=False)}"
+            return f"Event {text}: {json.dumps(turn.data, ensure_ascii=False)}"
         case _:
-            return message.content
+            return text
 
 
 def told(message: Message) -> str:

@@ -11,6 +11,7 @@ from roost.core.addresses import of_key
 from roost.core.messages import at
 from roost.core.runbook import Run
 from roost.core.steps import Step, StepKind, StepOutcome, idempotency_key
+from roost.core.usage import Usage
 from roost.errors import NotFound
 from roost.ports import Logged, Row, Tx
 from roost.stores.statements import agents, steps, talks
@@ -50,7 +51,8 @@ def listed(
 
 def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
     row = tx.one(
-        f"SELECT {_RUN}, {_STEPS}, r.given, r.said FROM runs r WHERE r.run_id = :run AND {_HIS}",
+        f"SELECT {_RUN}, {_STEPS}, r.given, r.said, r.input_tokens, r.output_tokens, r.cost, r.model"
+        f" FROM runs r WHERE r.run_id = :run AND {_HIS}",
         {"run": run_id, "user": user_id},
     )
     if row is None:
@@ -59,7 +61,10 @@ def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
     text, is_whole = _said(tx, run, row[13])
     if _is_with_anothers(tx, run, user_id):
         return Logged(replace(run, steps=0), None, run.envelope_id, text, is_whole, (), ())
-    return Logged(run, row[12], run.envelope_id, text, is_whole, _steps(tx, run), steps.recorded(tx, [run.envelope_id]))
+    return Logged(
+        run, row[12], run.envelope_id, text, is_whole, _steps(tx, run), steps.recorded(tx, [run.envelope_id]),
+        Usage(*row[14:18]),
+    )  # fmt: skip
 
 
 def _is_with_anothers(tx: Tx, run: Run, user_id: str) -> bool:
