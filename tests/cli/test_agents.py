@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +23,7 @@ from roost.core.agents import Agent, AgentConfig, State
 from roost.wiring import announce
 from tests.api.serving import serving
 from tests.cli.running import COMMAND, environment, roost
+from tests.cli.terminals import terminal
 from tests.conftest import eventually
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -400,34 +399,15 @@ def test_in_a_terminal_the_table_is_drawn_over_itself_and_the_cursor_comes_back(
     tmp_path: Path, service: package.AgentService
 ) -> None:
     service.agents.create("ann", "d", start=False)
-    own, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "agents", "watch", "--every", "0.1s"], cwd=tmp_path, env=environment(tmp_path),
-        stdin=theirs, stdout=theirs, stderr=theirs,
-    )  # fmt: skip
-    os.close(theirs)
-    os.set_blocking(own, False)
-    seen = ""
-
-    def shows(text: str) -> bool:
-        nonlocal seen
-        with suppress(OSError):
-            seen += os.read(own, 65536).decode()
-        return text in seen
-
-    try:
-        eventually(lambda: shows("stopped"), 20)
+    with terminal(tmp_path, "agents", "watch", "--every", "0.1s") as shown:
+        shown.becomes("stopped")
         service.agents.start("ann", "d")
-        eventually(lambda: shows("idle"))
-        process.send_signal(signal.SIGINT)
-        eventually(lambda: shows(screen.SHOW))
-        assert process.wait(20) == 130
-    finally:
-        process.kill()
-        process.wait(10)
-        os.close(own)
-    assert "\x1b[2A" in seen
-    assert seen.index(screen.HIDE) < seen.index("AGENT")
+        shown.becomes("idle")
+        shown.process.send_signal(signal.SIGINT)
+        shown.becomes(screen.SHOW)
+        assert shown.process.wait(20) == 130
+    assert "\x1b[2A" in shown.seen
+    assert shown.seen.index(screen.HIDE) < shown.seen.index("AGENT")
 
 
 def agent(name: str, **others: Any) -> Agent:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from roost.cli.text import line, plain
-from tests.cli.running import COMMAND, environment, roost, up
-from tests.conftest import eventually
+from tests.cli.running import roost, up
+from tests.cli.terminals import terminal
 
 BRAINS = """
 import asyncio, os
@@ -43,43 +39,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "brains.py").write_text(BRAINS)
     (tmp_path / "roost.toml").write_text(PROFILES)
     return tmp_path
-
-
-class Terminal:
-    """A process with a terminal of its own, and a person who types."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self._own, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=folder, env=environment(folder) | {"TERM": "dumb"},
-            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        os.set_blocking(self._own, False)
-        self._seen = ""
-
-    def type(self, text: str) -> None:
-        os.write(self._own, text.encode())
-
-    def shows(self, text: str) -> bool:
-        with suppress(OSError):
-            self._seen += os.read(self._own, 65536).decode()
-        return text in self._seen
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(10)
-        os.close(self._own)
-
-
-@contextmanager
-def terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
-    opened = Terminal(folder, *arguments)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def test_lines_from_a_pipe_are_answered_one_by_one(folder: Path) -> None:
@@ -120,11 +79,11 @@ def test_a_failure_is_one_sentence_and_an_exit_code(folder: Path) -> None:
 
 def test_ctrl_c_stops_the_answer_and_a_second_one_leaves(folder: Path) -> None:
     with terminal(folder, "chat", "--profile", "endless") as person:
-        eventually(lambda: person.shows("> "))
+        person.becomes("> ")
         person.type("go\n")
-        eventually(lambda: person.shows("part1 "))
+        person.becomes("part1 ")
         person.process.send_signal(signal.SIGINT)
-        eventually(lambda: person.shows("(stopped)"))
+        person.becomes("(stopped)")
         person.process.send_signal(signal.SIGINT)
         assert person.process.wait(15) == 130
     shown = roost(folder, "talks", "ls", "--json").stdout
@@ -138,12 +97,15 @@ def answers(folder: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("server", [False, True])
 def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Path, server: bool) -> None:
-    with up(folder) if server else nullcontext(), terminal(folder, "chat", "--profile", "listener") as person:
-        eventually(lambda: person.shows("> "))
+    with (
+        up(folder) if server else nullcontext(),
+        terminal(folder, "chat", "--profile", "listener") as person,
+    ):
+        person.becomes("> ")
         person.type("go\n")
-        eventually(lambda: person.shows("heard go "))
+        person.becomes("heard go ")
         person.type("more\n")
-        eventually(lambda: person.shows("heard more to its end"))
+        person.becomes("heard more to its end\r\n> ")
         person.type("\x04")
         assert person.process.wait(15) == 0
         assert person.shows("heard go  (stopped)") or person.shows("more\r\n (stopped)")
@@ -154,25 +116,25 @@ def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Pat
 
 def test_what_is_typed_ahead_without_an_end_stays_at_the_next_prompt(folder: Path) -> None:
     with terminal(folder, "chat", "--profile", "listener") as person:
-        eventually(lambda: person.shows("> "))
+        person.becomes("> ")
         person.type("go\n")
-        eventually(lambda: person.shows("heard go "))
+        person.becomes("heard go ")
         person.type("hel")
-        eventually(lambda: person.shows("heard go hel"))
+        person.becomes("heard go hel")
         (folder / "gate").touch()
-        eventually(lambda: person.shows("to its end\r\n> "))
+        person.becomes("to its end\r\n> ")
         person.type("lo\n")
-        eventually(lambda: person.shows("heard hello to its end"))
+        person.becomes("heard hello to its end")
     assert [content for content, _ in answers(folder)][2:] == ["hello", "heard hello to its end"]
 
 
 def test_ctrl_d_during_an_answer_leaves_after_it(folder: Path) -> None:
     with terminal(folder, "chat", "--profile", "listener") as person:
-        eventually(lambda: person.shows("> "))
+        person.becomes("> ")
         person.type("go\n")
-        eventually(lambda: person.shows("heard go "))
+        person.becomes("heard go ")
         person.type("more\n\x04")
-        eventually(lambda: person.shows("heard more to its end"))
+        person.becomes("heard more to its end\r\n> ")
         assert person.process.wait(15) == 0
     assert answers(folder)[-1] == ("heard more to its end", "complete")
 
@@ -199,7 +161,7 @@ def test_a_talk_is_named_by_any_part_of_its_id_that_no_other_has(folder: Path) -
 
 def test_an_unknown_profile_is_told_before_anything_is_said(folder: Path) -> None:
     with terminal(folder, "chat", "--profile", "nobody") as person:
-        eventually(lambda: person.shows("no profile 'nobody': use one of broken, echo, endless, guide"))
+        person.becomes("no profile 'nobody': use one of broken, echo, endless, guide")
         assert person.process.wait(15) == 1
     refused = roost(folder, "chat", "--profile", "nobody", stdin="")
     assert refused.returncode == 1
@@ -207,7 +169,7 @@ def test_an_unknown_profile_is_told_before_anything_is_said(folder: Path) -> Non
 
 def test_ctrl_d_leaves_and_looking_in_leaves_nothing_behind(folder: Path) -> None:
     with terminal(folder, "chat") as person:
-        eventually(lambda: person.shows("> "))
+        person.becomes("> ")
         person.type("\x04")
         assert person.process.wait(15) == 0
     assert "No talks yet" in roost(folder, "talks", "ls").stdout

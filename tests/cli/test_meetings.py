@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from roost.testing import script
 from roost.wiring import announce
 from tests.api.serving import serving
 from tests.cli.running import COMMAND, command, environment
+from tests.cli.terminals import terminal
 from tests.conftest import QUICK, eventually
 
 BRAINS: dict[str, package.Brain] = {"silent": script("")}
@@ -237,31 +235,12 @@ def test_in_a_terminal_the_board_is_drawn_over_itself_and_stays_at_the_end(
     tmp_path: Path, service: package.AgentService
 ) -> None:
     meeting = called(service, "A game", "--game", "tic-tac-toe", "--player", "user:ann", "--player", "d")
-    own, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "meetings", "watch", meeting], cwd=tmp_path, env=environment(tmp_path),
-        stdin=theirs, stdout=theirs, stderr=theirs,
-    )  # fmt: skip
-    os.close(theirs)
-    os.set_blocking(own, False)
-    seen = ""
-
-    def shows(text: str) -> bool:
-        nonlocal seen
-        with suppress(OSError):
-            seen += os.read(own, 65536).decode()
-        return text in seen
-
-    try:
-        eventually(lambda: shows("It is the move of user:ann."), 30)
+    with terminal(tmp_path, "meetings", "watch", meeting) as shown:
+        shown.becomes("It is the move of user:ann.")
         said("move", meeting, "5")
-        eventually(lambda: shows(" 4 | X | 6"))
+        shown.becomes(" 4 | X | 6")
         said("end", meeting)
-        eventually(lambda: shows(screen.SHOW))
-        assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.wait(10)
-        os.close(own)
-    assert seen.index(screen.HIDE) < seen.index("A game")
-    assert "\x1b[10A" in seen
+        shown.becomes(screen.SHOW)
+        assert shown.process.wait(20) == 0
+    assert shown.seen.index(screen.HIDE) < shown.seen.index("A game")
+    assert "\x1b[10A" in shown.seen

@@ -6,7 +6,7 @@ import functools
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from roost.client.http import Wire
@@ -15,6 +15,7 @@ from roost.core.facts import Fact, FactPage, decode
 from roost.core.meetings.shown import MeetingView
 from roost.core.metrics import Metric
 from roost.faces import FACES
+from roost.ports.meetings import watched
 from roost.protocol.faces import LONGEST_WAIT, Method, methods
 from roost.protocol.metrics import MetricList
 
@@ -64,21 +65,9 @@ class FarMeetings(Far):
     ) -> AsyncIterator[MeetingView]:
         """As it is, and again whenever it has changed. Waits; ends when the meeting is over."""
         checks.name(user_id, "the user id")
-        return self._watch(user_id, meeting_id, seen_by, after)
-
-    async def _watch(
-        self, user_id: str, meeting_id: str, seen_by: str | None, after: str | None
-    ) -> AsyncIterator[MeetingView]:
-        while True:
-            if after is None:
-                found: MeetingView = await self.view(user_id, meeting_id, seen_by=seen_by)
-            else:
-                found = await self.wait(user_id, meeting_id, after, seen_by=seen_by)
-            if found.cursor != after:
-                yield found
-            if found.is_over:
-                return
-            after = found.cursor
+        view = partial(self.view, user_id, meeting_id, seen_by=seen_by)
+        wait = partial(self.wait, user_id, meeting_id, seen_by=seen_by)
+        return watched(view, wait, after)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from roost.core.envelopes import Envelope
 from roost.core.meetings.bodies import Body
 from roost.core.meetings.effects import MeetingChange, WriteEntry
 from roost.core.meetings.entries import Vector
-from roost.core.meetings.shown import MeetingSummary
+from roost.core.meetings.shown import MeetingSummary, MeetingView
 from roost.core.meetings.versions import Version
 from roost.core.meetings.view import View
 from roost.ports.store import Tx
@@ -47,6 +47,20 @@ class Acted:
     posted: tuple[Envelope, ...]
     changes: tuple[MeetingChange, ...]
     number: int = 0
+
+
+async def watched(
+    view: Callable[[], Awaitable[MeetingView]], wait: Callable[[str], Awaitable[MeetingView]], after: str | None,
+    is_closing: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[MeetingView]:  # fmt: skip
+    """Each view once, to the end. `view`: as it is; `wait`: as it is once it differs from the one with a cursor."""
+    while True:
+        found = await view() if after is None else await wait(after)
+        if found.cursor != after:
+            yield found
+        if found.is_over or is_closing():
+            return
+        after = found.cursor
 
 
 class MeetingStatements(Protocol):

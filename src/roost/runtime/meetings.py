@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from roost.core import addresses, checks
@@ -28,6 +29,7 @@ from roost.core.meetings.view import Phase, View
 from roost.core.messages import MOST, PAGE
 from roost.errors import Conflict, Forbidden, Invalid, Unavailable
 from roost.ports import Acted, Pending, Seated
+from roost.ports.meetings import watched
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
@@ -231,23 +233,11 @@ class Meetings:
     ) -> AsyncIterator[MeetingView]:
         """As it is, and again whenever it has changed. Waits; ends when the meeting is over, or the program is."""
         checks.name(user_id, "the user id")
-        return self._watch(user_id, meeting_id, seen_by, after)
+        view = partial(self.view, user_id, meeting_id, seen_by=seen_by)
+        wait = partial(self.wait, user_id, meeting_id, seen_by=seen_by)
+        return watched(view, wait, after, lambda: self._hall.closing)
 
     # --- inside ----------------------------------------------------------------------------------
-
-    async def _watch(
-        self, user_id: str, meeting_id: str, seen_by: str | None, after: str | None
-    ) -> AsyncIterator[MeetingView]:
-        while True:
-            if after is None:
-                found = await self.view(user_id, meeting_id, seen_by=seen_by)
-            else:
-                found = await self.wait(user_id, meeting_id, after, seen_by=seen_by)
-            if found.cursor != after:
-                yield found
-            if found.is_over or self._hall.closing:
-                return
-            after = found.cursor
 
     async def _act(
         self, user_id: str, meeting_id: str, by: str | None, make: Callable[[View], Body], key: str | None = None
