@@ -1,33 +1,26 @@
-"""`roost meetings`: call them, come and go, speak and play, and see what was said."""
+"""`roost meetings`: call them, and see what was said; what is done in them is in `meeting_acts`."""
 
 from __future__ import annotations
 
-import json as encoding
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
+from roost.cli import meeting_acts
+from roost.cli.desk import note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
-from roost.cli.meeting_text import board, everything, name, standing, word
+from roost.cli.meeting_desk import LATER, By, Meeting, address, found, full
+from roost.cli.meeting_text import everything, name
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
 from roost.cli.tables import ago, duration
-from roost.cli.text import line, plain
+from roost.cli.text import plain
 from roost.core.meetings.shown import MeetingSummary, MeetingView
 from roost.errors import RoostError
 
 app = group()
-Meeting = Annotated[
-    str, typer.Argument(metavar="MEETING", help="The id of a meeting, or any part of it that no other has.")
-]
-By = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="In the name of this agent of yours.")]
 SeenBy = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="As this participant of yours sees it.")]
-Who = Annotated[str, typer.Argument(metavar="WHO", help="agent:NAME or user:NAME.")]
-Why = Annotated[str, typer.Option("--reason", help="Why, for the others.")]
-LATER = "the others hear of it when `roost up` runs, or while you watch"
 
 
 @app.command()
@@ -43,7 +36,7 @@ def ls(
 ) -> None:
     """List your meetings and those of your agents, newest first."""
     with opened(store, config) as (service, user):
-        listed = service.meetings.list(user, participant=_address(participant), phase=phase, limit=limit)
+        listed = service.meetings.list(user, participant=address(participant), phase=phase, limit=limit)
     nothing = "No meetings: `roost meetings call TOPIC --with AGENT` calls one."
     headings = ("ID", "PHASE", "YOURS", "CALLED", "BY", "TOPIC")
     show_list(listed, headings, lambda one: _row(one, user), nothing, as_json=json)
@@ -68,8 +61,8 @@ def show_one(
     it is told how.
     """
     with opened(store, config) as (service, user):
-        meeting_id = _found(service, user, meeting)
-        view = service.meetings.view(user, meeting_id, seen_by=_address(seen_by), limit=limit)
+        meeting_id = found(service, user, meeting)
+        view = service.meetings.view(user, meeting_id, seen_by=address(seen_by), limit=limit)
         others = [] if json else list(_others(service, user, view))
     show(view, lambda: everything(view, user, others), as_json=json)
 
@@ -96,8 +89,8 @@ def watch(
     from roost.cli.meeting_watch import follow
 
     with opened(store, config, hosting=True) as (service, user):
-        meeting_id = _found(service, user, meeting)
-        follow(service.meetings.watch(user, meeting_id, seen_by=_address(seen_by)), user, as_json=json)
+        meeting_id = found(service, user, meeting)
+        follow(service.meetings.watch(user, meeting_id, seen_by=address(seen_by)), user, as_json=json)
 
 
 @app.command()
@@ -110,7 +103,7 @@ def attend(meeting: Meeting, store: Store = None, config: Config = None) -> None
     from roost.cli.meeting_watch import looks
 
     with opened(store, config, hosting=True) as (service, user):
-        meeting_id, me = _found(service, user, meeting), f"user:{user}"
+        meeting_id, me = found(service, user, meeting), f"user:{user}"
         view = service.meetings.view(user, meeting_id)
         if not view.is_over and (view.seen_by, view.status) != (me, "in"):
             service.meetings.join(user, meeting_id)
@@ -126,8 +119,8 @@ def minutes(
     Of one that goes on, those so far.
     """
     with opened(store, config) as (service, user):
-        meeting_id = _found(service, user, meeting)
-        text = service.meetings.minutes(user, meeting_id, seen_by=_address(seen_by))
+        meeting_id = found(service, user, meeting)
+        text = service.meetings.minutes(user, meeting_id, seen_by=address(seen_by))
     show({"meetingId": meeting_id, "minutes": text}, lambda: [plain(text).rstrip("\n")], as_json=json)
 
 
@@ -169,14 +162,14 @@ def call(
     """
     from roost.cli.meeting_watch import follow
 
-    players = [_full(one) for one in player or []]
+    players = [full(one) for one in player or []]
     with opened(store, config, hosting=watching) as (service, user):
-        caller = _address(by) or f"user:{user}"
-        must = [_full(one) for one in required or []] + [one for one in players if one != caller]
+        caller = address(by) or f"user:{user}"
+        must = [full(one) for one in required or []] + [one for one in players if one != caller]
         meeting_id = service.meetings.call(
-            user, topic, required=list(dict.fromkeys(must)), optional=[_full(one) for one in optional or []],
-            floor=floor, moderator=_address(moderator), game=game, setting={"players": players} if players else None,
-            deadline=60.0 if deadline is None else deadline, open=anyone, priority=priority, by=_address(by), key=key,
+            user, topic, required=list(dict.fromkeys(must)), optional=[full(one) for one in optional or []],
+            floor=floor, moderator=address(moderator), game=game, setting={"players": players} if players else None,
+            deadline=60.0 if deadline is None else deadline, open=anyone, priority=priority, by=address(by), key=key,
         )  # fmt: skip
         if watching:
             print(meeting_id, file=sys.stderr)
@@ -186,160 +179,4 @@ def call(
         show({"meetingId": meeting_id}, lambda: [meeting_id], as_json=json)
 
 
-@app.command()
-def say(
-    meeting: Meeting,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from standard input.")],
-    to: Annotated[
-        list[str] | None, typer.Option("--to", metavar="WHO", help="Who is meant; may be given again.")
-    ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="With the same key again it is said once.")] = None,
-    by: By = None,
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Say something in a meeting you are in."""
-    with opened(store, config) as (service, user):
-        meeting_id = _found(service, user, meeting)
-        meant = [_full(one) for one in to or []]
-        said = service.meetings.say(user, meeting_id, _text(text), to=meant, by=_address(by), key=key)
-        note_waiting(service, LATER)
-    show(said, lambda: word(said, user), as_json=json)
-
-
-@app.command()
-def move(
-    meeting: Meeting,
-    played: Annotated[str, typer.Argument(metavar="MOVE", help="The number of a cell, or a move as JSON.")],
-    key: Annotated[str | None, typer.Option("--key", help="With the same key again it is one move.")] = None,
-    by: By = None,
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Make a move in the game of a meeting.
-
-    \b
-    For example:
-      roost meetings move 8f3a 5
-    """
-    made = read_move(played)
-    with opened(store, config) as (service, user):
-        meeting_id = _found(service, user, meeting)
-        view = service.meetings.move(user, meeting_id, made, by=_address(by), key=key)
-        note_waiting(service, LATER)
-    show(view, lambda: [*board(view), "", standing(view, user)], as_json=json)
-
-
-def read_move(text: str) -> Any:
-    """What was typed as a move: the number of a cell, or JSON."""
-    try:
-        made = encoding.loads(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f'{text!r:.80} is no move: write the number of a cell, or JSON such as {{"cell": 5}}'
-        ) from None
-    return {"cell": made} if isinstance(made, int) and not isinstance(made, bool) else made
-
-
-@app.command()
-def end(
-    meeting: Meeting,
-    text: Annotated[str, typer.Option("--minutes", help="What to keep of it; - reads it from standard input.")] = "",
-    by: By = None,
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """End a meeting you have called."""
-    _act(lambda s, user, id, who: s.meetings.end(user, id, _text(text), by=who), meeting, by, json, store, config)
-
-
-def _act(
-    do: Callable[[Service, str, str, str | None], MeetingView],
-    meeting: str, by: str | None, json: bool, store: str | None, config: Path | None,
-) -> None:  # fmt: skip
-    """Do something in a meeting, and tell how it stands then."""
-    with opened(store, config) as (service, user):
-        view = do(service, user, _found(service, user, meeting), _address(by))
-        note_waiting(service, LATER)
-    show(view, lambda: [_told(view, user)], as_json=json)
-
-
-def _told(view: MeetingView, user: str) -> str:
-    me = "You are" if view.seen_by == f"user:{user}" else f"{name(view.seen_by, user)} is"
-    where = f"{_HOW.get(view.status, view.status)} '{line(view.topic)}' ({view.phase})"
-    return f"{me} {where}. {standing(view, user)}".rstrip()
-
-
-_HOW = {"in": "in", "invited": "invited to", "declined": "not coming to", "left": "out of", "kicked": "sent away from"}
-
-
-def _simple(command: str, about: str, do: Callable[[Service, str, str, str | None], MeetingView]) -> None:
-    def run(meeting: Meeting, by: By = None, json: Json = False, store: Store = None, config: Config = None) -> None:
-        _act(do, meeting, by, json, store, config)
-
-    app.command(command, help=about)(run)
-
-
-def _with_reason(command: str, about: str, do: Callable[[Service, str, str, str | None, str], MeetingView]) -> None:
-    def run(
-        meeting: Meeting,
-        reason: Why = "",
-        by: By = None,
-        json: Json = False,
-        store: Store = None,
-        config: Config = None,
-    ) -> None:
-        _act(lambda s, user, id, who: do(s, user, id, who, reason), meeting, by, json, store, config)
-
-    app.command(command, help=about)(run)
-
-
-def _about_someone(command: str, about: str, do: Callable[[Service, str, str, str | None, str], MeetingView]) -> None:
-    def run(
-        meeting: Meeting, who: Who, by: By = None, json: Json = False, store: Store = None, config: Config = None
-    ) -> None:
-        _act(lambda s, user, id, mine: do(s, user, id, mine, _full(who)), meeting, by, json, store, config)
-
-    app.command(command, help=about)(run)
-
-
-_simple("join", "Come to a meeting: accept an invitation, come late, or again.",
-        lambda s, user, id, by: s.meetings.join(user, id, by=by))  # fmt: skip
-_simple("hand", "Raise a hand.", lambda s, user, id, by: s.meetings.raise_hand(user, id, by=by))
-_simple("pass", "Pass on your turn to speak.", lambda s, user, id, by: s.meetings.pass_turn(user, id, by=by))
-_with_reason("decline", "Decline an invitation.", lambda s, user, id, by, why: s.meetings.decline(user, id, why, by=by))
-_with_reason("leave", "Leave a meeting; you may come again.",
-             lambda s, user, id, by, why: s.meetings.leave(user, id, why, by=by))  # fmt: skip
-_about_someone("invite", "Invite someone more.", lambda s, user, id, by, who: s.meetings.invite(user, id, who, by=by))
-_about_someone("kick", "Send someone away, from a meeting you have called.",
-               lambda s, user, id, by, who: s.meetings.kick(user, id, who, by=by))  # fmt: skip
-_about_someone("grant", "Give someone the floor, as the moderator.",
-               lambda s, user, id, by, who: s.meetings.grant(user, id, who, by=by))  # fmt: skip
-
-
-def _found(service: Service, user: str, part: str) -> str:
-    """The id of the meeting with this id, or with this part in it."""
-
-    def there(meeting_id: str) -> str:
-        service.meetings.minutes(user, meeting_id)  # also of one that is long over
-        return meeting_id
-
-    return found(
-        part, "meetings", there, lambda: [one.meeting_id for one in service.meetings.list(user, limit=NEWEST)], str
-    )
-
-
-def _full(address: str) -> str:
-    """`d` is the agent `agent:d`."""
-    return address if ":" in address else f"agent:{address}"
-
-
-def _address(named: str | None) -> str | None:
-    return None if named is None else _full(named)
-
-
-def _text(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
+app.registered_commands += meeting_acts.app.registered_commands
