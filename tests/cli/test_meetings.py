@@ -65,6 +65,11 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     assert said("ls").startswith("No meetings")
     meeting = called(service, "Where shall we nest?", "--with", "d", "--optional", "agent:e")
     part = meeting[-8:]
+
+    def seen_by(who: str) -> package.MeetingView:
+        return service.meetings.view("ann", meeting, seen_by=who)
+
+    eventually(lambda: seen_by("agent:d").phase == "running")
     headings, row = said("ls").splitlines()
     assert headings.split() == ["ID", "PHASE", "YOURS", "CALLED", "BY", "TOPIC"]
     assert row.split()[:3] == [part, "running", "in"]
@@ -74,7 +79,7 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     assert said("say", part, "In the\noak", "--to", "d").endswith(" user:ann (to agent:d): In the\n    oak\n")
     assert said("say", part, "-", "--as", "d", stdin="In the elm").endswith(" agent:d: In the elm\n")
     assert as_json("say", part, "Well", "--key", "k") == as_json("say", part, "Well", "--key", "k")
-    eventually(lambda: service.meetings.view("ann", meeting, seen_by="agent:e").said == 3)
+    eventually(lambda: seen_by("agent:d").said == seen_by("agent:e").said == 3)
     shown = said("show", part)
     assert "topic      Where shall we nest?\nphase      running\n" in shown
     assert "user:ann  in, chair\nagent:d   in, required\nagent:e   in\n" in shown
@@ -82,6 +87,7 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     assert "alike" not in shown
     assert as_json("show", part, "--as", "d")["seenBy"] == "agent:ann/d"
     assert said("end", part, "--minutes", "The elm.").startswith("You are in 'Where shall we nest?' (ended).")
+    eventually(lambda: seen_by("agent:e").is_over)
     assert said("minutes", part, "--as", "e").endswith("## Minutes\n\nThe elm.\n")
     assert as_json("minutes", part)["meetingId"] == meeting
     assert "the meeting has ended: call another one" in refused("say", part, "too late")
