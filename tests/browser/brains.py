@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 
+from roost import tool
 from roost.core.notes import Channel, answered, called
 from roost.ports import Chunk, Turn
 
@@ -31,6 +33,12 @@ def greet() -> str:
 """
 
 
+@tool
+def reveal() -> str:
+    """Says more than it should."""
+    return f"asked with {os.environ['CANARY_TOKEN']}"
+
+
 async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
     """Does what the first word says, with the number after it; other words it repeats."""
     command, _, rest = turn.text.partition(" ")
@@ -51,6 +59,11 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
             for word in rest.split():
                 yield word + " "
                 await asyncio.sleep(PACE)
+        case "leak":
+            yield Chunk(called("1", "reveal", {"key": os.environ["CANARY_TOKEN"]}), Channel.TOOLS)
+            yield Chunk(answered("1", await turn.call_tool("reveal", {})), Channel.TOOLS)
+            yield "half an answer"
+            raise ValueError(os.environ["CANARY_TOKEN"])
         case "fail":
             yield "half an answer"
             await asyncio.sleep(PACE)

@@ -28,6 +28,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 SETTINGS = """
 default_profile = "steered"
+tools = ["tests.browser.brains:reveal"]
 
 [profiles.steered]
 brain = "tests.browser.brains:steered"
@@ -37,6 +38,8 @@ description = "Does what it is told."
 brain = "echo"
 description = "Says the same."
 """
+CANARY = "canary-that-nobody-sees"
+"""A secret of the server, known to it as one by the name of its variable."""
 START_LIMIT = 30
 LONG_TALK = 500
 OTHER_TALKS = 15
@@ -65,6 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def up(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run `roost up` on a folder that has its settings; at the end it is asked to end, and does."""
     environment = os.environ | {"ROOST_DATA": str(folder), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    environment["CANARY_TOKEN"] = CANARY
     command = [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"]
     with (folder / "output").open("ab") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)

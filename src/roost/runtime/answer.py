@@ -71,6 +71,8 @@ class Answer:
         if not chunk or self.finished:
             return
         text, said = self._texts[-1], checks.clean(chunk)
+        if channel == Channel.TOOLS:  # what tools are given and give may be secret, and is no part of the answer
+            said = self._shop.redactor.clean_json(said)
         if text.length + text.noted + len(said) > self._shop.limits.answer_chars:
             raise LimitReached("the answer grew too long")
         if channel == Channel.FINAL:

@@ -102,7 +102,7 @@ class Replayer(Thinking):
         differences = list(self._differences(text))
         return Replay(
             self.run_id, text, logged.text, not differences, "\n".join(differences), tuple(self.means.taken),
-            tuple(self.means.sent), self.stopped_at, None if self.error is None else _told(self.error),
+            tuple(self.means.sent), self.stopped_at, None if self.error is None else self._told(self.error),
         )  # fmt: skip
 
     def _differences(self, text: str) -> Sequence[str]:
@@ -125,6 +125,9 @@ class Replayer(Thinking):
         return found
 
     # --- the runner's side of the turn -------------------------------------------------------------
+
+    def _told(self, error: BaseException) -> str:
+        return self._shop.redactor.clean(f"{type(error).__name__}: {error}")
 
     def _heard(self, text: str, channel: str) -> None:
         if channel == Channel.FINAL:
@@ -170,10 +173,6 @@ class OldDiary:
 
     def set(self, scope: Scope, name: str, value: str) -> None:
         pass
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def recorded_given(logged: Logged) -> dict[str, Any]:
