@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
@@ -21,7 +22,7 @@ from roost.core.steps import idempotency_key
 from roost.testing import Crash, Faults, Simulation, aeventually, insist
 from tests.runtime.conftest import ended
 
-LIMITS = Limits(attempts=1_000, drain=0.3, stop_patience=0.15)
+LIMITS = Limits(attempts=1_000, drain=0.3, stop_patience=0.15, rest_after=0.1)
 CONFIG: dict[str, Any] = {"max_attempts": 1_000, "retry_delay": 0.05, "idle_timeout": 0.5}
 WHOLE = "asked one! two! three! thanks"
 
@@ -38,8 +39,8 @@ class Ledger:
         self.done[key] = f"{word}!"
         return self.done[key]
 
-    def tools(self, *, check: bool) -> list[Tool]:
-        @roost.tool(check=self.done.get if check else None)
+    def tools(self, *, check: bool, approval: bool = False) -> list[Tool]:
+        @roost.tool(check=self.done.get if check else None, approval=approval)
         async def one(turn: Turn, word: str) -> str:
             return self.act(turn.step_key, word)
 
@@ -92,9 +93,15 @@ async def results(service: AsyncAgentService) -> tuple[str | None, str]:
     return over.result, (await ended(service, talk.talk_session_id))[-1].content
 
 
-async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: bool) -> bool:
-    """Be the person who looks into the ledger and says what is so; whether all is over."""
+async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: bool, leisure: float = 0.0) -> bool:
+    """Be the person who looks into the ledger and says what is so, at their leisure; whether all is over."""
+    now = service.roost.shop.host.clock.now()
     for asked in await service.approvals.list("ann"):
+        if now - asked.created.timestamp() < leisure:
+            continue
+        if asked.kind == "call":
+            await insist(partial(service.approvals.grant, "ann", asked.approval_id))
+            continue
         assert asked.kind == ("step" if asked.tool == "thank" else "unknown")
         assert asked.tool == "thank" or not self_checking, "the tool itself knows"
         key = next(one for one in await _keys(service, asked.run_id, asked.step))
@@ -126,17 +133,25 @@ async def _keys(service: AsyncAgentService, run_id: str, step: int) -> list[str]
 
 
 def crash_and_return(
-    folder: Path, seed: int, *, check: bool, before: int | None = None, after: int | None = None
+    folder: Path,
+    seed: int,
+    *,
+    check: bool,
+    before: int | None = None,
+    after: int | None = None,
+    leisure: float | None = None,
 ) -> bool:
     ledger = Ledger()
     simulation = Simulation(folder, seed)
-    brains, tools = {"thinks": brain(ledger)}, ledger.tools(check=check)
+    brains, tools = {"thinks": brain(ledger)}, ledger.tools(check=check, approval=leisure is not None)
 
     def start() -> AsyncAgentService:
         return simulation.start(brains, LIMITS, tools)
 
     async def whole(service: AsyncAgentService) -> None:
         await story(service)
+        if leisure is not None:
+            await aeventually(lambda: decided(service, ledger, check, leisure), within=1_000)
         await results(service)
 
     service = start()
@@ -153,7 +168,7 @@ def crash_and_return(
 
     async def to_the_end() -> tuple[str | None, str]:
         await story(service)
-        await aeventually(lambda: decided(service, ledger, check), within=1_000)
+        await aeventually(lambda: decided(service, ledger, check, leisure or 0.0), within=1_000)
         return await results(service)
 
     assert simulation.run(to_the_end()) == (WHOLE, WHOLE)
@@ -176,15 +191,29 @@ def test_a_crash_at_any_commit_has_each_tool_act_once(tmp_path: Path, side: str,
     assert count > (10 if check else 5), "the story has fewer commits than it should have"
 
 
+@pytest.mark.parametrize("first", [5, *(pytest.param(n, marks=pytest.mark.soak) for n in (6, 7, 8))])
+def test_a_crash_at_any_commit_of_runs_that_rest_has_each_tool_act_once(tmp_path: Path, first: int) -> None:
+    for commit in range(first, 200, 4):
+        folder = tmp_path / str(commit)
+        folder.mkdir()
+        if not crash_and_return(folder, commit, check=True, after=commit, leisure=0.3):
+            break
+    assert commit > 20, "the story has fewer commits than it should have"
+    with contextlib.closing(sqlite3.connect(tmp_path / str(commit) / "simulated.db")) as database:
+        assert database.execute("SELECT count(*) FROM runs WHERE outcome = 'waiting'").fetchone() == (2,)
+
+
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.soak) for n in range(8, 200))])
 def test_no_tool_acts_twice_whatever_goes_wrong(seed: int) -> None:
     ledger = Ledger()
 
     async def whole(service: AsyncAgentService) -> None:
         await story(service)
-        await aeventually(lambda: decided(service, ledger, seed % 2 == 0), within=5_000)
+        await aeventually(lambda: decided(service, ledger, seed % 2 == 0, 0.2 * (seed % 3)), within=5_000)
 
     with Simulation(seed=seed, faults=Faults.some(seed)) as simulation:
-        simulation.play(whole, {"thinks": brain(ledger)}, LIMITS, ledger.tools(check=seed % 2 == 0))
+        simulation.play(
+            whole, {"thinks": brain(ledger)}, LIMITS, ledger.tools(check=seed % 2 == 0, approval=seed % 4 > 1)
+        )
         assert simulation.run(results(simulation.service)) == (WHOLE, WHOLE)
         assert Counter(ledger.done.values()) == {"one!": 2, "two!": 2, "three!": 2}
