@@ -68,8 +68,8 @@ class Activation:
         self.inbound: deque[Callable[[], None]] = deque()
         self.begun = False
         """Whether it has a loop."""
-        self.parked = False
-        """Whether it has lent its loop to others while what it did is being written."""
+        self.parking: list[Activation] = []
+        """Itself, while it has lent its loop until what it did is written: whoever takes it out unparks it."""
         self.retired = False
         """It is no more: what it still does counts for nothing."""
         self.stuck = False
@@ -113,15 +113,30 @@ class Activation:
         if self.parked:
             self.hall.unpark(self)
         elif self.begun and not self._rung:
-            self._rung = True
-            self.loop.call(self._drain)
+            self._ring()
 
     def begin(self, loop: Loop) -> None:
         """It has a loop now."""
         self.loop = loop
         self.begun = True
+        self._ring()
+
+    def _ring(self) -> None:
         self._rung = True
-        loop.call(self._drain)
+        loop = self.loop  # which may be another one by the time it is called
+        loop.call(self._drain, loop)
+
+    @property
+    def parked(self) -> bool:
+        return bool(self.parking)
+
+    def unpark(self) -> bool:
+        """Whether it was parked. Of several who ask at once, one is told so."""
+        try:
+            self.parking.pop()
+        except IndexError:
+            return False
+        return True
 
     @property
     def is_clean(self) -> bool:
@@ -142,12 +157,15 @@ class Activation:
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
-    def _drain(self) -> None:
-        self._rung = False
+    def _drain(self, loop: Loop) -> None:
         if self.retired:
             return
-        if self.parked:
-            self.hall.unpark(self)
+        self._rung = False
+        if not self.begun or loop is not self.loop:  # rung before it lent this loop: it is done where it is next
+            if self.parked:
+                self.hall.unpark(self)
+            elif self.begun:
+                self._ring()
             return
         inbound = self.inbound
         while inbound:

@@ -337,25 +337,26 @@ class Hall:
 
     def park(self, activation: Activation) -> None:
         """It only waits for what it did to be written: others may have its loop meanwhile."""
-        with self.loops.lock:
-            activation.parked, activation.begun = True, False
-            if activation.inbound:  # something has just come
-                activation.parked, activation.begun = False, True
-                return
-        self.loops.give_back(activation.loop, clean=activation.is_clean)
+        loop = activation.loop
+        activation.begun = False
+        activation.parking.append(activation)
+        if activation.inbound and activation.unpark():  # something has just come
+            activation.begin(loop)
+            return
+        self.loops.give_back(loop, clean=activation.is_clean)
 
     def unpark(self, activation: Activation) -> None:
         """Something has come for it: it needs a loop again."""
-        with self.loops.lock:
-            if not activation.parked or activation.retired:
-                return
-            activation.parked = False
-        self.loops.lend([activation])
+        if not activation.retired and activation.unpark():
+            self.loops.lend([activation])
 
     def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
         """What it did is written, and that was all: it comes to rest without a loop. False: it needs one."""
-        with self._lock, self.loops.lock:
-            if not activation.parked or not activation.is_over(results):
+        with self._lock:
+            if not activation.unpark():
+                return False
+            if not activation.is_over(results):
+                activation.parking.append(activation)
                 return False
             self._forget(activation)
             activation.talks.retired = True

@@ -82,8 +82,12 @@ class Loops:
 
     def give_back(self, loop: Loop, *, clean: bool) -> None:
         """It is lent to whoever waits, kept warm, or ended; always so if something of a brain's is left on it."""
+        self._back += 1
+        following = self._following() if clean else None  # whoever waits is served without a lock: thousands may
+        if following is not None:
+            following.begin(loop)
+            return
         with self.lock:
-            self._back += 1
             following = self._following() if clean else None
             if following is None and clean and loop in self._over and len(self._free) < self._shop.limits.warm_loops:
                 self._free.append(loop)
@@ -115,7 +119,10 @@ class Loops:
 
     def _following(self) -> Activation | None:
         while self._queue:
-            activation = self._queue.popleft()
+            try:
+                activation = self._queue.popleft()
+            except IndexError:
+                return None  # somebody else was quicker
             if not activation.retired:
                 return activation
         return None

@@ -54,6 +54,8 @@ ENDS = {
     Verdict.DEAD: Name.TASK_FAILED,
     Verdict.CANCELLED: Name.TASK_CANCELLED,
 }
+INCOMING = 256
+"""Facts that are numbered together, if nobody asks for them before."""
 _Told = tuple[Name, float, str | None, str | None, Mapping[str, Any], str]
 """A fact as it is kept; without a user it is about an agent (`ann/d`), or done by a person (`ann/`)."""
 
@@ -68,6 +70,8 @@ class Monitor:
         self._start = shop.host.new_id("monitor").rpartition("_")[2]
         self._ring: deque[_Told] = deque(maxlen=shop.limits.facts_kept)
         self._count = 0
+        self._incoming: deque[_Told] = deque()
+        """Told, and not in the ring yet: those who tell wait for nobody."""
         self._bells: list[tuple[str, Pending[None]]] = []
         self._closed = False
 
@@ -81,11 +85,20 @@ class Monitor:
         self._tell(((name, self._shop.host.clock.now(), user_id, about, data, root),))
 
     def _tell(self, told: Sequence[_Told]) -> None:
-        with self._lock:
-            self._ring.extend(told)
-            self._count += len(told)
+        self._incoming.extend(told)
+        if len(self._incoming) > INCOMING:
+            with self._lock:
+                self._take_in()
         if self._bells and told:
             self._wake({_owner(one) for one in told})
+
+    def _take_in(self) -> int:
+        """Number what was told, with the lock held; how much that is by now."""
+        incoming = self._incoming
+        for _ in range(len(incoming)):
+            self._ring.append(incoming.popleft())
+            self._count += 1
+        return self._count
 
     def began(self, envelope: Envelope, run_id: str) -> None:
         """An agent has begun with something. Plain messages leave no record and no fact, unless they fail."""
@@ -214,7 +227,9 @@ class Monitor:
         checks.name(user_id, "the user id")
         if after is not None:
             decode(after)
-        return self._follow(user_id, encode(self._start, self._count) if after is None else after)
+        with self._lock:
+            count = self._take_in()
+        return self._follow(user_id, encode(self._start, count) if after is None else after)
 
     async def states(
         self, user_id: str, *, limit: int = MOST, after: str = ""
@@ -250,7 +265,8 @@ class Monitor:
     def _since(self, user_id: str, after: str, limit: int) -> FactPage:
         start, number = decode(after)
         with self._lock:
-            kept, count = len(self._ring), self._count
+            count = self._take_in()
+            kept = len(self._ring)
             oldest = count - kept
             gap = start != self._start or not oldest <= number <= count
             first = oldest if gap else number
@@ -268,7 +284,8 @@ class Monitor:
 
     def _newest(self, user_id: str, limit: int) -> FactPage:
         with self._lock:
-            ring, count = list(self._ring), self._count
+            count = self._take_in()
+            ring = list(self._ring)
         numbered = ((one, count - back) for back, one in enumerate(reversed(ring)))
         newest = list(islice(((one, number) for one, number in numbered if _is_for(user_id, one)), limit))
         facts = tuple(self._fact(one, number) for one, number in reversed(newest))
