@@ -89,6 +89,28 @@ def test_what_rests_is_cancelled_at_once(simulated: World) -> None:
     simulated(brains, story, SOON, tools)
 
 
+def test_an_agent_that_is_stopped_or_asleep_while_it_waits_goes_on_when_it_is_back(simulated: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> list[str | None]:
+        results = []
+        for away, back in ((service.agents.stop, service.agents.start), (service.agents.sleep, service.agents.wake)):
+            await service.agents.create("ann", back.__name__, profile="pays")
+            task = await service.tasks.send("ann", back.__name__, "pay")
+            [one] = await asked(service)
+            await rests(service, back.__name__)
+            await away("ann", back.__name__)
+            await service.approvals.grant("ann", one.approval_id)
+            assert (await service.tasks.wait("ann", task, timeout=0.5)).status == "queued"
+            await back("ann", back.__name__)
+            results.append((await service.tasks.wait("ann", task)).result)
+        return results
+
+    assert simulated(brains, story, SOON, tools) == ["bill of 5: 5 paid"] * 2
+    assert len(acted) == 4
+
+
 def test_what_rests_holds_its_lane_and_nothing_else(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)

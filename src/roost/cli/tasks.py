@@ -96,7 +96,7 @@ def _why(task: tasks.Task) -> str:
 def ls(
     agent: OfAgent = None,
     status: Annotated[
-        str | None, typer.Option("--status", help="queued, running, done, failed, cancelled or expired.")
+        str | None, typer.Option("--status", help="queued, running, waiting, done, failed, cancelled or expired.")
     ] = None,
     json: Json = False,
     limit: Limit = 50,
