@@ -252,13 +252,14 @@ class InboxStatements(Protocol):
         envelope_id: str,
         address: str,
         epoch: int,
-        number: int,
+        step: int,
         effects: tuple[Effect, ...],
+        numbers: tuple[int, ...],
         now: float,
         given: Mapping[str, Any] | None = ...,
         /,
     ) -> tuple[Envelope, ...] | None:
-        """Send what a turn sends before it ends, and put it on record. None: it may not."""
+        """Send what a turn sends before it ends, and put each on record under its number. None: it may not."""
         ...
 
     def ask(

@@ -2,7 +2,7 @@
 
 What is sent waits for the turn to settle and is posted with it, at once or not at all. Of a turn that takes
 long it is posted before that and put on record, so that a repeated turn sends nothing twice: sends are
-counted, and those on record are not sent again.
+numbered as they are asked for, also those that fail, and those on record are not sent again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.priority import Priority
-from roost.core.steps import Recorded, Try
+from roost.core.steps import Recorded, StepKind, Try
 from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError, Unavailable
 from roost.ports import ModelCall, Tool
 from roost.runtime.asking import Asking
@@ -94,10 +94,13 @@ class Means:
         for one in recorded:
             if one.kind == "ask":
                 self._asked.setdefault(one.name, deque()).append(one)
-        self._ids: list[str] = [i for one in recorded if one.kind == "sent" for i in json.loads(one.result or "[]")]
+        self._sent = _sent(recorded) if recorded else {}
+        """What is on record of each send, by its number."""
         self._count = 0
         """How many sends there were, those on record included."""
         self._unsent: list[Effect] = []
+        self._numbers: list[int] = []
+        """Of those, as far as they may be posted before the turn settles."""
         self._requests: list[Request] = []
         """Asked, and not handed over yet."""
         self._posting: asyncio.Task[None] | None = None
@@ -111,12 +114,13 @@ class Means:
     @seen
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
         self._check_hops(_ends_with_a_person(to, options.get("priority")))
-        if (there := self._on_record()) is not None:
+        number = self._next_send()
+        if (there := self._sent.get(number)) is not None:
             return there
         effect = await self._office.mail(
             self._user_id, self._sender, to, subject, body, hops=self._hops, root=self._root, **options
         )  # fmt: skip
-        self._keep(effect)
+        self._keep(effect, number)
         return effect.mail_id
 
     async def answer(self, letter: Mail, text: str) -> None:
@@ -130,35 +134,39 @@ class Means:
 
     async def send(self, to: str, text: str, **options: Any) -> None:
         self._check_hops()
-        if self._on_record() is not None:
+        number = self._next_send()
+        if number in self._sent:
             return
         self._keep(
             await self._office.task(
                 self._user_id, self._sender, to, text, recorded=False, lane=f"from:{self._sender}", hops=self._hops,
                 root=self._root, **options,
-            )
+            ),
+            number,
         )  # fmt: skip
 
     @seen
     async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
         self._check_hops()
-        if (there := self._on_record()) is not None:
+        number = self._next_send()
+        if (there := self._sent.get(number)) is not None:
             return int(there)
         effect = await self._office.broadcast(
             self._user_id, self._sender, text, whom, priority=priority, hops=self._hops, root=self._root
         )  # fmt: skip
-        self._keep(effect)
+        self._keep(effect, number)
         return len(effect.envelopes)
 
     @seen
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         self._check_hops()
-        if (there := self._on_record()) is not None:
+        number = self._next_send()
+        if (there := self._sent.get(number)) is not None:
             return there
         effect = self._office.event(
             self._user_id, self._sender, name, data, hops=self._hops, root=self._root, **options
         )  # fmt: skip
-        self._keep(effect)
+        self._keep(effect, number)
         return effect.event_id
 
     # --- meetings --------------------------------------------------------------------------------
@@ -166,22 +174,24 @@ class Means:
     @seen
     async def call_meeting(self, topic: str, **options: Any) -> str:
         self._check_hops()
-        if (there := self._on_record()) is not None:
+        number = self._next_send()
+        if (there := self._sent.get(number)) is not None:
             return there
         effect = await self._office.call(
             self._user_id, self._sender, topic, hops=self._hops, root=self._root, **options
         )  # fmt: skip
-        self._keep(effect)
+        self._keep(effect, number)
         return effect.meeting_id
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
         """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
         self._check_hops()
+        number = self._next_send()
         if isinstance(body, Invited):
             await self._check_guest(body.who)
         meeting.note(body, self._now())
-        if self._on_record() is None:
-            self._keep(self._entry(meeting, body))
+        if number not in self._sent:
+            self._keep(self._entry(meeting, body), number)
 
     async def _check_guest(self, who: str) -> None:
         refusal = None
@@ -236,12 +246,13 @@ class Means:
         if self._hops > most and not last:
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
 
-    def _on_record(self) -> str | None:
+    def _next_send(self) -> int:
         self._count += 1
-        return self._ids[self._count - 1] if self._count <= len(self._ids) else None
+        return self._count
 
-    def _keep(self, effect: Effect) -> None:
+    def _keep(self, effect: Effect, number: int) -> None:
         self._unsent.append(effect)
+        self._numbers.append(number)
         if self._timer is None and self._envelope_id is not None:
             self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
 
@@ -252,19 +263,20 @@ class Means:
 
     async def _post(self) -> None:
         effects, self._unsent = tuple(self._unsent), []
-        number = self.journal.next_number()
+        numbers, self._numbers = tuple(self._numbers), []
+        step = self.journal.next_number()
         try:
-            while not self._thinking.fenced and not await self._has_posted(effects, number):  # noqa: ASYNC110
+            while not self._thinking.fenced and not await self._has_posted(effects, numbers, step):  # noqa: ASYNC110
                 await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
         finally:
             self._posting = None
 
-    async def _has_posted(self, effects: tuple[Effect, ...], number: int) -> bool:
-        """False: try again, under the same number, since it may have been done all the same."""
+    async def _has_posted(self, effects: tuple[Effect, ...], numbers: tuple[int, ...], step: int) -> bool:
+        """False: try again, as the same step, since it may have been done all the same."""
         try:
             posted = await self._shop.store.write(
-                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, number, effects,
-                self._shop.host.clock.now(), self._place.given, then=self._office.hall.posted,
+                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, step, effects,
+                numbers, self._shop.host.clock.now(), self._place.given, then=self._office.hall.posted,
             )  # fmt: skip
         except Unavailable as error:
             log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
@@ -273,7 +285,7 @@ class Means:
         if posted is not None:
             self._shop.monitor.sent(self._address, effects, posted, self._root)
         else:
-            self._unsent = []  # the turn was superseded: nothing it does counts any more
+            self._unsent, self._numbers = [], []  # the turn was superseded: nothing it does counts any more
         return True
 
     # --- asking ----------------------------------------------------------------------------------
@@ -404,6 +416,11 @@ class Means:
 def _ends_with_a_person(to: object, priority: object) -> bool:
     """People answer in their own time. Of urgent mail agents hear too, and may write some more."""
     return isinstance(to, str) and to.startswith("user:") and priority != Priority.URGENT
+
+
+def _sent(recorded: tuple[Recorded, ...]) -> dict[int, str]:
+    results = (json.loads(one.result or "{}") for one in recorded if one.kind == StepKind.SENT)
+    return {int(number): name for result in results for number, name in result.items()}
 
 
 def _answered(whom: str, answer: Mapping[str, str]) -> str:

@@ -39,15 +39,15 @@ def claim(tx: Tx, envelope: Envelope, epoch: int) -> tuple[int, tuple[Recorded, 
 
 
 def post_now(
-    tx: Tx, envelope_id: str, address: str, epoch: int, number: int, effects: tuple[Effect, ...], now: float,
-    given: Mapping[str, Any] | None = None,
+    tx: Tx, envelope_id: str, address: str, epoch: int, step: int, effects: tuple[Effect, ...],
+    numbers: tuple[int, ...], now: float, given: Mapping[str, Any] | None = None,
 ) -> tuple[Envelope, ...] | None:  # fmt: skip
     if not _is_ours(tx, address, epoch, envelope_id):
         return None
     if given is not None:
         steps.keep_given(tx, envelope_id, address, given, now)
-    named = json.dumps([_name(effect) for effect in effects])
-    if not _note(tx, envelope_id, number, "sent", "", named, True, now):  # it was done, and whoever did it never knew
+    named = json.dumps({number: _name(effect) for number, effect in zip(numbers, effects, strict=True)})
+    if not _note(tx, envelope_id, step, "sent", "", named, True, now):  # it was done, and whoever did it never knew
         return _still_there(tx, effects)
     return post_all(tx, effects, now)
 
