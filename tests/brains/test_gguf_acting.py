@@ -131,6 +131,13 @@ def test_whether_a_model_takes_tools_is_in_its_file(tmp_path: Path) -> None:
     assert not takes_tools(find_model())
 
 
+def test_it_is_asked_for_a_short_answer_and_for_no_more_than_its_run_may_use(rig: GgufRig, tmp_path: Path) -> None:
+    for folder, limit, most in (("one", 5_000, 512), ("two", 100, 100)):
+        (tmp_path / folder).mkdir()
+        said(rig.open(tmp_path / folder, tokens_per_run=limit), "hello")
+        assert json.loads(rig.asked[-1])["max_tokens"] == most
+
+
 # --- more than it can read ---------------------------------------------------------------------------
 
 

@@ -106,6 +106,15 @@ def test_a_provider_that_falls_silent_is_given_up_after_the_patience(provider: P
     assert "could not be reached or took too long" in str(last.error)
 
 
+def test_a_request_that_the_provider_does_not_take_is_told_with_what_to_look_at(
+    provider: Provider, opened: Any
+) -> None:
+    provider.plays(Refuse(400, "temperature is not supported", "unsupported_value"))
+    last = said(opened(temperature=0.5), "hello")
+    assert "the provider does not take the request: look at what the profile sets, and at the log" in str(last.error)
+    assert len(provider.asked) == 1
+
+
 def test_a_filter_that_ends_the_answer_is_told_as_a_refusal(provider: Provider, opened: Any) -> None:
     provider.plays("I can", End("content_filter"))
     last = said(opened(), "hello")

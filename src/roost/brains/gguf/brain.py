@@ -71,11 +71,11 @@ class Local:
     """A model on this machine, as one run asks it."""
 
     def __init__(self, turn: Turn, model: Model) -> None:
-        window, most = turn.profile.window or WINDOW, turn.profile.max_tokens or ANSWER
+        window, self._most = turn.profile.window or WINDOW, turn.profile.max_tokens or ANSWER
         self._turn = turn
         self._model = model
         self.name = model.name
-        self.window = min(window, int((window - min(most, window // 2)) / FULL))
+        self.window = min(window, int((window - min(self._most, window // 2)) / FULL))
         self.takes_tools = model.takes_tools
         self.sums_up = window >= SUMS_UP
 
@@ -84,7 +84,7 @@ class Local:
     ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
         thought, text, usage = "", "", NOTHING
         calls: list[Called] = []
-        asked = self._model.ask(self._request(dialogue, tools, most or ANSWER))
+        asked = self._model.ask(self._request(dialogue, tools, min(most or self._most, self._most)))
         try:
             while (heard := await asked.next()) is not None:
                 if isinstance(heard, Usage):

@@ -58,6 +58,8 @@ def _advice(kind: Fault, error: Exception, profile: Profile) -> str | None:
             return "what is paid for at the provider is used up: see to it there, then try again"
         case Fault.RATE_LIMIT if wait := _wait_of(error):
             return f"try again in {_spoken(wait)}"
+        case Fault.INTERNAL:
+            return "the provider does not take the request: look at what the profile sets, and at the log"
         case Fault.MODEL:
             return f"the provider does not know {profile.model!r}: correct `model` in the settings and try again"
     return None
