@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +37,9 @@ class Gguf:
         self._lock = host.lock()
         self._models: dict[tuple[Path, int], Model] = {}
 
-    async def __call__(self, turn: Turn) -> AsyncGenerator[Piece]:
+    def __call__(self, turn: Turn) -> AsyncGenerator[Piece]:
         turn = attending(turn)
-        async with aclosing(Answering(turn, Local(turn, self._model(turn.profile))).answer()) as pieces:
-            async for piece in pieces:
-                yield piece
+        return Answering(turn, Local(turn, self._model(turn.profile))).answer()
 
     def prepare(self, profile: Profile) -> None:
         """Look at its file, which may take long. Raises BrainFailed if it cannot answer here."""
