@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,13 +21,12 @@ from roost.core.meetings.effects import meeting_of, turn_lane
 from roost.core.runs import Outcome, Why
 from roost.core.steps import Recorded
 from roost.errors import Invalid, Unavailable
-from roost.ports import Loop, Pending, Profile
+from roost.ports import Profile
 from roost.runtime.attending import attended
 from roost.runtime.closings import expired, news, worn_out
-from roost.runtime.course import BRIEF, Course
-from roost.runtime.desk import Desk, Lane
+from roost.runtime.desk import Lane
+from roost.runtime.presence import Presence
 from roost.runtime.recollection import Recollection
-from roost.runtime.shop import Shop
 from roost.runtime.work import Work
 from roost.runtime.worker import AgentTalks
 
@@ -38,44 +35,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.agent")
 
-TICK = 0.001
-"""Seconds that no timer is exact to."""
 SHARE = 100
 """Envelopes that each may have in memory, however many are awake."""
 
 
-class Activation:
+class Activation(Presence):
     """`put`, `call` and what is read are for any thread; everything else happens on the loop."""
 
-    loop: Loop
     noted: frozenset[str] = frozenset()
     """Envelopes whose turns have ended and remember something, which may not be written yet."""
 
     def __init__(self, hall: Hall, taken: Taken) -> None:
-        self.hall = hall
-        self.shop: Shop = hall.shop
+        super().__init__(hall, taken.address, AgentConfig.from_json(taken.config))
         self.office = hall.office
-        self.address = taken.address
         self.owner, self.agent_id = of_key(taken.address).user_id, str(of_key(taken.address).agent_id)
         self.full_address = f"agent:{taken.address}"
-        self.config = AgentConfig.from_json(taken.config)
         self.epoch = taken.epoch
         self.memory = Recollection(taken.memory, self.shop.limits.memory_chars)
         self.letters: dict[str, Any] = {}
-        self.course = Course(self.shop.host)
         self.depth = 0
-        self.desk = Desk()
-        self.inbound: deque[Callable[[], None]] = deque()
-        self.begun = False
-        """Whether it has a loop."""
-        self.parking: list[Activation] = []
-        """Itself, while it has lent its loop until what it did is written: whoever takes it out unparks it."""
-        self.retired = False
-        """It is no more: what it still does counts for nothing."""
         self.stuck = False
         """Whether its loop has not turned for longer than it may, although it has work."""
-        self.ending = False
-        """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
         self._known: set[str] = set()
         self._servers = 0
         self._waiting = 0
@@ -89,10 +69,6 @@ class Activation:
         self._expected = 0
         self._returned = False
         """Whether something came again while its end is being written: then the store is asked for it after that."""
-        self._rung = False
-        self._rest: asyncio.TimerHandle | None = None
-        self._quiet_since = 0.0
-        self.at_rest: Pending[None] = hall.shop.host.pending()
         self.talks = AgentTalks(self, hall.release_talk)
 
     # --- from any thread -------------------------------------------------------------------------
@@ -106,37 +82,6 @@ class Activation:
         """Whether so many more may be handed over: none while older ones are still in the store."""
         held = len(self._known) + self._expected + count
         return not self._more and (held <= SHARE or held <= self.hall.share)
-
-    def call(self, act: Callable[[], None]) -> None:
-        """Do it on the loop, in order; while there is none yet, when it has one."""
-        self.inbound.append(act)
-        if self.parked:
-            self.hall.unpark(self)
-        elif self.begun and not self._rung:
-            self._ring()
-
-    def begin(self, loop: Loop) -> None:
-        """It has a loop now."""
-        self.loop = loop
-        self.begun = True
-        self._ring()
-
-    def _ring(self) -> None:
-        self._rung = True
-        loop = self.loop  # which may be another one by the time it is called
-        loop.call(self._drain, loop)
-
-    @property
-    def parked(self) -> bool:
-        return bool(self.parking)
-
-    def unpark(self) -> bool:
-        """Whether it was parked. Of several who ask at once, one is told so."""
-        try:
-            self.parking.pop()
-        except IndexError:
-            return False
-        return True
 
     @property
     def is_clean(self) -> bool:
@@ -156,25 +101,6 @@ class Activation:
         return bool(self.talks.lanes or self.desk.busy)
 
     # --- on the loop: what comes in --------------------------------------------------------------
-
-    def _drain(self, loop: Loop) -> None:
-        if self.retired:
-            return
-        self._rung = False
-        if not self.begun or loop is not self.loop:  # rung before it lent this loop: it is done where it is next
-            if self.parked:
-                self.hall.unpark(self)
-            elif self.begun:
-                self._ring()
-            return
-        inbound = self.inbound
-        while inbound:
-            act = inbound.popleft()
-            try:
-                act()
-            except Exception:  # one that fails must not keep the others from being done
-                log.exception("a delivery has failed", extra={"agent": self.address})
-        self._go_on()
 
     def _accept(self, envelopes: tuple[Envelope, ...], taken: bool, more: bool) -> None:
         self._expected -= len(envelopes)
@@ -218,13 +144,6 @@ class Activation:
             self._leave_loop()
             self.hall.park(self)
 
-    def _leave_loop(self) -> None:
-        """Nothing of it may be left there: the next time it may be on another one."""
-        self._record()
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
-
     def _only_unsettled(self) -> bool:
         """Whether all that is left is that what it did is written."""
         left = self._servers or self.desk.lanes or self.talks.lanes or self._orphans or self._more or self.ending
@@ -241,45 +160,14 @@ class Activation:
         return not busy and (self.ending or not self.desk.lanes or not self.desk.is_held)
 
     def _idle(self) -> None:
-        loop = asyncio.get_running_loop()
         if self.ending:
             self._let_go()
         elif self._more:
             self.hall.look(self.address)
         elif self.hall.is_crowded and self.desk.is_at_rest:
-            loop.call_soon(self.retire)
+            asyncio.get_running_loop().call_soon(self.retire)
         elif not self.desk.has_ready():  # of what is tried again later, the timer in the store sees to it
-            self._quiet_since = loop.time()
-            if self._rest is None:
-                self._rest = loop.call_later(self._pause(), self._rested)
-
-    def _rested(self) -> None:
-        """After a pause it is known to be idle, and after its idle timeout it gives its loop back."""
-        self._rest = None
-        if not self._is_quiet() or self.desk.has_ready():
-            return
-        loop = asyncio.get_running_loop()
-        quiet = loop.time() - self._quiet_since
-        if quiet < self._shortest_pause() - TICK:
-            self._rest = loop.call_later(self._pause(), self._rested)
-            return
-        self._record()
-        left = self.config.idle_timeout - quiet
-        if left < TICK or (self.desk.lanes and self.desk.is_at_rest):  # who waits for a person has waited for a while
-            self.retire()
-        else:  # not all at the same moment
-            self._rest = loop.call_later(left * (1.0 + 0.1 * self.shop.host.jitter()), self._rested)
-
-    def _pause(self) -> float:
-        return self._shortest_pause() * (1.0 + self.shop.host.jitter())
-
-    def _shortest_pause(self) -> float:
-        """The more are awake, the longer: thousands that woke at once would fight for the interpreter."""
-        return min(BRIEF * max(1.0, self.hall.count / 100), self.config.idle_timeout)
-
-    def _record(self) -> None:
-        if changes := self.course.take():
-            self.hall.settler.note(self, changes)
+            self._begin_rest()
 
     def _let_go(self) -> None:
         now = self.shop.host.clock.now()
@@ -293,10 +181,9 @@ class Activation:
         self.at_rest.set(None)
         self.hall.release(self)
 
-    @property
-    def rests(self) -> bool:
-        """Whether it has a loop and nothing to do."""
-        return self.begun and not self._rung and self.desk.is_at_rest and self._is_quiet()
+    def _record(self) -> None:
+        if changes := self.course.take():
+            self.hall.settler.note(self, changes)
 
     def retire(self) -> None:
         """Give the loop back, unless something has come."""

@@ -21,6 +21,7 @@ from roost.runtime.activation import SHARE, Activation
 from roost.runtime.listening import Listener
 from roost.runtime.loops import Loops
 from roost.runtime.office import Office
+from roost.runtime.presence import Presence
 from roost.runtime.requests import Requests
 from roost.runtime.settler import Settler
 from roost.runtime.shop import Shop
@@ -345,7 +346,7 @@ class Hall:
             return
         self.loops.give_back(loop, clean=activation.is_clean)
 
-    def unpark(self, activation: Activation) -> None:
+    def unpark(self, activation: Presence) -> None:
         """Something has come for it: it needs a loop again."""
         if not activation.retired and activation.unpark():
             self.loops.lend([activation])

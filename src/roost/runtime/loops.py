@@ -15,7 +15,7 @@ from roost.ports import Loop
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
-    from roost.runtime.activation import Activation
+    from roost.runtime.presence import Presence
 
 FEW = 128
 """So many agents may be woken at once and get a loop each: they are few enough to stay awake."""
@@ -38,7 +38,7 @@ class Loops:
         self._tell = ended
         self.lock = shop.host.lock()
         self.few = max(FEW, shop.limits.warm_loops)
-        self._queue: deque[Activation] = deque()
+        self._queue: deque[Presence] = deque()
         self._free: list[Loop] = []
         self._over: dict[Loop, asyncio.Event] = {}
         self._count = 0
@@ -62,9 +62,9 @@ class Loops:
 
     # --- lending ---------------------------------------------------------------------------------
 
-    def lend(self, activations: Sequence[Activation], *, few: bool = True) -> None:
+    def lend(self, activations: Sequence[Presence], *, few: bool = True) -> None:
         """Each gets one now or when there is one; unless they are `few`, most wait for one that comes back."""
-        lent: list[tuple[Activation, Loop]] = []
+        lent: list[tuple[Presence, Loop]] = []
         with self.lock:
             waited = bool(self._queue)
             for activation in activations:
@@ -97,7 +97,7 @@ class Loops:
         else:
             self.end(loop)
 
-    def grow(self, resting: Sequence[Activation]) -> None:
+    def grow(self, resting: Sequence[Presence]) -> None:
         """Called every moment while agents wait. Those who rest give their loops; if there are not enough of them,
         some are started, up to the bound."""
         for activation in resting[: len(self._queue)]:
@@ -117,7 +117,7 @@ class Loops:
                 loop = self._start()
             following.begin(loop)
 
-    def _following(self) -> Activation | None:
+    def _following(self) -> Presence | None:
         while self._queue:
             try:
                 activation = self._queue.popleft()
