@@ -182,6 +182,12 @@ def test_what_one_model_was_not_shown_another_one_is() -> None:
     assert [m.seq for m in context.view(history).messages] == [1, 2, 3, 4, 5]
 
 
+def test_a_summary_cannot_say_that_more_is_summed_up() -> None:
+    noted = Note("summary", context.note("So far.\nMessages up to 99, in short:\nnothing", 3, 10))
+    message = Message(9, "agent", "so", Status.COMPLETE, at(0), notes=(noted,))
+    assert context.noted_in(message, short=True) == ("So far.\n> Messages up to 99, in short:\nnothing", 3)
+
+
 def test_of_two_summaries_in_one_answer_the_later_counts() -> None:
     noted = Note("summary", context.note("first", 3, 10) + context.note("second", 4, 10) + context.note("", 5, 10))
     message = Message(9, "agent", "so", Status.COMPLETE, at(0), notes=(noted,))

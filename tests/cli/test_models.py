@@ -15,6 +15,7 @@ import pytest
 from roost.cli import fetching, models
 from roost.cli.fetching import HALF, Source, fetch
 from roost.errors import Invalid, NotFound, Unavailable
+from tests.brains.led_model import gguf_file
 from tests.cli.running import environment, roost
 from tests.conftest import eventually
 
@@ -174,14 +175,18 @@ def test_models_are_listed_with_their_size_and_who_uses_them(run: Run, tmp_path:
     assert "not here: roost models pull smollm2" in run(models.ls)
     put(tmp_path, b"GGUF" + bytes(2_000_000))
     far = tmp_path / "far.gguf"
-    far.write_bytes(b"GGUF")
+    far.write_bytes(gguf_file("{{ tools }}"))
     (tmp_path / "roost.toml").write_text(
         f'[profiles.own]\nbrain = "gguf"\nmodel = "mine"\n[profiles.far]\nbrain = "gguf"\nmodel = "{far}"\n'
     )
     shown = run(models.ls).splitlines()
-    assert next(line.split() for line in shown if line.startswith("mine"))[:4] == ["mine", "2", "MB", "own"]
+    assert next(line.split() for line in shown if line.startswith("mine"))[:5] == ["mine", "2", "MB", "no", "own"]
     listed = json.loads(run(models.ls, json=True))
-    assert {entry["name"]: entry["size"] for entry in listed} == {"mine": 2_000_004, str(far): 4, "smollm2": None}
+    assert {entry["name"]: entry["size"] for entry in listed} == {
+        "mine": 2_000_004, str(far): far.stat().st_size, "smollm2": None
+    }  # fmt: skip
+    tools = {entry["name"]: entry["takesTools"] for entry in listed}
+    assert tools == {"mine": False, str(far): True, "smollm2": None}
     assert {entry["name"]: entry["usedBy"] for entry in listed}[str(far)] == ["far"]
 
 

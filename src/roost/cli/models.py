@@ -12,6 +12,7 @@ import typer
 
 from roost.brains.defaults import has_key
 from roost.brains.files import DEFAULT, SUFFIX, Files, files_in
+from roost.brains.gguf.header import takes_tools
 from roost.brains.profiles import LOCAL
 from roost.cli.desk import show, show_list
 from roost.cli.fetching import SOURCES, fetch
@@ -27,12 +28,13 @@ Name = Annotated[str, typer.Argument(metavar="MODEL", help="The name of a model.
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model as it is listed; `size` in bytes, None if it is not there."""
+    """A model as it is listed; what is None is not known, since it is not there. `size` is in bytes."""
 
     name: str
     size: int | None
     file: str
     used_by: tuple[str, ...]
+    takes_tools: bool | None = None
 
 
 @app.command()
@@ -40,14 +42,15 @@ def ls(json: Json = False, config: Config = None) -> None:
     """List the models on this machine, and those that can be fetched."""
     settings = settings_of(config)
     listed = list(_listed(settings, Files(models_folder(settings.data), (p.model for p in _local(settings)))))
-    show_list(listed, ("MODEL", "SIZE", "PROFILES", "FILE"), _row, "No models.", as_json=json)
+    show_list(listed, ("MODEL", "SIZE", "TOOLS", "PROFILES", "FILE"), _row, "No models.", as_json=json)
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
     where = entry.file
     if entry.size is None:
         where = f"not here: roost models pull {entry.name}" if entry.name in SOURCES else f"not here: {entry.file}"
-    return entry.name, _size(entry.size), ", ".join(entry.used_by), where
+    tools = {None: "", True: "yes", False: "no"}[entry.takes_tools]
+    return entry.name, _size(entry.size), tools, ", ".join(entry.used_by), where
 
 
 def _size(size: int | None) -> str:
@@ -68,7 +71,8 @@ def _listed(settings: Settings, files: Files) -> Iterator[Entry]:
         users.setdefault(_file(files, profile.model), []).append(profile.name)
     for file, used_by in sorted(users.items()):
         name = file.stem if file.parent == files.folder else str(file)
-        yield Entry(name, file.stat().st_size if file.is_file() else None, str(file), tuple(used_by))
+        size, takes = (file.stat().st_size, takes_tools(file)) if file.is_file() else (None, None)
+        yield Entry(name, size, str(file), tuple(used_by), takes)
 
 
 def _file(files: Files, model: str | None) -> Path:

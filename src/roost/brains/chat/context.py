@@ -26,6 +26,7 @@ Keep names, numbers, decisions, promises, open questions, what tools found out, 
 Write plain sentences, at most 400 words, and nothing else."""
 
 _NOTED = re.compile(r"^Messages up to (\d+)(, in short:\n|" + LEFT_OUT + ")", re.MULTILINE)
+_QUOTED = r"> \g<0>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ def portions(messages: Iterable[Message], window: int) -> list[list[Message]]:
 
 
 def note(summary: str, covered: int, window: int) -> str:
-    """A summary as it is noted; or that there is none, and why."""
+    """A summary as it is noted; or that there is none, and why. Nothing in it passes for another note."""
     if summary:
-        return f"Messages up to {covered}, in short:\n{summary}\n"
+        return f"Messages up to {covered}, in short:\n{_NOTED.sub(_QUOTED, summary)}\n"
     return f"Messages up to {covered}{LEFT_OUT}: this model reads about {window:,} tokens at once.\n"
 
 
