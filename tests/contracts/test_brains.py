@@ -240,13 +240,15 @@ def test_it_rests_while_a_person_is_asked_and_goes_on_where_it_was(rig: Rig, tmp
     eventually(lambda: service.runs.list("ann", talk=talk))
     assert [run.outcome for run in service.runs.list("ann", talk=talk)] == ["waiting"]
     assert everything(service, "ann", talk)[-1].content == "Let me see. "
+    service.add_message("ann", talk, "and milk?", busy="queue")
     service.approvals.grant("ann", asked.approval_id)
     said = [m.content for m in settled(service, "ann", talk) if m.status != "withdrawn"]
-    assert said[0] == "order tea"
-    assert len(said) == 2
-    assert said[1].startswith("Let me see. ")
-    assert said[1].endswith("It is done.")
-    assert len(rig.asked) == 2, "no model is asked twice"
+    assert said[:2] == ["order tea", "and milk?"]
+    assert said[2].startswith("Let me see. ")
+    assert said[2].endswith("It is done.")
+    assert said[3:] == ["ok"]
+    assert len(rig.asked) == 3, "no model is asked twice"
+    assert "milk" not in rig.asked[1]
     assert acted == ["tea"]
 
 
