@@ -318,3 +318,34 @@ def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -
             await service.runs.replay("ann", run.run_id, within=1e9)
 
     world({"endless": endless}, story)
+
+
+def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
+    """Whom it could not write to, ask or invite; side by side with those it could."""
+
+    async def sociable(turn: Turn) -> AsyncIterator[str]:
+        if turn.agent_id != "d":
+            yield f"yes, {turn.text}" if turn.kind == "task" else ""
+            return
+        asked: list[Any] = [
+            turn.mail("agent:nobody", "news", "…"), turn.mail("agent:b", "news", "…"), turn.ask("agent:nobody", "who?"),
+            turn.send("agent:nobody", "psst"), turn.ask("agent:b", "you?"), turn.mail("user:ann", "news", "…"),
+            turn.call_meeting("chat", required=["agent:nobody"]), turn.publish("some.thing", optional=True),
+            turn.recall("nothing"), turn.call_tool("mail.send", {"to": "agent:nobody", "subject": "x", "body": "y"}),
+        ]  # fmt: skip
+        for found in await asyncio.gather(*asked, return_exceptions=True):
+            yield f"{type(found).__name__}: {found}; "
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create_many("ann", ["d", "b"], profile="sociable")
+        over = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"))
+        assert over.result is not None
+        assert over.result.count("NotFound: ") == 4
+        [run] = await service.runs.list("ann", agent="d")
+        mails = len(await service.mail.inbox("ann"))
+        replay = await service.runs.replay("ann", run.run_id)
+        assert (replay.diff, replay.text) == ("", over.result)
+        assert replay.sent == ("mail to agent:b: news", "mail to user:ann: news", "event some.thing")
+        assert len(await service.mail.inbox("ann")) == mails
+
+    world({"sociable": sociable}, story)

@@ -12,8 +12,8 @@ import functools
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -52,12 +52,14 @@ PROMPTLY = 0.05
 
 
 def seen(method: F) -> F:
-    """Keep what it gives, for a replay."""
+    """Keep what it gives, for a replay; in the order of asking, which may not be that of the answers."""
 
     @functools.wraps(method)
     async def call(self: Means, *args: Any, **options: Any) -> Any:
-        given = await method(self, *args, **options)
-        self.seen.setdefault(method.__name__, []).append(given)
+        kept = self.seen.setdefault(method.__name__, [])
+        place = len(kept)
+        kept.append(None)
+        kept[place] = given = await method(self, *args, **options)
         return given
 
     return cast("F", call)
@@ -107,21 +109,20 @@ class Means:
         self._timer: asyncio.TimerHandle | None = None
         self.asleep: wake.Condition | None = None
         self.seen: dict[str, list[Any]] = {}
-        """What the turn was given in answer to what it did, in order, for a replay."""
+        """What the turn was given in answer to what it did, in order, for a replay. `sends` have their numbers."""
 
     # --- sending ---------------------------------------------------------------------------------
 
-    @seen
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
         self._check_hops(_ends_with_a_person(to, options.get("priority")))
-        number = self._next_send()
-        if (there := self._sent.get(number)) is not None:
-            return there
-        effect = await self._office.mail(
-            self._user_id, self._sender, to, subject, body, hops=self._hops, root=self._root, **options
-        )  # fmt: skip
-        self._keep(effect, number)
-        return effect.mail_id
+        with self._next_send() as number:
+            there = self._sent.get(number)
+            if there is None:
+                effect = await self._office.mail(
+                    self._user_id, self._sender, to, subject, body, hops=self._hops, root=self._root, **options
+                )  # fmt: skip
+                there = self._keep(effect, number, effect.mail_id)
+            return self._given(number, there)
 
     async def answer(self, letter: Mail, text: str) -> None:
         """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
@@ -134,74 +135,63 @@ class Means:
 
     async def send(self, to: str, text: str, **options: Any) -> None:
         self._check_hops()
-        number = self._next_send()
+        self._count = number = self._count + 1
         if number in self._sent:
             return
-        self._keep(
-            await self._office.task(
+        try:
+            effect = await self._office.task(
                 self._user_id, self._sender, to, text, recorded=False, lane=f"from:{self._sender}", hops=self._hops,
                 root=self._root, **options,
-            ),
-            number,
-        )  # fmt: skip
+            )  # fmt: skip
+        except RoostError as error:
+            self._refused(number, error)
+            raise
+        self._keep(effect, number)
 
-    @seen
     async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
         self._check_hops()
-        number = self._next_send()
-        if (there := self._sent.get(number)) is not None:
-            return int(there)
-        effect = await self._office.broadcast(
-            self._user_id, self._sender, text, whom, priority=priority, hops=self._hops, root=self._root
-        )  # fmt: skip
-        self._keep(effect, number)
-        return len(effect.envelopes)
+        with self._next_send() as number:
+            there = self._sent.get(number)
+            if there is None:
+                effect = await self._office.broadcast(
+                    self._user_id, self._sender, text, whom, priority=priority, hops=self._hops, root=self._root
+                )  # fmt: skip
+                there = self._keep(effect, number, str(len(effect.envelopes)))
+            return int(self._given(number, there))
 
-    @seen
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         self._check_hops()
-        number = self._next_send()
-        if (there := self._sent.get(number)) is not None:
-            return there
-        effect = self._office.event(
-            self._user_id, self._sender, name, data, hops=self._hops, root=self._root, **options
-        )  # fmt: skip
-        self._keep(effect, number)
-        return effect.event_id
+        with self._next_send() as number:
+            there = self._sent.get(number)
+            if there is None:
+                effect = self._office.event(
+                    self._user_id, self._sender, name, data, hops=self._hops, root=self._root, **options
+                )  # fmt: skip
+                there = self._keep(effect, number, effect.event_id)
+            return self._given(number, there)
 
     # --- meetings --------------------------------------------------------------------------------
 
-    @seen
     async def call_meeting(self, topic: str, **options: Any) -> str:
         self._check_hops()
-        number = self._next_send()
-        if (there := self._sent.get(number)) is not None:
-            return there
-        effect = await self._office.call(
-            self._user_id, self._sender, topic, hops=self._hops, root=self._root, **options
-        )  # fmt: skip
-        self._keep(effect, number)
-        return effect.meeting_id
+        with self._next_send() as number:
+            there = self._sent.get(number)
+            if there is None:
+                effect = await self._office.call(
+                    self._user_id, self._sender, topic, hops=self._hops, root=self._root, **options
+                )  # fmt: skip
+                there = self._keep(effect, number, effect.meeting_id)
+            return self._given(number, there)
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
         """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
         self._check_hops()
-        number = self._next_send()
-        if isinstance(body, Invited):
-            await self._check_guest(body.who)
-        meeting.note(body, self._now())
-        if number not in self._sent:
-            self._keep(self._entry(meeting, body), number)
-
-    async def _check_guest(self, who: str) -> None:
-        refusal = None
-        try:
-            await self._office.guest(self._user_id, who)
-        except RoostError as error:
-            refusal = str(error)
-            raise
-        finally:
-            self.seen.setdefault("guest", []).append(refusal)
+        with self._next_send() as number:
+            if isinstance(body, Invited):
+                await self._office.guest(self._user_id, body.who)
+            meeting.note(body, self._now())
+            if number not in self._sent:
+                self._keep(self._entry(meeting, body), number)
 
     def speak(self, voice: Voice) -> None:
         """What the brain has said, when it is over; it leaves with the settle, and never before."""
@@ -246,15 +236,29 @@ class Means:
         if self._hops > most and not last:
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
 
-    def _next_send(self) -> int:
-        self._count += 1
-        return self._count
+    @contextmanager
+    def _next_send(self) -> Iterator[int]:
+        """Its number. If it is refused, that is kept for a replay."""
+        self._count = number = self._count + 1
+        try:
+            yield number
+        except RoostError as error:
+            self._refused(number, error)
+            raise
 
-    def _keep(self, effect: Effect, number: int) -> None:
+    def _given(self, number: int, given: str) -> str:
+        self.seen.setdefault("sends", []).append([number, given])
+        return given
+
+    def _refused(self, number: int, error: RoostError) -> None:
+        self.seen.setdefault("sends", []).append([number, [type(error).__name__, str(error)]])
+
+    def _keep(self, effect: Effect, number: int, name: str = "") -> str:
         self._unsent.append(effect)
         self._numbers.append(number)
         if self._timer is None and self._envelope_id is not None:
             self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
+        return name
 
     def _post_now(self) -> None:
         self._timer = None
@@ -312,11 +316,15 @@ class Means:
             if there is None:
                 await self._post_request(to, text, priority, number, name)
             answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
-            return _answered(to, await answer)
+            found = await answer
+        except RoostError as error:
+            self.seen.setdefault("asks", []).append([to, [type(error).__name__, str(error)]])
+            raise
         finally:
             thinking.acts -= 1
             thinking.waits(False)
             requests.unlisten(name)
+        return _answered(to, found)
 
     async def _post_request(self, to: str, text: str, priority: str, number: int, name: str) -> None:
         """What is asked in the same turn of the loop goes with it."""

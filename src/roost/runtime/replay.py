@@ -10,7 +10,7 @@ import asyncio
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from roost.core import checks, faults
 from roost.core.diary import Entry, Place, Scope
@@ -80,7 +80,7 @@ class Replayer(Thinking):
         except Exception as error:
             self.error = error
 
-    async def halt(self, why: str | None, stopped_at: int | None = None) -> None:
+    async def halt(self, why: str | None, stopped_at: int | None = None) -> NoReturn:
         """End it here: what asks for this never goes on."""
         if self.halted is None and self.stopped_at is None:
             self.halted, self.stopped_at = why, stopped_at
@@ -88,6 +88,7 @@ class Replayer(Thinking):
         if self._task is not None:
             self._task.cancel()
         await self._aloop.create_future()
+        raise asyncio.CancelledError
 
     def cut_off(self) -> None:
         """Nobody waits for it any more."""

@@ -9,13 +9,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from roost.core import checks, wake
+from roost import errors
+from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
-from roost.core.meetings.bodies import Body, Invited, kind_of
+from roost.core.meetings.bodies import Body, kind_of
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.steps import OPEN, REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
-from roost.errors import BrainFailed, NoAnswer, NotFound, ToolFailed
+from roost.errors import BrainFailed, NoAnswer, RoostError, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.doing import do, do_within
@@ -42,6 +43,9 @@ class Retelling:
         self._asked = [one for one in logged.recorded if one.kind == StepKind.ASK]
         given = json.loads(logged.given or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
+        self._sends: dict[int, Any] = dict(self._seen.get("sends", ()))
+        """What the turn was given for what it sent, by number; a list: why that was refused."""
+        self._count = 0
         self._names: dict[str, int] = {}
         self._now = milliseconds(logged.run.started.timestamp())
         agent = logged.run.agent_id
@@ -138,19 +142,16 @@ class Retelling:
     # --- what would be sent ----------------------------------------------------------------------
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
-        self.sent.append(f"mail to {to}: {subject}")
-        return str(self._given("mail", "mail_replayed"))
+        return str(self._send(f"mail to {to}: {subject}", "mail_replayed"))
 
     async def send(self, to: str, text: str, **options: Any) -> None:
-        self.sent.append(f"message to {to}: {text:.80}")
+        self._send(f"message to {to}: {text:.80}")
 
     async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
-        self.sent.append(f"message to many: {text:.80}")
-        return int(self._given("broadcast", 0))
+        return int(self._send(f"message to many: {text:.80}", 0))
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
-        self.sent.append(f"event {name}")
-        return str(self._given("publish", "event_replayed"))
+        return str(self._send(f"event {name}", "event_replayed"))
 
     def sleep(
         self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None
@@ -158,9 +159,15 @@ class Retelling:
         self.sent.append("sleep")
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
-        if not self._asked:
+        key = addresses.parse(to, self.owner).key
+        there = next((one for one in self._asked if one.name == key), None)
+        if there is None:
+            refusal = next((refusal for whom, refusal in self._seen.get("asks", ()) if whom == to), None)
+            if refusal is not None:
+                raise _refusal(*refusal)
             await self._replayer.halt(f"what it asks {to} is not on record")
-        answer = json.loads(self._asked.pop(0).result or "{}")
+        self._asked.remove(there)
+        answer = json.loads(there.result or "{}")
         if "text" in answer:
             return str(answer["text"])
         raise NoAnswer(
@@ -168,22 +175,24 @@ class Retelling:
         )
 
     async def call_meeting(self, topic: str, **options: Any) -> str:
-        self.sent.append(f"meeting {topic}")
-        return str(self._given("call_meeting", "meeting_replayed"))
+        return str(self._send(f"meeting {topic}", "meeting_replayed"))
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
         """As far as this turn sees it; nobody else hears of it."""
-        if isinstance(body, Invited) and (refusal := self._given("guest", None)) is not None:
-            raise NotFound(refusal)
+        self._send(_told_in_meeting(body))
         meeting.note(body, self._now)
-        self._in_meeting(body)
+
+    def _send(self, told: str, otherwise: Any = None) -> Any:
+        """What the turn was given for it then; what was refused is refused."""
+        self._count += 1
+        found = self._sends.get(self._count, otherwise)
+        if isinstance(found, list):
+            raise _refusal(*found)
+        self.sent.append(told)
+        return found
 
     def speak(self, voice: Voice) -> None:
-        for body in voice.last(self._now):
-            self._in_meeting(body)
-
-    def _in_meeting(self, body: Body) -> None:
-        self.sent.append(f"in the meeting: {kind_of(body)} {getattr(body, 'text', ''):.80}".rstrip())
+        self.sent += map(_told_in_meeting, voice.last(self._now))
 
     async def remember(self, text: str, key: str | None) -> str:
         return str(self._given("remember", key or "memory_replayed"))
@@ -215,6 +224,15 @@ def _told(there: Recorded) -> Any:
     if there.kind == StepKind.TOOL:
         raise ToolFailed(str(found))
     raise BrainFailed(str(found))
+
+
+def _refusal(name: str, text: str) -> RoostError:
+    kind = getattr(errors, name, RoostError)
+    return kind(text) if isinstance(kind, type) and issubclass(kind, RoostError) else RoostError(text)
+
+
+def _told_in_meeting(body: Body) -> str:
+    return f"in the meeting: {kind_of(body)} {getattr(body, 'text', ''):.80}".rstrip()
 
 
 def _by_key(recorded: Sequence[Recorded], run_id: str) -> dict[str, Recorded]:
