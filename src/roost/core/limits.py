@@ -28,7 +28,7 @@ class Limits:
     collect_most: float = 2.0
     agents_per_user: int = 1_000_000
     awake_agents: int = 5_000
-    warm_loops: int = 32
+    warm_loops: int = 8
     process_mib: float = 0.0
     memory_chars: int = 1024 * 1024
     memories_per_agent: int = 10_000

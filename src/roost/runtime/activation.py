@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roost.core import wake
-from roost.core.addresses import of_key
 from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.meetings.effects import meeting_of, turn_lane
@@ -48,7 +47,7 @@ class Activation(Presence):
     def __init__(self, hall: Hall, taken: Taken) -> None:
         super().__init__(hall, taken.address, AgentConfig.from_json(taken.config))
         self.office = hall.office
-        self.owner, self.agent_id = of_key(taken.address).user_id, str(of_key(taken.address).agent_id)
+        self.owner, _, self.agent_id = taken.address.rpartition("/")
         self.full_address = f"agent:{taken.address}"
         self.epoch = taken.epoch
         self.memory = Recollection(taken.memory, self.shop.limits.memory_chars)

@@ -59,11 +59,11 @@ def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequen
 
 
 def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> list[Row]:
-    """Write from a table `given` that has these columns, each with its type, and these rows; what `RETURNING` gives."""
-    described = tuple(columns.items())
+    """Read or write with a table `given` of these rows, whose columns have these names and types."""
+    described, do = tuple(columns.items()), tx.read if sql.startswith("SELECT") else tx.write
     found: list[Row] = []
     for part in padded(rows):
-        found += tx.write(_given(sql, described, len(part)), list(chain.from_iterable(part)))
+        found += do(_given(sql, described, len(part)), list(chain.from_iterable(part)))
     return found
 
 
