@@ -134,7 +134,7 @@ def test_ctrl_d_during_an_answer_leaves_after_it(folder: Path) -> None:
         person.type("go\n")
         person.becomes("heard go ")
         person.type("more\n\x04")
-        person.becomes("heard more to its end\r\n> ")
+        person.becomes("heard more to its end\r\n")
         assert person.process.wait(15) == 0
     assert answers(folder)[-1] == ("heard more to its end", "complete")
 
