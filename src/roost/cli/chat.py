@@ -10,6 +10,7 @@ from typing import Self
 from roost.cli.find import Service, service_of, user_of
 from roost.cli.talks import found
 from roost.cli.text import line, plain
+from roost.cli.thoughts import Thoughts
 from roost.cli.typing_ahead import Typing
 from roost.core.messages import Change, Message, Sender, Status
 from roost.core.notes import waited_for
@@ -21,10 +22,14 @@ INTERRUPTED = 130
 STOP_PATIENCE = 2.0
 
 
-def run(settings: Settings, profile: str | None, talk_id: str | None, agent: str | None = None) -> int:
+def run(
+    settings: Settings, profile: str | None, talk_id: str | None, agent: str | None = None, *, thoughts: bool = True
+) -> int:  # fmt: skip
     """Talk until the input ends; the exit code."""
     with service_of(settings, hosting=True) as service:
         chat = Chat(service, user_of(settings), profile, talk_id, agent)
+        if thoughts and sys.stdout.isatty():
+            chat.thoughts = Thoughts(_say)
         try:
             return chat.run(terminal=sys.stdin.isatty())
         except KeyboardInterrupt:
@@ -45,6 +50,9 @@ class Chat:
         self._talk: str | None = None
         self._cursor: str | None = None
         self._failed = False
+        self.thoughts: Thoughts | None = None
+        self._in_line = False
+        """Whether what was printed last has not ended its line."""
         if profile is not None:
             self._check_profile(profile)
         if agent is not None:
@@ -141,18 +149,34 @@ class Chat:
 
     def _print(self, change: Change) -> None:
         if change.reset:
-            _say("\n")
-        _say(plain(change.text))
+            self._put("\n")
+        self._show_thoughts(change)
+        self._put(plain(change.text))
         if sys.stderr.isatty() and not change.message.content and (waits := waited_for(change.notes)):
             print(f"({line(waits)})", file=sys.stderr)
         if change.message.status is not Status.STREAMING:
             self._end(change.message)
 
+    def _show_thoughts(self, change: Change) -> None:
+        """Beside the answer, each on lines of its own."""
+        if self.thoughts is None:
+            return
+        if change.notes and self._in_line and not self.thoughts.are_open:
+            self._put("\n")
+        self.thoughts.grow(change.notes)
+        if change.text or change.message.status is not Status.STREAMING:
+            self.thoughts.close()
+
+    def _put(self, text: str) -> None:
+        if text:
+            _say(text)
+            self._in_line = not text.endswith("\n")
+
     def _end(self, message: Message) -> None:
         if message.status is Status.WITHDRAWN:
             return
         mark = " (stopped)" if message.status is Status.INTERRUPTED else ""
-        _say(mark if message.content.endswith("\n") else f"{mark}\n")
+        self._put(mark if message.content.endswith("\n") else f"{mark}\n")
         if message.error:
             self._failed = True
             print(line(message.error), file=sys.stderr)

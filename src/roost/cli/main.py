@@ -158,13 +158,16 @@ def chat(
     profile: Annotated[str | None, typer.Option("--profile", help="Whom to talk with.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="An agent to talk with, in place of a profile.")] = None,
     talk: Annotated[str | None, typer.Option("--talk", help="A talk to go on with: its id, or any part of it.")] = None,
+    thoughts: Annotated[
+        bool, typer.Option("--thoughts/--no-thoughts", help="Show in a terminal what is thought and done on the way.")
+    ] = True,
     store: Store = None,
     config: Config = None,
 ) -> None:
     """Talk in the terminal. What you type interrupts the answer; Ctrl-C stops it, a second one leaves."""
     from roost.cli import chat as command
 
-    raise typer.Exit(command.run(settings_of(config, store=store), profile, talk, agent))
+    raise typer.Exit(command.run(settings_of(config, store=store), profile, talk, agent, thoughts=thoughts))
 
 
 @talks_app.command("ls")
