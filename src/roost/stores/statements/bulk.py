@@ -41,12 +41,12 @@ def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequenc
     return found
 
 
-def all_there(tx: Tx, sql: str, ids: Sequence[str]) -> bool:
+def all_there(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> bool:
     """Whether `SELECT count(*) … IN` finds each of these, no two of which are the same.
 
     Rows come one by one, and with each the interpreter is handed over: where all is well, one row has to do.
     """
-    found: int = sum(tx.read(_listed(sql, len(part), ""), part)[0][0] for part in padded(ids))
+    found: int = sum(tx.read(_listed(sql, len(part), ending), part)[0][0] for part in padded(ids))
     return found == len(ids)
 
 

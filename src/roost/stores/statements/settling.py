@@ -56,9 +56,9 @@ def settle(
 
 
 def _remove(tx: Tx, gone: list[str]) -> set[str]:
-    """Those of them that were there."""
+    """Those of them that were there: of what somebody else cancels at the same moment, one of the two is told so."""
     there = set(gone)
-    if len(there) == len(gone) and bulk.all_there(tx, "SELECT count(*) FROM inbox WHERE envelope_id IN", gone):
+    if len(there) == len(gone) and bulk.all_there(tx, _COUNT, gone, f"{tx.for_update}) AS found"):
         bulk.change(tx, _DELETE, gone)
         return there
     return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
@@ -91,6 +91,7 @@ _TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
 _NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
 _FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
 _DELETE = "DELETE FROM inbox WHERE envelope_id IN"
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
 _KEPT = frozenset({Verdict.RETRY, Verdict.WAITING})
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
