@@ -43,6 +43,14 @@ class Activation(Presence):
 
     noted: frozenset[str] = frozenset()
     """Envelopes whose turns have ended and remember something, which may not be written yet."""
+    stuck = False
+    """Whether its loop has not turned for longer than it may, although it has work."""
+    _waiting = 0
+    """How many of those who serve wait for an answer: they leave their places to others."""
+    _more = False
+    """Whether there is more in the store, for which there was no room."""
+    _returned = False
+    """Whether something came again while its end is being written: then the store is asked for it after that."""
 
     def __init__(self, hall: Hall, taken: Taken) -> None:
         super().__init__(hall, taken.address, AgentConfig.from_json(taken.config))
@@ -53,21 +61,13 @@ class Activation(Presence):
         self.memory = Recollection(taken.memory, self.shop.limits.memory_chars)
         self.letters: dict[str, Any] = {}
         self.depth = 0
-        self.stuck = False
-        """Whether its loop has not turned for longer than it may, although it has work."""
         self._known: set[str] = set()
         self._servers = 0
-        self._waiting = 0
-        """How many of those wait for an answer: they leave their places to others."""
         self._tasks: set[asyncio.Task[Any] | None] = set()
         self._orphans: set[asyncio.Task[Any] | None] = set()
         self._unsettled = 0
         """How many closings are being written."""
-        self._more = False
-        """Whether there is more in the store, for which there was no room."""
         self._expected = 0
-        self._returned = False
-        """Whether something came again while its end is being written: then the store is asked for it after that."""
         self.talks = AgentTalks(self, hall.release_talk)
 
     # --- from any thread -------------------------------------------------------------------------

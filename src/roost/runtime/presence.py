@@ -28,6 +28,13 @@ class Presence(ABC):
     """`call`, `begin` and `unpark` are for any thread; everything else happens on the loop."""
 
     loop: Loop
+    # What most of them never set stands here, once for all: thousands are awake at a time.
+    retired = False
+    """It is no more: what it still does counts for nothing."""
+    ending = False
+    """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
+    _rest: asyncio.TimerHandle | None = None
+    _quiet_since = 0.0
 
     def __init__(self, hall: Hall, address: str, config: AgentConfig) -> None:
         self.hall = hall
@@ -41,14 +48,8 @@ class Presence(ABC):
         """Whether it has a loop."""
         self.parking: list[Presence] = []
         """Itself, while it has lent its loop until what it did is written: whoever takes it out unparks it."""
-        self.retired = False
-        """It is no more: what it still does counts for nothing."""
-        self.ending = False
-        """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
         self.at_rest: Pending[None] = hall.shop.host.pending()
         self._rung = False
-        self._rest: asyncio.TimerHandle | None = None
-        self._quiet_since = 0.0
 
     @abstractmethod
     def _go_on(self) -> None:
