@@ -271,7 +271,8 @@ def test_a_talk_that_waits_shows_what_was_said_and_goes_on_with_it(world: World)
             talk = await waiting_talk(service, **whom)
             await rests(service)
             assert await shown(service, talk) == [("pay", "complete"), ("bill of 5: ", "streaming")]
-            assert (await service.get_session("ann", talk)).running
+            there = await service.get_session("ann", talk)
+            assert (there.running, there.asking) == (True, True)
             assert (await service.agents.get("ann", "d")).state == state
             [one] = await service.approvals.list("ann")
             await service.approvals.grant("ann", one.approval_id)
@@ -281,6 +282,7 @@ def test_a_talk_that_waits_shows_what_was_said_and_goes_on_with_it(world: World)
             [two] = await asked(service)
             await service.approvals.refuse("ann", two.approval_id)
             assert "refused" in (await ended(service, talk))[-1].content
+            assert not any(one.asking for one in await service.list_sessions("ann"))
 
     world(brains, story, SOON, tools)
     assert acted.count("look") == 4

@@ -36,7 +36,7 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
 
 
 def _row(talk: Talk) -> tuple[str, ...]:
-    title = f"{talk.title} …" if talk.running else talk.title
+    title = f"{talk.title} {'(waits for your word)' if talk.asking else '…'}" if talk.running else talk.title
     return short(talk.talk_session_id), str(talk.messages), ago(talk.updated), _whom(talk), title
 
 

@@ -38,6 +38,8 @@ class Talk:
     options: Mapping[str, Any] = field(default_factory=dict)
     agent: str | None = None
     """The address of the agent it is with, if it is not with a profile."""
+    asking: bool = False
+    """Whether it waits for a person's word: see `service.approvals`."""
 
 
 @dataclass(frozen=True, slots=True)

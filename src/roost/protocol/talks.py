@@ -76,6 +76,7 @@ class TalkReply(_Wire):
     running: bool
     options: Mapping[str, Any]
     agent: str | None = None
+    asking: bool = False
 
     @classmethod
     def of(cls, talk: Talk) -> Self:

@@ -13,7 +13,7 @@ from roost.stores.statements.resting import take_up
 _APPROVAL = (
     "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note"
 )
-_WAITED_FOR = (
+WAITED_FOR = (
     "decision = '' AND EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = approvals.envelope_id)"
     " AND EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = approvals.envelope_id AND s.step = approvals.step"
     " AND s.outcome = 'asked')"
@@ -26,7 +26,7 @@ def get(tx: Tx, user_id: str, approval_id: str) -> Approval:
 
 
 def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[Approval]:
-    waited_for = "" if all else f" AND {_WAITED_FOR}"
+    waited_for = "" if all else f" AND {WAITED_FOR}"
     rows = tx.read(
         f"SELECT {_APPROVAL} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
         " ORDER BY approval_id DESC LIMIT :limit",
@@ -43,7 +43,7 @@ def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str
         raise Conflict(f"this was {there.decision} already: nothing more can be decided about it")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
-        f" WHERE approval_id = :id AND {_WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",
+        f" WHERE approval_id = :id AND {WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",
         {"id": approval_id, "decision": decision, "note": note, "now": now},
     )
     if not rows:

@@ -12,10 +12,12 @@ from roost.core.talks import BusyPolicy, Talk
 from roost.errors import LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import diary
+from roost.stores.statements.approvals import WAITED_FOR
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.messages import newest
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
+_ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
 def create(
@@ -50,7 +52,12 @@ def create(
 
 def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
     return _talk_of(
-        found(tx.one(f"SELECT {_TALK} FROM talks WHERE talk_id = :talk AND user_id = :user", _ids(user_id, talk_id)))
+        found(
+            tx.one(
+                f"SELECT {_TALK}, {_ASKING} FROM talks WHERE talk_id = :talk AND user_id = :user",
+                _ids(user_id, talk_id),
+            )
+        )
     )
 
 
@@ -60,7 +67,8 @@ def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
         get(tx, user_id, before)
         where = " AND (updated, talk_id) < (SELECT updated, talk_id FROM talks WHERE talk_id = :before)"
     rows = tx.read(
-        f"SELECT {_TALK} FROM talks WHERE user_id = :user{where} ORDER BY updated DESC, talk_id DESC LIMIT :limit",
+        f"SELECT {_TALK}, {_ASKING} FROM talks WHERE user_id = :user{where}"
+        " ORDER BY updated DESC, talk_id DESC LIMIT :limit",
         {"user": user_id, "limit": limit, "before": before},
     )
     return [_talk_of(row) for row in rows]
@@ -118,7 +126,7 @@ def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
 
 
 def _talk_of(row: Row) -> Talk:
-    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent = row
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *asking = row
     return Talk(
         talk_session_id=talk_id,
         user_id=user_id,
@@ -131,4 +139,5 @@ def _talk_of(row: Row) -> Talk:
         running=waiting > 0,
         options=json.loads(options),
         agent=f"agent:{agent}" if agent else None,
+        asking=any(asking),
     )
