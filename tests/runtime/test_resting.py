@@ -145,6 +145,47 @@ def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
     assert len(acted) == 1
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, restarted: bool) -> None:
+    brains, tools = paying([])
+    heard: list[str] = []
+
+    async def reads(turn: Turn) -> AsyncIterator[str]:
+        heard.append(turn.text)
+        if turn.text == "first":
+            await turn.call_tool("pay", {"euros": 1})
+        yield "read"
+
+    async def tells(turn: Turn) -> AsyncIterator[str]:
+        await turn.send("agent:d", turn.text)
+        yield "told"
+
+    async def send_both(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="reads", max_attempts=1)
+        await service.agents.create("ann", "s", profile="tells")
+        for text in ("first", "second"):  # the second is handed over while the first waits
+            await service.tasks.wait("ann", await service.tasks.send("ann", "s", text))
+            await asked(service)
+        await rests(service)
+
+    async def decide(service: AsyncAgentService) -> None:
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        await until(lambda: heard == ["first", "first", "second"])
+
+    simulation = Simulation(tmp_path, seed=1)
+    given: dict[str, roost.Brain] = {"reads": reads, "tells": tells, **brains}
+    limits = replace(SOON, rest_after=1.0)
+    service = simulation.start(given, limits, tools)
+    simulation.run(send_both(service))
+    if restarted:
+        simulation.run(service.close())
+        service = simulation.start(given, limits, tools)
+    simulation.run(decide(service))
+    assert simulation.run(service.dead_letters.list("ann")) == []
+    simulation.crash()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_word_that_comes_just_when_it_lies_down_is_heard(tmp_path: Path, seed: int) -> None:
     acted: list[str] = []

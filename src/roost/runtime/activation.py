@@ -187,10 +187,10 @@ class Activation(Presence):
     def retire(self) -> None:
         """Give the loop back, unless something has come."""
         if self._is_quiet() and not self.desk.has_ready():
-            if untried := self.desk.untried():  # behind what waits for a person, or for its next try
-                self.hall.not_begun(self.address, [envelope.envelope_id for envelope in untried])
+            untried = [envelope.envelope_id for envelope in self.desk.untried()]
             self._leave_loop()
-            self.hall.release(self)
+            if self.hall.release(self) and untried:  # behind what waits for a person, or for its next try
+                self.hall.look(self.address, untried)
 
     # --- working ---------------------------------------------------------------------------------
 

@@ -373,17 +373,18 @@ class Hall:
 
     # --- coming to rest --------------------------------------------------------------------------
 
-    def release(self, activation: Activation) -> None:
+    def release(self, activation: Activation) -> bool:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
             if activation.retired or activation.inbound:
-                return  # what has just come is looked at first, and then it comes here again
+                return False  # what has just come is looked at first, and then it comes here again
             again = activation.ending
             self._forget(activation)
             activation.talks.retired = True
         self.loops.give_back(activation.loop, clean=activation.is_clean)
         if again:  # what came meanwhile may wake it again
             self.look(activation.address)
+        return True
 
     def dismiss(self, address: str) -> None:
         """It was stopped or deleted: whatever it does counts for nothing any more."""
