@@ -161,4 +161,4 @@ class Presence(ABC):
     @property
     def rests(self) -> bool:
         """Whether it has a loop and nothing to do."""
-        return self.begun and not self._rung and self.desk.is_at_rest and self._is_quiet()
+        return self.begun and not self._rung and self._is_quiet() and self.desk.is_at_rest

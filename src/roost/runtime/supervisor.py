@@ -77,7 +77,7 @@ class Supervisor:
         self._ending, self._bell = asyncio.Event(), asyncio.Event()
         self._hall.loops.crowded = lambda: loop.call(self._hurry)
         clock = self._shop.host.clock
-        swept = 0.0
+        swept = watched = 0.0
         while not self._closing:
             try:
                 if not swept or clock.monotonic() - swept > SWEEP:
@@ -85,13 +85,15 @@ class Supervisor:
                     await self._sweep()
                     await self._sweep_agents()
                     self._shop.talks.trim()
-                self._watch()
-                self._watched.look()
-                self._keep_time()
-                if self._shop.memory.look():
-                    self._hall.retire_resting()
+                if clock.monotonic() - watched > WATCH / 2:  # not at each moment: it looks at all who are awake
+                    watched = clock.monotonic()
+                    self._watch()
+                    self._watched.look()
+                    self._keep_time()
+                    if self._shop.memory.look():
+                        self._hall.retire_resting()
+                    self._hall.insist()
                 self._hall.grow()
-                self._hall.insist()
             except Exception:  # without it nothing is watched, moved or restarted any more
                 log.exception("the supervisor has stumbled and goes on")
             await self._pause(MOMENT if self._hall.is_crowded else WATCH)
