@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
@@ -33,6 +34,7 @@ from roost.core.meetings.games import Game
 from roost.core.meetings.play import mover
 from roost.core.meetings.seats import Seat
 from roost.core.meetings.shown import moment
+from roost.core.meetings.trails import Trail
 from roost.core.meetings.view import Status, View, Word
 from roost.core.messages import Message
 from roost.core.messages import Status as MessageStatus
@@ -258,20 +260,23 @@ class Meeting:
         return tuple(_message(word, number) for number, word in enumerate(self.new, before + 1))
 
     def history(self) -> Sequence[Message]:
-        new = {word.entry_id for word in self.new}
-        return Words(tuple(word for word in self._first.words if word.entry_id not in new)) if len(
-            self._first.words
-        ) else ()  # fmt: skip
+        return Words(self._first.words, self.new) if len(self._first.words) > len(self.new) else ()
 
 
 class Words(Sequence[Message]):
-    """Words as messages, made when they are looked at."""
+    """Words but for the new ones, as messages; made when they are looked at."""
 
-    def __init__(self, words: tuple[Word, ...]) -> None:
-        self._words = words
+    def __init__(self, words: Trail[Word], new: Sequence[Word]) -> None:
+        self._all = words
+        self._new = new
+
+    @cached_property
+    def _words(self) -> tuple[Word, ...]:
+        new = {word.entry_id for word in self._new}
+        return tuple(word for word in self._all if word.entry_id not in new)
 
     def __len__(self) -> int:
-        return len(self._words)
+        return len(self._all) - len(self._new)
 
     @overload
     def __getitem__(self, place: int) -> Message: ...

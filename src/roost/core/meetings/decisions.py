@@ -79,8 +79,8 @@ def _beginning(view: View, me: str, grace: int, deadline: int) -> tuple[int, Bod
 def _ending(view: View, me: str, grace: int) -> tuple[int, Body] | None:
     """A meeting in which no more can be said, or that all others have left, or whose game is over, is over."""
     others = [one for one in view.participants.values() if one.address != me]
-    is_left = any(one.went or one.status is Status.KICKED for one in others) and not any(
-        one.status in (Status.IN, Status.INVITED) for one in others
+    is_left = not any(one.status in (Status.IN, Status.INVITED) for one in others) and any(
+        one.went or one.status is Status.KICKED for one in others
     )
     is_played = view.call is not None and view.call.game is not None and play.is_played_out(view)
     if not rules.is_full(view) and not is_left and not is_played:

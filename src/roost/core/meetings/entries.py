@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from roost.core import checks
@@ -50,6 +51,8 @@ class Entry:
 _TEXTS: dict[int, tuple[Entry, str]] = {}
 """Of those last written, by where they are in memory: an entry is written for each who keeps it or hears of it."""
 _TEXTS_KEPT = 1_024
+_SHORT = 4_096
+"""Characters of those that are read once: they are kept."""
 
 
 def to_json(entry: Entry) -> str:
@@ -58,10 +61,14 @@ def to_json(entry: Entry) -> str:
     if kept is not None and kept[0] is entry:
         return kept[1]
     text = _written(entry)
+    _remember(entry, text)
+    return text
+
+
+def _remember(entry: Entry, text: str) -> None:
     while len(_TEXTS) >= _TEXTS_KEPT:
         _TEXTS.pop(next(iter(_TEXTS), 0), None)
     _TEXTS[id(entry)] = (entry, text)
-    return text
 
 
 def _written(entry: Entry) -> str:
@@ -78,20 +85,29 @@ def _written(entry: Entry) -> str:
 
 
 def from_json(text: str) -> Entry:
-    """What `to_json` wrote; anything else is refused as Invalid."""
+    """What `to_json` wrote; anything else is refused as Invalid. The same one goes to many, and is read once."""
     try:
-        return _read(json.loads(text))
+        return _read_once(text) if len(text) <= _SHORT else _parsed(text)
     except (ValueError, TypeError, RecursionError):
         raise Invalid(f"an entry of a meeting cannot be read: {checks.shown(text)}") from None
 
 
+def _parsed(text: str) -> Entry:
+    return _read(json.loads(text))
+
+
+_read_once = lru_cache(maxsize=1_024)(_parsed)
+
+
 def check(entry: Entry) -> Entry:
-    """The entry as all others will have it."""
+    """The entry as all others will have it; these find it here, and need not read it again."""
     try:
         text = to_json(entry)
     except (ValueError, TypeError, RecursionError) as error:
         raise Invalid(f"what an entry says must be what JSON can hold: {error}") from None
-    return from_json(text)
+    made = from_json(text)
+    _remember(made, text)
+    return made
 
 
 def vector(value: object) -> Vector:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from roost.core.meetings.bodies import FloorRule, Said
 from roost.core.meetings.view import Floor, Phase, View
@@ -63,7 +64,7 @@ def _round_robin(view: View) -> tuple[str, ...]:
     last = view.floor.last
     start = ring.index(last) + 1 if last is not None and last in ring else 0
     following = (address for address in ring[start:] + ring[:start] if view.is_in(address))
-    return tuple(following)[:1]
+    return tuple(islice(following, 1))
 
 
 def _raise_hand(view: View) -> tuple[str, ...]:

@@ -24,6 +24,11 @@ THERE = (Status.IN, Status.INVITED)
 _NOBODY: frozenset[str] = frozenset()
 
 
+def _is(held: Entry | None, one: Entry) -> bool:
+    """Mostly it is the very same, which is quickly seen."""
+    return held is one or held == one
+
+
 class Seat:
     """Used and thrown away. `log` and `view` are as they are after all that it has heard and written."""
 
@@ -57,7 +62,8 @@ class Seat:
         new: dict[EntryId, Entry] = {}
         if taken:
             self.version = self.version.added(taken)
-            new = {one.id: one for one in taken if self.log.get(one.id) == one and before.get(one.id) != one}
+            log = self.log
+            new = {one.id: one for one in taken if _is(log.get(one.id), one) and not _is(before.get(one.id), one)}
             self.fresh |= new
         # Only after something new: two who lack the same would ask each other without end.
         if new and post.more:

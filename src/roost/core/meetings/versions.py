@@ -78,7 +78,7 @@ class Versions:
         fresh = {entry.id: entry for entry in entries}
         held = {key: log.get(key) for key in fresh}
         if any(
-            one is not None and one != fresh[key] for key, one in held.items()
+            one is not None and one is not fresh[key] and one != fresh[key] for key, one in held.items()
         ):  # one author, one number, two entries
             grown = log.added(*fresh.values())
             return version if grown is log else self.loaded(log.meeting, log.creator, map(to_json, grown))

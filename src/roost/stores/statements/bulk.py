@@ -17,7 +17,7 @@ from roost.ports import Row, Tx
 T = TypeVar("T")
 _SKIP = "DO NOTHING"
 NONE: Mapping[str, str] = {}
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 def insert(

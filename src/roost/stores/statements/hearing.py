@@ -10,6 +10,7 @@ from roost.core.envelopes import Envelope
 from roost.core.meetings import posts
 from roost.core.meetings.attention import is_person
 from roost.core.meetings.effects import is_post
+from roost.core.meetings.entries import Entry
 from roost.core.meetings.posts import Post
 from roost.errors import Invalid
 from roost.ports import Heard, Tx
@@ -26,10 +27,12 @@ def hear(
 ) -> Heard:  # fmt: skip
     room = Room(tx, op_id, now, awake)
     agents = {e.address for e in envelopes} | {who.removeprefix("agent:") for who, _ in ticks if not is_person(who)}
-    ready = _ready(tx, sorted(agents))
+    ready = _ready(tx, room, sorted(agents))
     ids = [e.envelope_id for e in envelopes if e.address in ready]
     gone = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", ids, " RETURNING envelope_id")}
-    for e, post in gathered(e for e in sorted(envelopes, key=lambda one: one.created) if e.envelope_id in gone):
+    heard = gathered(e for e in sorted(envelopes, key=lambda one: one.created) if e.envelope_id in gone)
+    room.load((f"agent:{e.address}", post.meeting) for e, post in heard)
+    for e, post in heard:
         room.hear(f"agent:{e.address}", e.sender, post, e.hops, e.root)
     for participant, meeting_id in ticks:
         _tick(tx, room, participant, meeting_id, ready, now)
@@ -38,17 +41,20 @@ def hear(
     return Heard(tuple(room.posted), tuple(room.changes), unready)
 
 
-def _ready(tx: Tx, keys: Sequence[str]) -> set[str]:
+def _ready(tx: Tx, room: Room, keys: Sequence[str]) -> set[str]:
     """Agents that may work now: neither asleep nor stopped nor paused."""
     rows = bulk.among(
-        tx, "SELECT address, state, paused FROM agents WHERE address IN", keys, f" ORDER BY address{tx.for_update}"
+        tx, "SELECT address, config, state, paused FROM agents WHERE address IN", keys,
+        f" ORDER BY address{tx.for_update}",
     )  # fmt: skip
-    return {address for address, state, paused in rows if state == "idle" and not paused}
+    for address, config, *_ in rows:
+        room.know(address, config)
+    return {address for address, _, state, paused in rows if state == "idle" and not paused}
 
 
 def gathered(envelopes: Iterable[Envelope]) -> list[tuple[Envelope, Post]]:
     """What they say; what one tells another about itself is heard at once, however many envelopes it came in."""
-    found: dict[tuple[str, ...], tuple[Envelope, Post]] = {}
+    found: dict[tuple[str, ...], tuple[Envelope, Post, list[Entry]]] = {}
     for e in envelopes:
         try:
             post = posts.from_json(e.body)
@@ -57,9 +63,11 @@ def gathered(envelopes: Iterable[Envelope]) -> list[tuple[Envelope, Post]]:
             continue
         is_plain = not post.is_answer and post.digest is None
         name = (e.address, e.sender, post.meeting, post.creator) if is_plain else (e.envelope_id,)
-        first, before = found.get(name, (e, None))
-        found[name] = (first, post if before is None else replace(before, entries=before.entries + post.entries))
-    return list(found.values())
+        found.setdefault(name, (e, post, []))[2].extend(post.entries)
+    return [
+        (e, post if len(post.entries) == len(told) else replace(post, entries=tuple(told)))
+        for e, post, told in found.values()
+    ]
 
 
 def _tick(tx: Tx, room: Room, participant: str, meeting_id: str, ready: set[str], now: float) -> None:

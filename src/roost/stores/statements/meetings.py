@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from roost.core.addresses import unknown
 from roost.core.envelopes import Envelope
@@ -31,19 +32,30 @@ log = logging.getLogger("roost.meetings")
 # --- what turns do -----------------------------------------------------------------------------------
 
 
-def effect(tx: Tx, one: MeetingEffect, now: float) -> tuple[Envelope, ...]:
-    """What it has put into inboxes. What the meeting refuses meanwhile is left."""
-    room = Room(tx, one.effect_id, now, frozenset({one.participant.removeprefix("agent:")}))
-    try:
-        if type(one) is WriteEntry:
-            _write(room, one)
-        else:
-            assert type(one) is EndTurn
-            _end_turn(room, one)
-    except (Forbidden, NotFound) as error:
-        log.info("what a turn wrote is refused: %s", error, extra={"agent": one.participant})
+def effects(tx: Tx, many: Sequence[MeetingEffect], now: float) -> tuple[Envelope, ...]:
+    """What they have put into inboxes. What the meeting refuses meanwhile is left.
+
+    What a turn does in one meeting is looked at together: others are told once of all of it.
+    """
+    posted: list[Envelope] = []
+    for _, group in groupby(many, key=lambda one: (one.participant, one.meeting_id)):
+        posted += _together(tx, list(group), now)
+    return tuple(posted)
+
+
+def _together(tx: Tx, many: Sequence[MeetingEffect], now: float) -> list[Envelope]:
+    room = Room(tx, many[0].effect_id, now, frozenset({many[0].participant.removeprefix("agent:")}))
+    for one in many:
+        try:
+            if type(one) is WriteEntry:
+                _write(room, one)
+            else:
+                assert type(one) is EndTurn
+                _end_turn(room, one)
+        except (Forbidden, NotFound) as error:
+            log.info("what a turn wrote is refused: %s", error, extra={"agent": one.participant})
     room.close()
-    return tuple(room.posted)
+    return room.posted
 
 
 def _write(room: Room, one: WriteEntry) -> None:

@@ -35,7 +35,7 @@ def post(tx: Tx, effect: Effect, now: float = 0.0) -> tuple[Envelope, ...]:
     if type(effect) is Broadcast:
         return _post_broadcast(tx, effect, insert_all(tx, effect.envelopes, frozenset()))
     if isinstance(effect, MeetingEffect):
-        return meetings.effect(tx, effect, now)
+        return meetings.effects(tx, (effect,), now)
     assert type(effect) is Publish
     return _publish(tx, effect)
 
@@ -252,8 +252,12 @@ def insert_there(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) ->
 
 def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:
     posted: list[Envelope] = []
+    if attended := tuple(effect for effect in effects if isinstance(effect, MeetingEffect)):
+        posted += meetings.effects(tx, attended, now)
     for effect in effects:
         try:
+            if isinstance(effect, MeetingEffect):
+                continue
             if type(effect) is Broadcast:
                 posted += _post_broadcast(tx, effect, lost)
             elif not _is_message(effect):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from roost.core.addresses import parse
 from roost.core.agents import AgentConfig, Invitations
@@ -42,6 +43,7 @@ COLUMNS = (
     "participant", "meeting_id", "user_id", "creator", "topic", "phase", "status", "called", "over", "contents",
     "entries", "heard", "asked", "turn", "turns", "timer", "pace", "hops", "root", "key",
 )  # fmt: skip
+_COLUMNS = ", ".join(COLUMNS)
 
 
 @dataclass(slots=True)
@@ -71,15 +73,20 @@ class Place:
 
     @property
     def told(self) -> tuple[Vector, tuple[str, ...]]:
-        return json.loads(self.heard), tuple(json.loads(self.asked))
+        return _told(self.heard, self.asked)
+
+
+@lru_cache(maxsize=1_024)
+def _told(heard: str, asked: str) -> tuple[Vector, tuple[str, ...]]:
+    return json.loads(heard), tuple(json.loads(asked))
 
 
 class Sitting:
     """A seat, and the row it is kept in."""
 
-    def __init__(self, place: Place, seat: Seat, *, is_new: bool) -> None:
+    def __init__(self, place: Place, before: Place, seat: Seat, *, is_new: bool) -> None:
         self.place = place
-        self.before = replace(place)
+        self.before = before
         self.seat = seat
         self.is_new = is_new
         self.key: tuple[Entry, str] | None = None
@@ -118,17 +125,36 @@ class Room:
         name = (participant, meeting_id)
         if name not in self._sittings:
             row = self._tx.one(
-                f"SELECT {', '.join(COLUMNS)} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
+                f"SELECT {_COLUMNS} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
                 f" AND minutes IS NULL{self._tx.for_update}",
                 {"who": participant, "meeting": meeting_id},
             )
             self._sittings[name] = self._sitting(row) if row is not None else None
         return self._sittings[name]
 
+    def load(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Those who will be looked for, by participant and meeting, all at once."""
+        names: dict[str, dict[str, None]] = {}
+        for participant, meeting_id in wanted:
+            names.setdefault(meeting_id, {})[participant] = None
+        for meeting_id, people in names.items():
+            rows = bulk.among(
+                self._tx, f"SELECT {_COLUMNS} FROM meetings WHERE minutes IS NULL AND meeting_id = ?"
+                " AND participant IN",
+                sorted(people), f" ORDER BY participant{self._tx.for_update}", first=[meeting_id],
+            )  # fmt: skip
+            self._sittings |= dict.fromkeys((one, meeting_id) for one in people)
+            self._sittings |= {(row[0], meeting_id): self._sitting(row) for row in rows}
+
+    def know(self, key: str, config: str) -> None:
+        """What an agent's config is, from whoever has looked."""
+        self._configs[key] = AgentConfig.from_json(config)
+
     def make(self, participant: str, meeting_id: str, creator: str) -> Sitting:
         owner = parse(participant, "").user_id
         place = Place(participant, meeting_id, owner, creator, called=self._now)
-        made = Sitting(place, Seat(participant, VERSIONS.empty(meeting_id, creator)), is_new=True)
+        seat = Seat(participant, VERSIONS.empty(meeting_id, creator))
+        made = Sitting(place, replace(place), seat, is_new=True)
         self._sittings[participant, meeting_id] = made
         return made
 
@@ -140,7 +166,7 @@ class Room:
 
     def _sitting(self, row: Row) -> Sitting:
         place = Place(*row)
-        return Sitting(place, Seat(place.participant, version_of(self._tx, place)), is_new=False)
+        return Sitting(place, Place(*row), Seat(place.participant, version_of(self._tx, place)), is_new=False)
 
     def config(self, participant: str) -> AgentConfig | None:
         """Of an agent; None: there is no such one."""
