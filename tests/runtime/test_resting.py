@@ -423,3 +423,27 @@ def test_a_talk_hears_a_word_that_comes_just_when_it_lies_down_and_outlasts_a_cr
     simulation.crash()
     assert messages[-1].content == "bill of 5: 5 paid"
     assert acted.count("look") == 1
+
+
+@pytest.mark.parametrize(("word", "outcome"), [("done by hand", "done"), (None, "failed")])
+def test_what_a_person_says_while_it_rests_is_on_record_and_replayed(
+    world: World, word: str | None, outcome: str
+) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> None:
+        task = await waiting_task(service)
+        [one] = await service.approvals.list("ann")
+        if word is None:
+            await service.approvals.refuse("ann", one.approval_id)
+        else:
+            await service.approvals.answer("ann", one.approval_id, word)
+        await service.tasks.wait("ann", task)
+        last, first = await service.runs.list("ann", agent="d")
+        detail = await service.runs.get("ann", last.run_id)
+        assert (detail.steps[-1].outcome, detail.steps[-1].run_id) == (outcome, last.run_id)
+        for run in (last, first):
+            replay = await service.runs.replay("ann", run.run_id)
+            assert (replay.is_identical, replay.stopped_at) == (True, None), replay.diff
+
+    world(brains, story, SOON, tools)

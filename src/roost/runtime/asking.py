@@ -69,6 +69,8 @@ class Asking:
         if found.decision is Decision.GRANTED:
             await journal.take_up(asked.step)
             return None
+        if asked.run_id != journal.place.run_id:  # only who has taken it up may say what came of it
+            await journal.take_up(asked.step, StepOutcome.ASKED)
         if found.decision is Decision.ANSWERED:
             kept = journal.clean_json(said) if asked.kind is Question.STEP else json.dumps(journal.clean(said))
             await journal.end(asked.step, StepOutcome.DONE, kept)
