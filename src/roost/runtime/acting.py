@@ -42,5 +42,5 @@ class Acting(Thinking):
 
         A brain that may still run keeps what it has.
         """
-        if self.error is None and not self.fenced:
+        if self.over and self.error is None and not self.fenced:
             self.turn._hand = self._means = None
