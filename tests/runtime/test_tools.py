@@ -244,6 +244,22 @@ def test_a_tool_that_does_not_heed_a_stop_is_named_and_the_talk_goes_on(world: W
     world({"calls": calls}, story, tools=[stubborn(heard, 60)])
 
 
+def test_a_tool_that_heeds_neither_its_limit_nor_a_stop_is_named_once(simulated: World) -> None:
+    heard: list[str] = []
+
+    async def calls(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.call_tool("digs", {})
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="calls")
+        await service.add_message("ann", talk, "go")
+        await until(lambda: "cancelled" in heard)
+        assert (await service.stop("ann", talk, wait=5)).abandoned == ("tool digs",)
+        heard.append("enough")
+
+    simulated({"calls": calls}, story, tools=[stubborn(heard, 0.05)])
+
+
 def test_a_profile_allows_what_it_names() -> None:
     box = Toolbox([price, stock])
     names = {

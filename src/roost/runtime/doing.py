@@ -50,13 +50,10 @@ async def do_within(
 
     task = asyncio.get_running_loop().create_task(doing())
     try:
-        in_time = (await asyncio.wait({task}, timeout=seconds))[0]
-        if not in_time:
-            await _cancel(thinking, name, task)
-    except asyncio.CancelledError:
+        in_time, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
         if not task.done():
             await _cancel(thinking, name, task)
-        raise
     if not task.done() or (task.cancelled() and not in_time):
         raise GivenUp(runs=not task.done())
     if raised:
