@@ -321,7 +321,7 @@ def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -
 
 
 def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
-    """Whom it could not write to, ask or invite; side by side with those it could."""
+    """Whom it could not write to, ask or invite, and what it could not remember; side by side with what it could."""
 
     async def sociable(turn: Turn) -> AsyncIterator[str]:
         if turn.agent_id != "d":
@@ -331,7 +331,8 @@ def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
             turn.mail("agent:nobody", "news", "…"), turn.mail("agent:b", "news", "…"), turn.ask("agent:nobody", "who?"),
             turn.send("agent:nobody", "psst"), turn.ask("agent:b", "you?"), turn.mail("user:ann", "news", "…"),
             turn.call_meeting("chat", required=["agent:nobody"]), turn.publish("some.thing", optional=True),
-            turn.recall("nothing"), turn.call_tool("mail.send", {"to": "agent:nobody", "subject": "x", "body": "y"}),
+            turn.recall("", limit=0), turn.recall("nothing"), turn.remember(""), turn.forget(""),
+            turn.call_tool("mail.send", {"to": "agent:nobody", "subject": "x", "body": "y"}),
         ]  # fmt: skip
         for found in await asyncio.gather(*asked, return_exceptions=True):
             yield f"{type(found).__name__}: {found}; "
@@ -341,6 +342,7 @@ def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
         over = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"))
         assert over.result is not None
         assert over.result.count("NotFound: ") == 4
+        assert over.result.count("Invalid: ") == 3
         [run] = await service.runs.list("ann", agent="d")
         mails = len(await service.mail.inbox("ann"))
         replay = await service.runs.replay("ann", run.run_id)

@@ -52,14 +52,18 @@ PROMPTLY = 0.05
 
 
 def seen(method: F) -> F:
-    """Keep what it gives, for a replay; in the order of asking, which may not be that of the answers."""
+    """Keep what it gives, or why it refuses, for a replay; in the order of asking, which may not be that of answers."""
 
     @functools.wraps(method)
     async def call(self: Means, *args: Any, **options: Any) -> Any:
         kept = self.seen.setdefault(method.__name__, [])
         place = len(kept)
         kept.append(None)
-        kept[place] = given = await method(self, *args, **options)
+        try:
+            kept[place] = given = await method(self, *args, **options)
+        except RoostError as error:
+            kept[place] = {"refused": _refused_as(error)}
+            raise
         return given
 
     return cast("F", call)
@@ -251,7 +255,7 @@ class Means:
         return given
 
     def _refused(self, number: int, error: RoostError) -> None:
-        self.seen.setdefault("sends", []).append([number, [type(error).__name__, str(error)]])
+        self.seen.setdefault("sends", []).append([number, _refused_as(error)])
 
     def _keep(self, effect: Effect, number: int, name: str = "") -> str:
         self._unsent.append(effect)
@@ -318,7 +322,7 @@ class Means:
             answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
             found = await answer
         except RoostError as error:
-            self.seen.setdefault("asks", []).append([to, [type(error).__name__, str(error)]])
+            self.seen.setdefault("asks", []).append([to, _refused_as(error)])
             raise
         finally:
             thinking.acts -= 1
@@ -424,6 +428,11 @@ class Means:
 def _ends_with_a_person(to: object, priority: object) -> bool:
     """People answer in their own time. Of urgent mail agents hear too, and may write some more."""
     return isinstance(to, str) and to.startswith("user:") and priority != Priority.URGENT
+
+
+def _refused_as(error: RoostError) -> list[str]:
+    """What is kept of it, for a replay."""
+    return [type(error).__name__, str(error)]
 
 
 def _sent(recorded: tuple[Recorded, ...]) -> dict[int, str]:

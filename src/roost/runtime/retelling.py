@@ -204,9 +204,12 @@ class Retelling:
         return bool(self._given("forget", True))
 
     def _given(self, what: str, otherwise: Any) -> Any:
-        """What the turn was given then, in order."""
+        """What the turn was given then, in order; what was refused is refused."""
         found = self._seen.get(what)
-        return found.pop(0) if found else otherwise
+        given = found.pop(0) if found else otherwise
+        if isinstance(given, dict):
+            raise _refusal(*given["refused"])
+        return given
 
 
 _OWN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
