@@ -432,6 +432,40 @@ def test_a_deleted_agent_takes_everything_with_it(world: World) -> None:
     world({"teller": teller}, story)
 
 
+def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abandoned(
+    simulated: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else has it by then."""
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(5.0 if turn.text == "long" else 0.0)
+        yield f"try {turn.attempt}"
+
+    async def story(service: AsyncAgentService) -> str | None:
+        hall = service.roost.hall
+        for name in ("d", "e"):
+            await service.agents.create("ann", name, profile="slow", idle_timeout=60)
+        await done(service, "short")
+        stopped, forget = hall.awake("ann/d"), hall.inbox.forget
+        assert stopped is not None
+
+        def rests_first(*args: Any) -> None:
+            hall.release(stopped)
+            forget(*args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hall.inbox, "forget", rests_first)
+            await service.agents.stop("ann", "d")
+        task = await service.tasks.send("ann", "e", "long")
+        result = (await service.tasks.wait("ann", task, timeout=20)).result
+        other = hall.awake("ann/e")
+        assert other is not None
+        assert other.loop is stopped.loop
+        return result
+
+    assert simulated({"slow": slow}, story, QUICK) == "try 1"
+
+
 def test_a_blocking_brain_and_one_that_swallows_cancellation_can_be_stopped(world: World) -> None:
     release: list[bool] = []
 

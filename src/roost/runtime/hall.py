@@ -390,11 +390,12 @@ class Hall:
         """It was stopped or deleted: whatever it does counts for nothing any more."""
         with self._lock:
             activation = self._awake.pop(address, None)
+            if activation is not None:  # in one: whoever comes to rest just now leaves no more
+                self.leaving.append((self.shop.host.clock.monotonic(), activation))
         if activation is not None:
             for work in activation.works:
                 work.fence(Why.DRAIN, self.shop.host.clock.now())
             self.inbox.forget(activation.talks, Why.DRAIN)
-            self.leaving.append((self.shop.host.clock.monotonic(), activation))
             activation.call(activation.end)
 
     def lose(self, activation: Activation) -> None:
@@ -423,9 +424,11 @@ class Hall:
         latest = self.shop.host.clock.monotonic() - self.shop.limits.stop_patience - 1.0
         for since, activation in list(self.leaving):
             if since < latest:
-                log.error("an agent would not stop and was abandoned", extra={"agent": activation.address})
                 with self._lock:
+                    if activation.retired:
+                        continue  # its loop may be another's by now
                     self._forget(activation)
+                log.error("an agent would not stop and was abandoned", extra={"agent": activation.address})
                 if activation.begun:
                     activation.loop.abandon()
 
