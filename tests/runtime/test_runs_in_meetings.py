@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.runbook import Run
-from roost.testing import Crash, Simulation
+from roost.testing import Crash, Faults, Simulation, aeventually, insist
 from tests.runtime.conftest import QUICK, World, becomes, until
+
+LIMITS = replace(QUICK, attempts=1_000)
 
 
 class Room:
@@ -50,7 +55,7 @@ class Room:
 
     async def open(self, service: AsyncAgentService) -> str:
         for name in ("a", "b", "late"):
-            await service.agents.create("ann", name, profile="brain")
+            await service.agents.create("ann", name, profile="brain", invitations="ask" if name == "b" else "accept")
         meeting = await service.meetings.call(
             "ann", "lunch", required=["agent:b"], floor="round_robin", max_words=6, by="agent:a"
         )
@@ -88,7 +93,7 @@ def test_each_turn_of_a_meeting_is_replayed_and_does_nothing(world: World) -> No
             assert (replay.diff, replay.is_identical) == ("", True)
             assert replay.text == entry.text
             assert replay.steps == ("model m", "tool act")
-            assert replay.sent[0].startswith("in the meeting: said hello")
+            assert replay.sent[0].startswith(("in the meeting: said hello", "in the meeting: accepted"))
         assert (room.acted, room.asked) == (acted, asked)
         assert await service.meetings.view("ann", meeting, seen_by="agent:a") == view
 
@@ -222,6 +227,46 @@ def crash_and_return(simulation: Simulation, side: str, commit: int) -> bool:
     assert said == [f"noted {heard}" for heard in listener.ledger.values()]
     assert said == ["noted one", "noted two"]
     return crashed
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 14, 20, *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 150))])
+def test_every_word_is_noted_once_whatever_goes_wrong(seed: int) -> None:
+    listener, words = Listener(), [f"word{number}" for number in range(6)]
+
+    async def story(service: AsyncAgentService) -> None:
+        with contextlib.suppress(roost.Conflict):
+            await insist(lambda: service.agents.create("ann", "d", profile="brain", max_attempts=100, retry_delay=0.5))
+        meeting = await insist(
+            lambda: service.meetings.call("ann", "notes", required=["agent:d"], deadline=9_000.0, key="once")
+        )
+        for word in words:
+            await aeventually(partial(_is_said, service, meeting, word), within=5_000)
+        await aeventually(lambda: _are_noted(service, meeting, words), within=5_000)
+
+    with Simulation(seed=seed, faults=Faults.some(seed)) as simulation:
+        simulation.play(story, {"brain": listener.brain}, LIMITS, listener.tools())
+        heard = [word for one in listener.ledger.values() for word in one.split("+")]
+        assert heard == words
+
+        async def replayed(service: AsyncAgentService) -> list[str]:
+            return [
+                (await service.runs.replay("ann", run.run_id)).diff for run in await service.runs.list("ann", agent="d")
+            ]
+
+        assert not any(simulation.run(replayed(simulation.service)))
+
+
+async def _is_said(service: AsyncAgentService, meeting: str, word: str) -> bool:
+    """Say it as soon as that may be."""
+    with contextlib.suppress(roost.Forbidden, roost.Unavailable):
+        await service.meetings.say("ann", meeting, word, key=word)
+        return True
+    return False
+
+
+async def _are_noted(service: AsyncAgentService, meeting: str, words: list[str]) -> bool:
+    said = " ".join(await noted(service, meeting))
+    return all(word in said for word in words)
 
 
 @pytest.mark.parametrize(("word", "again"), [("tool", ["tool", "later"]), ("model", ["model+later"])])

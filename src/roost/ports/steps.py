@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from roost.core.approvals import Approval, Asked, Decided, Decision
 from roost.core.runbook import Run
@@ -31,8 +31,14 @@ class StepStatements(Protocol):
         """The same for one that an earlier try has left open."""
         ...
 
-    def end(self, tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float, /) -> None:
-        """What came of it, unless another run has taken it up meanwhile. Done twice, it is done once."""
+    def end(
+        self, tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float,
+        begun: tuple[Any, ...] | None = ..., /,
+    ) -> None:  # fmt: skip
+        """What came of it, unless another run has taken it up meanwhile. Done twice, it is done once.
+
+        `begun`: what `begin` was given for it, if that may not have been written.
+        """
         ...
 
     def note(

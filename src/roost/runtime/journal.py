@@ -58,6 +58,8 @@ class Journal:
             if one.key and one.outcome in REUSED | OPEN:
                 self._there[one.key] = one
         self._counts: dict[str, int] = {}
+        self._unwaited: dict[int, tuple[Any, ...]] = {}
+        """Of steps that were begun without waiting: what was to be put on record."""
         self._is_open = place.given is None
         self.is_used = self._number > 0
 
@@ -102,7 +104,7 @@ class Journal:
     ) -> int:  # fmt: skip
         """Put it on record before it is done, or before a person is asked about it; its number.
 
-        What does no harm if it is done again need not wait for that.
+        What does no harm if it is done again need not wait for that; if it was not written, its end makes up for it.
         """
         await self.open()
         number = self.next_number() if number is None else number
@@ -111,6 +113,7 @@ class Journal:
         if wait:
             await self._may(self._ops.begin, *args)
         else:
+            self._unwaited[number] = args
             with suppress(Unavailable):
                 self._write(self._ops.begin, *args)
         return number
@@ -123,9 +126,10 @@ class Journal:
 
     async def end(self, number: int, outcome: StepOutcome, result: str | None) -> None:
         """Write what came of it, however long the store takes to be able to: it is done."""
+        begun = self._unwaited.pop(number, None)
         while True:
             try:
-                await self._write(self._ops.end, number, outcome, result, self._now())
+                await self._write(self._ops.end, number, outcome, result, self._now(), begun)
             except Unavailable as error:
                 await self._patience(error)
                 continue

@@ -69,8 +69,12 @@ def take_up(
     return True
 
 
-def end(tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float) -> None:
+def end(
+    tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float, begun: tuple[Any, ...] | None = None
+) -> None:  # fmt: skip
     """What came of it is true also if its run may write nothing else any more, unless another has taken it up."""
+    if begun is not None:
+        begin(tx, place, *begun)
     tx.write(
         "UPDATE steps SET result = :result, done = 1, outcome = :outcome, ended = :now WHERE envelope_id = :id"
         f" AND step = :step AND run_id = :run AND outcome IN ({_listed(OPEN)})",
