@@ -76,6 +76,28 @@ def test_a_run_with_tools_is_replayed_from_its_record(rig: GgufRig, tmp_path: Pa
     assert (replayed.text, len(rig.asked)) == (last.content, 2)
 
 
+def test_a_run_that_waits_for_a_person_goes_on_after_a_restart_and_asks_nothing_twice(
+    rig: GgufRig, tmp_path: Path
+) -> None:
+    @roost.tool(approval=True)
+    async def buy(sku: str) -> str:
+        return f"bought {sku}"
+
+    rig.play("I buy it. ", Call("buy", {"sku": "tea"}))
+    rig.play("It is yours.")
+    service = rig.open(tmp_path, tools=[buy])
+    talk = service.create_talk_session("ann")
+    service.add_message("ann", talk, "buy tea")
+    eventually(lambda: service.approvals.list("ann"))
+    service.close()
+    service = rig.open(tmp_path, tools=[buy])
+    (asked,) = eventually(lambda: service.approvals.list("ann"))
+    service.approvals.grant("ann", asked.approval_id)
+    last = settled(service, "ann", talk)[-1]
+    assert (last.content, last.status, len(rig.asked)) == ("I buy it. \n\nIt is yours.", "complete", 2)
+    assert "bought tea" in rig.asked[1]
+
+
 def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(rig: GgufRig, tmp_path: Path) -> None:
     steered: list[bool] = []
     rig.play("I go north. ", Wait(lambda: bool(steered)))

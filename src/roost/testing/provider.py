@@ -125,6 +125,8 @@ class Provider:
         self.headers.append(headers)
         acts = self._plays.popleft() if self._plays else ("ok",)
         path = first.split()[1].partition("?")[0]
+        if acts and isinstance(acts[0], Cut):
+            return False
         if acts and isinstance(acts[0], Refuse):
             writer.write(refusal(acts[0], path))
             await writer.drain()

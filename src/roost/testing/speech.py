@@ -36,7 +36,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection breaks off here."""
+    """The connection breaks off here; if nothing comes before it, without a word."""
 
 
 @dataclass(frozen=True, slots=True)
