@@ -13,6 +13,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.core.agents import State
 from tests.runtime.conftest import QUICK, World, becomes
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
@@ -464,6 +465,31 @@ def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abando
         return result
 
     assert simulated({"slow": slow}, story, QUICK) == "try 1"
+
+
+def test_agents_are_listed_by_the_state_that_is_shown(world: World) -> None:
+    async def works(turn: Turn) -> AsyncIterator[str]:
+        if turn.agent_id == "asks":
+            await turn.ask("agent:busy", "well?", deadline=60)
+        await asyncio.Event().wait()
+        yield "never"
+
+    async def story(service: AsyncAgentService) -> None:
+        for name in ("asks", "away", "busy", "idle", "rests"):
+            await service.agents.create("ann", name, profile="works")
+        await service.agents.sleep("ann", "rests")
+        await service.agents.stop("ann", "away")
+        await service.tasks.send("ann", "asks", "go")
+        await service.tasks.send("ann", "busy", "go")
+        await until(service, lambda agent: agent.state == "waiting", "asks")
+        await until(service, lambda agent: agent.state == "active", "busy")
+        listed = {state: [one.agent_id for one in await service.agents.list("ann", state=state)] for state in State}
+        assert listed == {
+            "idle": ["idle"], "active": ["busy"], "sleeping": ["rests"], "waiting": ["asks"], "stopped": ["away"]
+        }  # fmt: skip
+        assert [one.agent_id for one in await service.agents.list("ann", limit=2, after="asks")] == ["away", "busy"]
+
+    world({"works": works}, story, replace(QUICK, drain=0.05))
 
 
 def test_a_blocking_brain_and_one_that_swallows_cancellation_can_be_stopped(world: World) -> None:

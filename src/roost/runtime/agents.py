@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -70,8 +70,12 @@ class Agents:
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if state is None else checks.choice(state, "the state", State)
         after = checks.place(after, "`after`")
-        found = await self._shop.store.read(self._ops.listed, user_id, limit, after, wanted)
-        return [self._live(agent) for agent in found]
+        kept = wanted if wanted in (State.SLEEPING, State.STOPPED) else None  # what others do, the store does not know
+
+        def page(tx: Tx, size: int, after: str) -> builtins.list[Agent]:
+            return self._ops.listed(tx, user_id, size, after, kept)
+
+        return await self._gathered(page, lambda agent: wanted in (None, agent.state), limit, after)
 
     async def configure(self, user_id: str, agent_id: str, **config: Any) -> Agent:
         """Change settings; those not named stay as they are."""
@@ -217,15 +221,11 @@ class Agents:
         checks.name(text, "what is looked for")
         checks.count(limit, "the limit", least=1, most=MOST)
         after = checks.place(after, "`after`")
-        found: builtins.list[Agent] = []
-        size = max(limit, PAGE)  # what the store takes for a match may be none: one by one would take for ever
-        while len(found) < limit:
-            page = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, size, after)
-            found += [self._live(agent) for agent in page if _has(agent, text.casefold())]
-            if len(page) < size:
-                break
-            after = page[-1].agent_id
-        return found[:limit]
+
+        def page(tx: Tx, size: int, after: str) -> builtins.list[Agent]:
+            return self._shop.statements.watching.find(tx, user_id, text, size, after)
+
+        return await self._gathered(page, lambda agent: _has(agent, text.casefold()), limit, after)
 
     async def set_memory(self, user_id: str, agent_id: str, state: Mapping[str, Any]) -> None:
         """Have it remember this and nothing else. Turns under way add to it what they change, and no more."""
@@ -369,6 +369,21 @@ class Agents:
             self._hall.tell(task_id)
         for talk_id in told.talks:
             self._shop.talks.forget(talk_id)
+
+    async def _gathered(
+        self, page: Callable[[Tx, int, str], builtins.list[Agent]], fits: Callable[[Agent], bool], limit: int,
+        after: str,
+    ) -> builtins.list[Agent]:  # fmt: skip
+        """The first of those that fit, which not all may that the store gives."""
+        found: builtins.list[Agent] = []
+        size = limit
+        while len(found) < limit:
+            some = await self._shop.store.read(page, size, after)
+            found += filter(fits, map(self._live, some))
+            if len(some) < size:
+                break
+            after, size = some[-1].agent_id, max(limit, PAGE)  # one by one would take for ever
+        return found[:limit]
 
     def _live(self, agent: Agent) -> Agent:
         """As it is now, of one that is awake."""
