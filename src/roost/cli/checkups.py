@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import stat
@@ -13,7 +14,6 @@ from pathlib import Path
 
 from roost.brains.profiles import Shelf
 from roost.cli.find import store_url
-from roost.core.agents import AgentConfig
 from roost.errors import RoostError
 from roost.ports import Row
 from roost.settings import Settings
@@ -85,7 +85,7 @@ def _agents(rows: Iterable[Row], shelf: Shelf | None) -> Iterator[Finding]:
     """Those that cannot think with these settings: their profiles are set up elsewhere, or not any more."""
     waiting: dict[str, list[str]] = {}
     for agent_id, config in rows if shelf is not None else ():
-        waiting.setdefault(AgentConfig.from_json(config).profile, []).append(agent_id)
+        waiting.setdefault(json.loads(config)["profile"], []).append(agent_id)  # also of a newer Roost
     for profile, agents in sorted(waiting.items()):
         if not profile or (shelf is not None and shelf.has(profile)):
             continue
