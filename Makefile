@@ -39,7 +39,7 @@ else
 endif
 
 soak: $(DEV_READY) ## Test at full size and with many seeds (an hour)
-	@$(PYTHON_IN_VENV) -m pytest -m soak
+	@$(PYTHON_IN_VENV) -m pytest -m soak --timeout=1800
 	@$(PYTHON_IN_VENV) -m pytest --hypothesis-profile=long --timeout=0 tests/properties
 
 lint: $(DEV_READY) ## Check format, rules and types

@@ -38,7 +38,7 @@ class Home:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     puppet = Puppet()
     path = tmp_path_factory.mktemp("home") / "roost.db"
-    # One home for all examples: what fails in one of them must not count against the next.
-    limits = replace(QUICK, breaker_failures=1_000_000)
+    # One home for all examples: what fails in one of them must not count against the next, nor how many there are.
+    limits = replace(QUICK, breaker_failures=1_000_000, talks_per_user=1_000_000)
     with roost.open(f"sqlite:///{path}", brains={"puppet": puppet}, limits=limits) as service:
         yield Home(service, puppet)
