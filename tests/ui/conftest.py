@@ -22,13 +22,26 @@ SCRIPT = str(ROOT / "src" / "roost" / "ui" / "app.py")
 USER = "ann"
 
 
+@roost.tool(approval=True)
+async def pay(euros: int) -> str:
+    return f"{euros} paid"
+
+
 async def brain(turn: roost.Turn) -> AsyncIterator[str | roost.Chunk]:
-    """Answers at once; `hold` says a first word and then nothing until it is stopped; `fail` fails."""
+    """Answers at once; `hold` says a first word and then nothing until it is stopped; `fail` fails.
+
+    `pay` asks a person first.
+    """
     if turn.text.startswith("forget"):
         yield roost.Chunk(note("", 1, 4_096), "summary")
     yield f"Answer to {turn.text}"
     if turn.text.startswith("hold"):
         await asyncio.Event().wait()
+    if turn.text.startswith("pay"):
+        try:
+            yield f": {await turn.call_tool('pay', {'euros': 5})}"
+        except roost.ToolFailed as error:
+            yield f": {error}"
     if turn.text.startswith("fail"):
         raise ValueError("broken inside")
 
@@ -110,7 +123,7 @@ class Tab:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentService]:
     url = f"sqlite:///{tmp_path_factory.mktemp('ui') / 'roost.db'}"
-    with roost.open(url, brains={"brain": brain, "other": brain}, default="brain") as opened:
+    with roost.open(url, brains={"brain": brain, "other": brain}, default="brain", tools=[pay]) as opened:
         access.host(opened, lambda _: USER)
         yield opened
 

@@ -27,6 +27,7 @@ SUGGESTIONS = {
     "gguf": ("What can you do?", "Tell me a story about the sea", "Write a poem about rain"),
     "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
 }
+ASKING = "Waits for your word …"
 _TYPED = {"Count, so that I can interrupt you": "count", "Show me markdown": "markdown", "Fail, please": "fail"}
 
 
@@ -65,7 +66,7 @@ def finished(message: Message) -> None:
         content(message)
 
 
-def content(message: Message) -> None:
+def content(message: Message, *, is_asking: bool = False) -> None:
     """What was said, and how it stands: people's words exactly as they typed them, agents' as Markdown."""
     if message.sender is Sender.USER:
         st.text(verbatim(message.content))
@@ -75,7 +76,7 @@ def content(message: Message) -> None:
         st.markdown(defused(message.content), anchors=False)
     if message.status is Status.FAILED:
         st.error(told(message.error or "The answer could not be finished."))
-    st.html(f'<div class="roost-foot"><span>{_footing(message)}</span>{_copying(message)}</div>')
+    st.html(f'<div class="roost-foot"><span>{_footing(message, is_asking)}</span>{_copying(message)}</div>')
 
 
 def _beside(all_notes: Notes) -> None:
@@ -115,13 +116,15 @@ def _copying(message: Message) -> str:
     return f'<button type="button" aria-live="polite" data-copy="{said}">Copy</button>'
 
 
-def waiting() -> None:
+def waiting(*, is_asking: bool) -> None:
     """Shown from the question to the first word of the answer."""
     with st.container(key="waiting"):
-        st.caption("Thinking …")
+        st.caption(ASKING if is_asking else "Thinking …")
 
 
-def _footing(message: Message) -> str:
+def _footing(message: Message, is_asking: bool = False) -> str:
+    if message.status is Status.STREAMING and is_asking:
+        return ASKING
     if message.status is Status.STREAMING:
         return escape((not message.content and waited_for(message.notes)) or "Writing …")
     when = _told(message.created)

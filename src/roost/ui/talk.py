@@ -14,11 +14,12 @@ from typing import Any
 
 import streamlit as st
 
+from roost.core.approvals import Approval
 from roost.core.messages import Message, Sender, Status
 from roost.core.talks import Talk
 from roost.errors import Invalid, NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import address, menu, parts, sidebar
+from roost.ui import address, deciding, menu, parts, sidebar
 from roost.ui.reading import Reading
 from roost.ui.sending import Line
 from roost.ui.sidebar import Draft
@@ -31,6 +32,8 @@ CALM_AFTER = 15
 """Looks that found nothing."""
 LOOK_AT_TALKS = 4.0
 """Seconds between looks at the list of talks."""
+LOOK_AT_QUESTIONS = 1.0
+"""Seconds between looks at what the talk asks the person for, while an answer is being written."""
 GONE = "This talk does not exist any more. Here is a new one."
 
 
@@ -43,6 +46,8 @@ class Scene:
     reading: Reading | None
     talks: list[Talk]
     every: float
+    asked: tuple[Approval, ...] = ()
+    """What the talk waits for."""
     shape: tuple[object, ...] = ()
     looks: int = 0
 
@@ -51,7 +56,8 @@ class Scene:
 
     def now(self, talks: list[Talk]) -> tuple[object, ...]:
         reading = self.reading.shape if self.reading else ()
-        return (reading, sidebar.shape(talks), self.service.health().problem)
+        asked = tuple(one.approval_id for one in self.asked)
+        return (reading, sidebar.shape(talks), self.service.health().problem, asked)
 
     @property
     def is_stale(self) -> bool:
@@ -61,6 +67,8 @@ class Scene:
             self.reading.go_on(self.service)
         if self.looks % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
             self.talks = sidebar.listed(self.service, self.user)
+        if self.looks % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
+            self.asked = deciding.asked(self.service, self.reading)
         return self.now(self.talks) != self.shape
 
 
@@ -72,11 +80,13 @@ def page(service: AgentService, user: str) -> None:
     running = reading is not None and reading.running
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
-    scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW)
+    asked = deciding.asked(service, reading)
+    scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW, asked)
     line = Line(service, user, draft, reading.talk_id if reading else None)
     _history(scene, line)
     with st.bottom:  # both are always there, so that the line to type in stays where it is
         _notices(service)
+        deciding.draw(service, asked)
         with st.container(key="controls"):
             if reading and running:
                 st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
@@ -167,9 +177,9 @@ def _pulse(scene: Scene) -> None:
         _draw_again(scene)
     reading = scene.reading
     if reading and reading.writing:
-        parts.content(reading.writing)
+        parts.content(reading.writing, is_asking=bool(scene.asked))
     elif reading and reading.running:
-        parts.waiting()
+        parts.waiting(is_asking=bool(scene.asked))
 
 
 def _draw_again(scene: Scene) -> None:
