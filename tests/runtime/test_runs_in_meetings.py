@@ -271,7 +271,7 @@ async def _are_noted(service: AsyncAgentService, meeting: str, words: list[str])
 
 @pytest.mark.parametrize(("word", "again"), [("tool", ["tool", "later"]), ("model", ["model+later"])])
 def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
-    world: World, word: str, again: list[str]
+    simulated: World, word: str, again: list[str]
 ) -> None:
     listener = Listener()
     listener.fails = 1
@@ -292,4 +292,26 @@ def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
         failed = next(run for run in runs if run.outcome == "failed")
         assert (await service.runs.replay("ann", failed.run_id)).diff == "", "as that try has seen it"
 
-    world({"brain": listener.brain}, story, tools=listener.tools())
+    simulated({"brain": listener.brain}, story, tools=listener.tools())
+
+
+@pytest.mark.parametrize(("word", "outcomes"), [("tool", ["done", "failed"]), ("model", ["failed"])])
+def test_a_turn_that_has_done_something_goes_on_though_the_meeting_is_over(
+    simulated: World, word: str, outcomes: list[str]
+) -> None:
+    listener = Listener()
+    listener.fails = 1
+
+    async def story(service: AsyncAgentService) -> None:
+        meeting = await meet(service)
+        await service.meetings.say("ann", meeting, word)
+        await becomes(
+            lambda: service.runs.list("ann", agent="d"), lambda runs: any(r.outcome == "failed" for r in runs)
+        )
+        await service.meetings.end("ann", meeting)
+        await becomes(lambda: service.agents.inspect("ann", "d"), lambda found: not found.waiting)
+        assert [run.outcome for run in await service.runs.list("ann", agent="d")] == outcomes
+        assert list(listener.ledger.values()) == (["tool"] if word == "tool" else [])
+        assert await noted(service, meeting) == []
+
+    simulated({"brain": listener.brain}, story, tools=listener.tools())

@@ -18,7 +18,7 @@ from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.meetings.effects import meeting_of, turn_lane
 from roost.core.runs import Outcome, Why
-from roost.core.steps import Recorded
+from roost.core.steps import Recorded, StepKind
 from roost.errors import Invalid, Unavailable
 from roost.ports import Profile
 from roost.runtime.attending import attended
@@ -250,7 +250,7 @@ class Activation(Presence):
             self.letters.pop(envelope.envelope_id, None)
             self._close(worn_out(envelope, self.epoch, now), lane)
             return
-        if envelope.kind is Kind.MEETING and (over := self._idle_turn(envelope, now)) is not None:
+        if envelope.kind is Kind.MEETING and (over := self._idle_turn(envelope, recorded, now)) is not None:
             self._close(over, lane)
             return
         lane.work = work = Work(self, envelope, recorded, profile)
@@ -312,9 +312,10 @@ class Activation(Presence):
         if (lane := self.desk.lanes.get(turn_lane(meeting_id))) is not None:
             self._unhold(lane)
 
-    def _idle_turn(self, envelope: Envelope, now: float) -> WorkClosing | None:
-        """Of a turn in which there is nothing to react to any more: what ends it."""
-        if (meeting := self.letters[envelope.envelope_id]) is not None and meeting.why is not None:
+    def _idle_turn(self, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> WorkClosing | None:
+        """Of a turn in which there is nothing to react to any more, and nothing was done yet: what ends it."""
+        meeting = self.letters[envelope.envelope_id]
+        if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
             return None
         del self.letters[envelope.envelope_id]
         sent = () if meeting is None else (meeting.end_of_turn(self.shop.host.new_id("entry")),)
