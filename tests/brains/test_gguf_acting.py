@@ -54,6 +54,7 @@ def test_a_model_is_told_of_tools_and_of_its_calls_as_the_protocol_has_it(rig: G
     rig.play("It costs 4.25.")
     last = said(rig.open(tmp_path, tools=[price]), "what is tea?")
     assert last.content == "Let me see. \n\nIt costs 4.25."
+    assert json.loads(rig.asked[0])["repeat_penalty"] == 1.0
     (tool,) = json.loads(rig.asked[0])["tools"]
     assert tool["function"]["name"] == "price"
     assert tool["function"]["parameters"]["required"] == ["sku"]

@@ -122,6 +122,6 @@ class Local:
         request |= {"messages": messages_of(dialogue, with_tools=self.takes_tools), "max_tokens": most}
         if profile.temperature is not None:
             request["temperature"] = profile.temperature
-        if tools:
-            request["tools"] = offered(tools)
+        if tools:  # a call repeats what was said
+            request |= {"tools": offered(tools), "repeat_penalty": 1.0}
         return request
