@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.meetings import floor
+from roost.core.meetings.attention import attention
 from roost.core.meetings.bodies import (
     Accepted,
     Body,
@@ -238,3 +239,15 @@ def test_whoever_has_the_floor_may_speak_and_nobody_else(rule: FloorRule, acts: 
         assert floor.holder(view) in (None, *allowed)
         if isinstance(bodies[act], Said):
             assert (refused is None) is (author in allowed)
+
+
+def test_whoever_has_the_floor_again_within_the_same_moment_is_asked_again() -> None:
+    room = running(ADA, rule=BY_TURNS)
+    moment = room.now + 1
+    asked: tuple[str, ...] = ()
+    for _ in range(3):
+        found = attention(room.view, HOST, {}, asked)
+        assert found is not None
+        asked = found.keys
+        for who in (HOST, ADA):
+            room.post(who, Passed(who), at=moment)

@@ -108,7 +108,7 @@ def _reasons(view: View, me: str, games: Games) -> Iterator[tuple[Why, str]]:
     if mover(view, games) == me:
         yield Why.MOVE, f"move after {view.head}"
     if view.rule in floor.HELD and floor.holder(view) == me:
-        yield Why.FLOOR, f"floor since {view.floor.since} after {len(view.words)}"
+        yield Why.FLOOR, f"floor since {view.floor.since} after {len(view.words)} and {view.passes}"
     first = view.moderator if view.rule is FloorRule.MODERATOR else view.chair
     if me == first and _may_open(view, me):
         yield Why.OPENING, f"opening by {view.decided_by}"
