@@ -64,6 +64,21 @@ def test_a_game_ends_with_the_same_board_and_winner_in_every_view(world: World) 
     assert over.words[1].text == over.minutes == over.outcome
 
 
+def test_a_player_may_try_moves_on_the_board_it_is_given(simulated: World) -> None:
+    tried: list[str] = []
+
+    async def thinker(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "meeting" and turn.meeting.my_move:
+            tried.append(turn.meeting.board)
+            turn.meeting.state["board"][:] = ["X"] * 9
+            await turn.meeting.move({"cell": (5, 1, 9)[len(tried) - 1]})
+            yield ""
+
+    over = played(simulated, thinker, liking(2, 4, 6))
+    assert over.board == " X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"
+    assert len(tried) == 3
+
+
 def test_a_draw_is_told_as_one(world: World) -> None:
     over = played(world, liking(5, 3, 4, 2, 9), liking(1, 7, 6, 8))
     assert over.board == " O | X | X\n---+---+---\n X | X | O\n---+---+---\n O | O | X"

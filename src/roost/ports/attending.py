@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -117,8 +118,8 @@ class Meeting:
 
     @property
     def state(self) -> Any:
-        """What the game has made of the moves."""
-        return self.view.state
+        """What the game has made of the moves; a copy, on which moves can be tried."""
+        return deepcopy(self.view.state)
 
     @property
     def board(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -123,7 +124,7 @@ def shown(view: View, me: str, cursor: str, limit: int, games: Games = GAMES) ->
         view.present, view.chair, view.moderator if view.rule == "moderator" else None, str(view.rule),
         floor.speakers(view), view.floor.hands, tuple(_newest(view.words, limit)), len(view.words),
         tuple(reversed([_refusal(one) for one in islice(reversed(view.refused), limit)])),
-        call.game if call else None, view.state, game.drawn(view.state) if game else "", mover(view, games),
+        call.game if call else None, deepcopy(view.state), game.drawn(view.state) if game else "", mover(view, games),
         view.tries, outcome.text if outcome else None, outcome.winner if outcome else None, _time(view.called_at),
         _time(call.deadline) if call else None, _time(view.began_at), _time(view.over_at), view.reason, view.minutes,
         cursor,
