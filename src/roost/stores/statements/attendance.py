@@ -7,7 +7,8 @@ from roost.core.meetings.view import Phase, Status
 from roost.errors import Forbidden
 from roost.ports import Heard, Tx
 from roost.stores.statements.hearing import gathered, unheard
-from roost.stores.statements.rooms import OPEN, Room, Sitting
+from roost.stores.statements.places import OPEN, Sitting
+from roost.stores.statements.rooms import Room
 
 STOPPED = "it was stopped"
 """Why it has left: whoever is started again comes back to where this is the reason."""

@@ -20,12 +20,13 @@ from roost.errors import Conflict, Forbidden, NotFound
 from roost.ports import Acted, Seated, Tx
 from roost.stores.statements.attendance import go
 from roost.stores.statements.hearing import hear as hear
+from roost.stores.statements.places import OPEN, Sitting
 from roost.stores.statements.registry import listed as listed
 from roost.stores.statements.registry import seated as seated
 from roost.stores.statements.registry import seen as seen
 from roost.stores.statements.registry import under_way as under_way
 from roost.stores.statements.registry import unknown as unknown_meeting
-from roost.stores.statements.rooms import OPEN, Room, Sitting
+from roost.stores.statements.rooms import Room
 
 log = logging.getLogger("roost.meetings")
 

@@ -11,14 +11,13 @@ from roost.core.messages import at
 from roost.errors import NotFound
 from roost.ports import Row, Seated, Tx
 from roost.stores.statements import bulk
-from roost.stores.statements.rooms import COLUMNS, OPEN, Place, version_of
+from roost.stores.statements.places import FIELDS, OPEN, Place, version_of
 
 
 def seated(tx: Tx, participant: str, meeting_id: str) -> Seated | None:
     """Where a participant sits, whoever it belongs to: for its own turn. None: nowhere."""
     row = tx.one(
-        f"SELECT {', '.join(COLUMNS)} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
-        " AND minutes IS NULL",
+        f"SELECT {FIELDS} FROM meetings WHERE participant = :who AND meeting_id = :meeting AND minutes IS NULL",
         {"who": participant, "meeting": meeting_id},
     )
     if row is None:

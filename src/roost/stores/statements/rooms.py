@@ -5,98 +5,33 @@ What is sent to agents is put into their inboxes. People have none: what is sent
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 
 from roost.core.addresses import parse
 from roost.core.agents import AgentConfig, Invitations
 from roost.core.envelopes import Envelope, Kind
 from roost.core.meetings import posts
 from roost.core.meetings.attention import attention, is_person, is_pressing
-from roost.core.meetings.bodies import Body, Called, Invited
+from roost.core.meetings.bodies import Body
 from roost.core.meetings.decisions import due_at
 from roost.core.meetings.effects import MeetingChange, log_lane, turn_lane
-from roost.core.meetings.entries import Entry, Vector, to_json
+from roost.core.meetings.entries import Entry, to_json
 from roost.core.meetings.posts import Post
 from roost.core.meetings.seats import Seat
 from roost.core.meetings.stamps import milliseconds
-from roost.core.meetings.versions import Version, Versions
 from roost.core.priority import Priority, rank
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.envelopes import put_all
+from roost.stores.statements.places import COLUMNS, FIELDS, SYNC, VERSIONS, Place, Sitting, version_of
 from roost.stores.statements.sleep import arm_all
 
 log = logging.getLogger("roost.meetings")
 
-SYNC = 15.0
-"""Seconds without news after which the others are asked; longer and longer while there are none."""
 LONGEST_SYNC = 120.0
 TIMER = "meeting:"
-OPEN = "phase IN ('calling', 'running')"
-VERSIONS = Versions()
-
-COLUMNS = (
-    "participant", "meeting_id", "user_id", "creator", "topic", "phase", "status", "called", "over", "contents",
-    "entries", "heard", "asked", "turn", "turns", "timer", "pace", "hops", "root", "key",
-)  # fmt: skip
-_COLUMNS = ", ".join(COLUMNS)
-
-
-@dataclass(slots=True)
-class Place:
-    """A row of `meetings`: where a participant stands."""
-
-    participant: str
-    meeting_id: str
-    user_id: str
-    creator: str
-    topic: str = ""
-    phase: str = "calling"
-    status: str = ""
-    called: float = 0.0
-    over: float | None = None
-    contents: str = ""
-    entries: int = 0
-    heard: str = "{}"
-    asked: str = "[]"
-    turn: str = ""
-    turns: int = 0
-    timer: float | None = None
-    pace: float = SYNC
-    hops: int = 0
-    root: str = ""
-    key: str | None = None
-
-    @property
-    def told(self) -> tuple[Vector, tuple[str, ...]]:
-        return _told(self.heard, self.asked)
-
-
-@lru_cache(maxsize=1_024)
-def _told(heard: str, asked: str) -> tuple[Vector, tuple[str, ...]]:
-    return json.loads(heard), tuple(json.loads(asked))
-
-
-class Sitting:
-    """A seat, and the row it is kept in."""
-
-    def __init__(self, place: Place, before: Place, seat: Seat, *, is_new: bool) -> None:
-        self.place = place
-        self.before = before
-        self.seat = seat
-        self.is_new = is_new
-        self.key: tuple[Entry, str] | None = None
-        """An entry that was written with a key."""
-
-    @property
-    def is_invited(self) -> bool:
-        """Whether any entry names it: an empty seat is kept for nobody else."""
-        me = self.seat.me
-        return any(_names(entry.body, me) for entry in self.seat.log)
 
 
 class Room:
@@ -125,7 +60,7 @@ class Room:
         name = (participant, meeting_id)
         if name not in self._sittings:
             row = self._tx.one(
-                f"SELECT {_COLUMNS} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
+                f"SELECT {FIELDS} FROM meetings WHERE participant = :who AND meeting_id = :meeting"
                 f" AND minutes IS NULL{self._tx.for_update}",
                 {"who": participant, "meeting": meeting_id},
             )
@@ -139,7 +74,7 @@ class Room:
             names.setdefault(meeting_id, {})[participant] = None
         for meeting_id, people in names.items():
             rows = bulk.among(
-                self._tx, f"SELECT {_COLUMNS} FROM meetings WHERE minutes IS NULL AND meeting_id = ?"
+                self._tx, f"SELECT {FIELDS} FROM meetings WHERE minutes IS NULL AND meeting_id = ?"
                 " AND participant IN",
                 sorted(people), f" ORDER BY participant{self._tx.for_update}", first=[meeting_id],
             )  # fmt: skip
@@ -345,24 +280,6 @@ class Room:
             )  # fmt: skip
         put_all(self._tx, [*made, *self.posted], recorded=False)
         self.posted += made
-
-
-def version_of(tx: Tx, place: Place) -> Version:
-    """Its log, if it is not at hand from the store."""
-    found = VERSIONS.find(place.contents) if place.contents else None
-    if found is not None:
-        return found
-    rows = tx.read(
-        "SELECT entry FROM meeting_log WHERE participant = :who AND meeting_id = :meeting",
-        {"who": place.participant, "meeting": place.meeting_id},
-    )
-    return VERSIONS.loaded(place.meeting_id, place.creator, [row[0] for row in rows])
-
-
-def _names(body: Body, me: str) -> bool:
-    if isinstance(body, Called):
-        return me in body.required or me in body.optional
-    return isinstance(body, Invited) and body.who == me
 
 
 _LOG = ("participant", "meeting_id", "author", "number", "entry", "key")
