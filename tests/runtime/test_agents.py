@@ -467,7 +467,7 @@ def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abando
     assert simulated({"slow": slow}, story, QUICK) == "try 1"
 
 
-def test_agents_are_listed_by_the_state_that_is_shown(world: World) -> None:
+def test_agents_and_tasks_are_listed_by_what_is_shown_of_them(world: World) -> None:
     async def works(turn: Turn) -> AsyncIterator[str]:
         if turn.agent_id == "asks":
             await turn.ask("agent:busy", "well?", deadline=60)
@@ -479,15 +479,23 @@ def test_agents_are_listed_by_the_state_that_is_shown(world: World) -> None:
             await service.agents.create("ann", name, profile="works")
         await service.agents.sleep("ann", "rests")
         await service.agents.stop("ann", "away")
-        await service.tasks.send("ann", "asks", "go")
         await service.tasks.send("ann", "busy", "go")
-        await until(service, lambda agent: agent.state == "waiting", "asks")
         await until(service, lambda agent: agent.state == "active", "busy")
+        await service.tasks.send("ann", "asks", "go")
+        await until(service, lambda agent: agent.state == "waiting", "asks")
         listed = {state: [one.agent_id for one in await service.agents.list("ann", state=state)] for state in State}
         assert listed == {
             "idle": ["idle"], "active": ["busy"], "sleeping": ["rests"], "waiting": ["asks"], "stopped": ["away"]
         }  # fmt: skip
         assert [one.agent_id for one in await service.agents.list("ann", limit=2, after="asks")] == ["away", "busy"]
+        await service.tasks.send("ann", "busy", "later")
+        await service.tasks.cancel("ann", await service.tasks.send("ann", "busy", "never"))
+        prompts = {
+            status: [one.prompt for one in await service.tasks.list("ann", agent="busy", status=status)]
+            for status in ("queued", "running", "cancelled", "done")
+        }
+        assert prompts == {"queued": ["later"], "running": ["go"], "cancelled": ["never"], "done": []}
+        assert [one.prompt for one in await service.tasks.list("ann", status="running", limit=1)] == ["go"]
 
     world({"works": works}, story, replace(QUICK, drain=0.05))
 

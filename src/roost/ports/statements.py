@@ -313,7 +313,7 @@ class TaskStatements(Protocol):
     def listed(
         self, tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str, /
     ) -> list[Task]:
-        """Newest first, those before `before`."""
+        """Newest first, those before `before`. For `status` all are queued that are not over."""
         ...
 
     def cancel(self, tx: Tx, user_id: str, task_id: str, now: float, /) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,7 @@ from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid, Unavailable
 from roost.ports import Tx
 from roost.runtime.hall import Hall
+from roost.runtime.paging import fitting
 from roost.runtime.shop import Shop
 
 LAST = "\x7f"
@@ -72,10 +73,11 @@ class Agents:
         after = checks.place(after, "`after`")
         kept = wanted if wanted in (State.SLEEPING, State.STOPPED) else None  # what others do, the store does not know
 
-        def page(tx: Tx, size: int, after: str) -> builtins.list[Agent]:
-            return self._ops.listed(tx, user_id, size, after, kept)
+        async def page(size: int, after: str) -> builtins.list[Agent]:
+            found = await self._shop.store.read(self._ops.listed, user_id, size, after, kept)
+            return [self._live(agent) for agent in found]
 
-        return await self._gathered(page, lambda agent: wanted in (None, agent.state), limit, after)
+        return await fitting(page, lambda agent: wanted in (None, agent.state), limit, after, _id)
 
     async def configure(self, user_id: str, agent_id: str, **config: Any) -> Agent:
         """Change settings; those not named stay as they are."""
@@ -222,10 +224,11 @@ class Agents:
         checks.count(limit, "the limit", least=1, most=MOST)
         after = checks.place(after, "`after`")
 
-        def page(tx: Tx, size: int, after: str) -> builtins.list[Agent]:
-            return self._shop.statements.watching.find(tx, user_id, text, size, after)
+        async def page(size: int, after: str) -> builtins.list[Agent]:
+            found = await self._shop.store.read(self._shop.statements.watching.find, user_id, text, size, after)
+            return [self._live(agent) for agent in found]
 
-        return await self._gathered(page, lambda agent: _has(agent, text.casefold()), limit, after)
+        return await fitting(page, lambda agent: _has(agent, text.casefold()), limit, after, _id)
 
     async def set_memory(self, user_id: str, agent_id: str, state: Mapping[str, Any]) -> None:
         """Have it remember this and nothing else. Turns under way add to it what they change, and no more."""
@@ -370,21 +373,6 @@ class Agents:
         for talk_id in told.talks:
             self._shop.talks.forget(talk_id)
 
-    async def _gathered(
-        self, page: Callable[[Tx, int, str], builtins.list[Agent]], fits: Callable[[Agent], bool], limit: int,
-        after: str,
-    ) -> builtins.list[Agent]:  # fmt: skip
-        """The first of those that fit, which not all may that the store gives."""
-        found: builtins.list[Agent] = []
-        size = limit
-        while len(found) < limit:
-            some = await self._shop.store.read(page, size, after)
-            found += filter(fits, map(self._live, some))
-            if len(some) < size:
-                break
-            after, size = some[-1].agent_id, max(limit, PAGE)  # one by one would take for ever
-        return found[:limit]
-
     def _live(self, agent: Agent) -> Agent:
         """As it is now, of one that is awake."""
         awake = self._hall.awake(_key(agent.user_id, agent.agent_id))
@@ -407,6 +395,10 @@ class Agents:
     def _check(self, user_id: str, agent_id: str) -> None:
         checks.name(user_id, "the user id")
         addresses.agent_id(agent_id)
+
+
+def _id(agent: Agent) -> str:
+    return agent.agent_id
 
 
 def _has(agent: Agent, text: str) -> bool:

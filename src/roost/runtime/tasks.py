@@ -10,11 +10,12 @@ from typing import Any
 from roost.core import addresses, checks
 from roost.core.facts import Name
 from roost.core.messages import MOST, PAGE, at
-from roost.core.tasks import Task, TaskStatus
+from roost.core.tasks import OVER, Task, TaskStatus
 from roost.errors import Unavailable
 from roost.ports import Pending
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
+from roost.runtime.paging import fitting
 from roost.runtime.shop import Shop
 
 SLOW_LOOK = 5.0
@@ -65,8 +66,13 @@ class Tasks:
         address = None if agent is None else addresses.of_agent(agent, user_id).key
         wanted = None if status is None else checks.choice(status, "the status", TaskStatus)
         last = checks.place(before, "`before`") or LAST
-        found = await self._shop.store.read(self._ops.listed, user_id, address, wanted, limit, last)
-        return [self._live(task) for task in found]
+        kept = wanted if wanted is None or wanted in OVER else TaskStatus.QUEUED
+
+        async def page(size: int, before: str) -> builtins.list[Task]:
+            found = await self._shop.store.read(self._ops.listed, user_id, address, kept, size, before)
+            return [self._live(task) for task in found]
+
+        return await fitting(page, lambda task: wanted in (None, task.status), limit, last, lambda task: task.task_id)
 
     async def cancel(self, user_id: str, task_id: str) -> Task:
         """End it wherever it stands; one that is over stays as it is."""

@@ -41,7 +41,7 @@ def by_key(tx: Tx, user_id: str, key: str, address: str) -> str | None:
 def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
     """Those of their agents, and those they have sent to others' agents; the newest first."""
     of_agent = " AND address = :address" if address is not None else ""
-    of_status = f" AND {_STATUS} = :status" if status is not None else ""
+    of_status = " AND tasks.status = :status" if status is not None else ""
     ids = {
         "user": user_id, "me": f"user:{user_id}", "address": address, "status": status, "limit": limit,
         "before": before,
