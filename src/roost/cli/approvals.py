@@ -33,13 +33,15 @@ def ls(
     """List what runs wait for, newest first."""
     with opened(store, config) as (service, user):
         listed = service.approvals.list(user, all=every, limit=limit)
-    headings = ("ID", "WHO", "TOOL", "QUESTION", "SINCE", "DECIDED")
+    headings = ("ID", "WHO", "QUESTION", "SINCE", "DECIDED", "TOOL")
     show_list(listed, headings, _row, "Nothing waits for you.", as_json=json)
 
 
 def _row(one: Approval) -> tuple[str, ...]:
     who = one.agent_id or short(one.talk_session_id or "")
-    return short(one.approval_id), who, one.tool, _ASKED[one.kind], ago(one.created), one.decision or ""
+    given = json_module.dumps(dict(one.arguments), ensure_ascii=False) if one.arguments else ""
+    tool = f"{one.tool} {given}".rstrip()
+    return short(one.approval_id), who, _ASKED[one.kind], ago(one.created), one.decision or "", tool
 
 
 @app.command("show")
