@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import roost as package
-from roost.cli import screen, tables
+from roost.cli import agents, screen, tables
 from roost.testing import script
 from roost.wiring import announce
 from tests.api.serving import serving
@@ -59,6 +60,20 @@ def called(service: package.AgentService, *arguments: str) -> str:
     meeting = said("call", *arguments).strip()
     eventually(lambda: service.meetings.view("ann", meeting).phase == "running")
     return meeting
+
+
+def test_a_player_that_is_silent_for_longer_than_a_turn_may_take_has_lost(service: package.AgentService) -> None:
+    meeting = said(
+        "call", "A game", "--game", "tic-tac-toe", "--player", "d", "--player", "e", "--turn-timeout", "0.1s"
+    ).strip()
+    assert "wins" in eventually(lambda: service.meetings.view("ann", meeting).outcome or "")
+
+
+def test_a_turn_in_a_meeting_is_listed_as_what_an_agent_does(service: package.AgentService) -> None:
+    agent = replace(
+        service.agents.get("ann", "d"), current_tasks=("meeting_0123456789:agent:ann/d:1", "task_abcdefghij")
+    )
+    assert agents.row(agent)[3] == "meeting 23456789 +1"
 
 
 def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.AgentService) -> None:

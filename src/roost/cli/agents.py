@@ -45,13 +45,19 @@ def rows(listed: list[agents.Agent]) -> Iterator[str]:
 
 
 def row(agent: agents.Agent) -> tuple[str, ...]:
-    doing = short(agent.current_tasks[0]) if agent.current_tasks else ""
+    doing = _doing(agent.current_tasks[0]) if agent.current_tasks else ""
     if len(agent.current_tasks) > 1:
         doing += f" +{len(agent.current_tasks) - 1}"
     return (
         agent.agent_id, state_of(agent), str(agent.queue_depth or ""), doing, ago(agent.last_active),
         agent.config.profile or "(default)", _wakes(agent),
     )  # fmt: skip
+
+
+def _doing(envelope_id: str) -> str:
+    """A task by the end of its id, and a turn in a meeting by the end of the meeting's."""
+    first, _, turn = envelope_id.partition(":")
+    return f"meeting {short(first)}" if turn else short(first)
 
 
 def state_of(agent: agents.Agent) -> str:

@@ -144,6 +144,9 @@ def call(
     deadline: Annotated[
         float | None, typer.Option("--deadline", metavar="DURATION", parser=duration, help="To come in (60s).")
     ] = None,
+    turn_timeout: Annotated[
+        float | None, typer.Option("--turn-timeout", metavar="DURATION", parser=duration, help="For each turn (5m).")
+    ] = None,
     anyone: Annotated[bool, typer.Option("--open", help="Who was not invited may come too.")] = False,
     priority: Urgency = "normal",
     watching: Annotated[bool, typer.Option("--watch", help="Watch it until it is over.")] = False,
@@ -169,7 +172,9 @@ def call(
         meeting_id = service.meetings.call(
             user, topic, required=list(dict.fromkeys(must)), optional=[full(one) for one in optional or []],
             floor=floor, moderator=address(moderator), game=game, setting={"players": players} if players else None,
-            deadline=60.0 if deadline is None else deadline, open=anyone, priority=priority, by=address(by), key=key,
+            deadline=60.0 if deadline is None else deadline,
+            turn_timeout=300.0 if turn_timeout is None else turn_timeout,
+            open=anyone, priority=priority, by=address(by), key=key,
         )  # fmt: skip
         if watching:
             print(meeting_id, file=sys.stderr)
