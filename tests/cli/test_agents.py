@@ -318,8 +318,10 @@ def test_events_are_published_and_dead_letters_looked_at_retried_and_dropped(
     part = dead[1]["letterId"][-8:]
     assert "nobody takes this event" in said(tmp_path, "dead-letters", "show", part)
     assert said(tmp_path, "dead-letters", "retry", part) == f"{part} is posted again.\n"
-    assert said(tmp_path, "dead-letters", "retry", "--all") == "Retried 0.\n"
+    left = "Some are left: `roost dead-letters ls` tells why."
+    assert said(tmp_path, "dead-letters", "retry", "--all") == f"Retried 0. {left}\n"
     assert said(tmp_path, "dead-letters", "drop", "--all") == "Dropped 1.\n"
+    assert said(tmp_path, "dead-letters", "retry", "--all") == "Retried 0.\n"
     assert said(tmp_path, "dead-letters", "ls") == "No dead letters.\n"
     assert said(tmp_path, "events", "publish", "alerts.cpu", "-", stdin="[1]").endswith(": taken by one agent\n")
 
@@ -477,3 +479,10 @@ def test_columns_are_aligned_whatever_the_letters_and_the_widest_is_cut() -> Non
 
 def test_what_a_terminal_cannot_write_is_shown_all_the_same() -> None:
     assert plain("a\ud800b\x1b[31m\u202e!") == "a\ufffdb!"
+
+
+def test_how_long_ago_is_said_to_be_possible_where_it_is(tmp_path: Path) -> None:
+    done = roost(tmp_path, "events", "history", "--since", "lately")
+    assert done.returncode == 2
+    assert "'lately' is no time" in done.stderr
+    assert "or how long ago as 30m or 2d" in " ".join(done.stderr.split())

@@ -29,7 +29,11 @@ def _since(text: str) -> datetime:
     try:
         return datetime.now(UTC) - timedelta(seconds=duration(text))
     except typer.BadParameter:
+        pass
+    try:
         return moment(text)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{error.message}, or how long ago as 30m or 2d") from None
 
 
 @app.command()

@@ -84,7 +84,9 @@ def retry(
     """
     with opened(store, config) as (service, user):
         if _all(letter, every):
-            print(f"Retried {service.dead_letters.retry_all(user, agent=agent)}.")
+            done = service.dead_letters.retry_all(user, agent=agent)
+            left = bool(service.dead_letters.list(user, agent=agent, limit=1))
+            print(f"Retried {done}." + " Some are left: `roost dead-letters ls` tells why." * left)
         else:
             one = _found(service, user, letter or "")
             service.dead_letters.retry(user, one.letter_id)
