@@ -378,6 +378,38 @@ def test_a_message_to_a_talk_that_rests_does_as_its_policy_says_and_a_stop_stops
     world({"either": either, **brains}, story, SOON, tools)
 
 
+DECIDED_JUST_NOW = {
+    "interrupt": [("bill of 5: ", "interrupted"), ("what now?", "complete"), ("heard what now?", "complete")],
+    "queue": [("what now?", "complete"), ("bill of 5: 5 paid", "complete"), ("heard what now?", "complete")],
+    "stop": [("bill of 5: ", "interrupted")],
+}
+
+
+@pytest.mark.parametrize("what", DECIDED_JUST_NOW)
+def test_what_comes_before_a_talk_is_taken_up_again_finds_nobody_at_work(simulated: World, what: str) -> None:
+    brains, tools = paying([])
+    pays: Any = brains["pays"]
+
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        if turn.text == "pay":
+            async for piece in pays(turn):
+                yield piece
+        else:
+            yield f"heard {turn.text}"
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await waiting_talk(service)
+        [one] = await service.approvals.list("ann")
+        other: Any = (
+            service.stop("ann", talk) if what == "stop" else service.add_message("ann", talk, "what now?", busy=what)
+        )
+        await asyncio.gather(service.approvals.grant("ann", one.approval_id), other)
+        await ended(service, talk)
+        assert await shown(service, talk) == [("pay", "complete"), *DECIDED_JUST_NOW[what]]
+
+    simulated({"pays": answers}, story, SOON, tools)
+
+
 def test_a_message_to_one_that_rests_and_had_said_nothing_is_answered_together_with_it(simulated: World) -> None:
     brains, tools = paying([])
 

@@ -9,7 +9,7 @@ from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Envelope, Posted, Why
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores.statements.resting import interrupt, is_resting
+from roost.stores.statements.resting import interrupt, is_idle
 
 MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
@@ -41,7 +41,7 @@ def post(
     envelope = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
     _insert(tx, envelope, agent)
     superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
-    rested = waiting > 1 and is_resting(tx, talk_id)
+    rested = waiting > 1 and is_idle(tx, talk_id)
     withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is Why.ROLLBACK else 0
     if rested and superseded is not None:
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)

@@ -18,7 +18,7 @@ from roost.ports import Row, Tx
 from roost.stores.statements import diary, resting
 from roost.stores.statements.messages import MESSAGE, message_of, saved
 from roost.stores.statements.posting import post_all
-from roost.stores.statements.resting import RESTING_TALK
+from roost.stores.statements.resting import IDLE_TALK, RESTING_TALK
 from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.talks import found
 
@@ -121,7 +121,7 @@ def rest(tx: Tx, c: Closing) -> Settled:
         return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
     if row[0] != c.epoch or not _still_there(tx, c.envelopes):
         return _settle_superseded(tx, c, row)
-    rested = bool(resting.rest(tx, [e.envelope_id for e in c.envelopes]))
+    rested = bool(resting.rest(tx, [e.envelope_id for e in c.envelopes], goes_on=True))
     _, _, answer_seq, now = row
     advance = "UPDATE talks SET revision = revision + 1 WHERE talk_id = :talk RETURNING revision, waiting"
     revision, waiting = tx.write(advance, {"talk": c.talk_id})[0]
@@ -260,7 +260,7 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
     ids = {"talk": talk_id, "user": user_id}
     row = found(
         tx.one(
-            f"SELECT revision, epoch, waiting, roost_now(), answer_seq, {RESTING_TALK} FROM talks"
+            f"SELECT revision, epoch, waiting, roost_now(), answer_seq, {IDLE_TALK} FROM talks"
             f" WHERE talk_id = :talk AND user_id = :user{tx.for_update}",
             ids,
         )
