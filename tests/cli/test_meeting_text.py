@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from roost.cli import meeting_text, tables
 from roost.cli.meeting_text import everything, folded, news, picture, standing
 from roost.core.meetings.bodies import Ended, FloorRule, Left, Said
-from roost.core.meetings.shown import MeetingView, shown
+from roost.core.meetings.shown import MeetingView, Refusal, shown
 from roost.core.meetings.view import View
 from tests.core.meetings.cast import ADA, BEN, CAL, HOST, call
 from tests.core.meetings.people import Room, running
@@ -118,3 +120,10 @@ def test_folding_leaves_no_letter_out(text: str, width: int) -> None:
     rows = list(folded(text, width))
     assert "".join("".join(rows).split()) == "".join(text.split())
     assert all(tables.size(row) <= max(width, meeting_text.NARROWEST) for row in rows)
+
+
+def test_that_others_were_quicker_to_see_a_missed_move_is_not_told() -> None:
+    view = seen(playing().view)
+    late = replace(view, refused=(Refusal("e", HOST, "missed", "look again"), Refusal("f", BEN, "moved", "taken")))
+    told = [*everything(late, "ann"), *news(view, late, "ann")]
+    assert [one for one in told if "Refused" in one] == ["Refused: agent:ben moved: taken"] * 2

@@ -90,7 +90,7 @@ def everything(view: MeetingView, user: str, others: Sequence[MeetingView] = ())
         yield ""
         yield from board(view)
     yield from _said(view, user)
-    for refusal in view.refused:
+    for refusal in _of_interest(view):
         yield refused(refusal, user)
     if told := standing(view, user):
         yield ""
@@ -208,12 +208,17 @@ def news(before: MeetingView | None, now: MeetingView, user: str) -> Iterator[st
     for spoken in now.words:
         if spoken.entry not in known:
             yield from word(spoken, user)
-    for refusal in now.refused:
+    for refusal in _of_interest(now):
         if refusal.entry not in known:
             yield refused(refusal, user)
     told, told_before = standing(now, user), standing(before, user) if before else ""
     if told != told_before:
         yield told.removeprefix(f"{told_before} ")
+
+
+def _of_interest(view: MeetingView) -> list[Refusal]:
+    """What somebody tried. That a move was missed all notice by themselves, and the word of one of them counts."""
+    return [one for one in view.refused if one.kind != "missed"]
 
 
 def refused(one: Refusal, user: str) -> str:
