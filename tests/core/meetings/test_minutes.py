@@ -90,5 +90,7 @@ def test_no_line_of_what_was_said_can_be_taken_for_one_of_the_minutes() -> None:
 
 def test_a_game_that_was_not_played_says_so_and_an_empty_meeting_has_minutes_too() -> None:
     room = running(ADA, BEN, game="tic-tac-toe", setting={"players": [ADA, BEN]})
+    assert "It is being played." in minutes(room.view)
+    room.post(HOST, Ended(""))
     assert "It was not played to its end." in minutes(room.view)
     assert minutes(Person(ADA).view) == "# mtg_1\n\nCalled by agent:ann/host.\n"

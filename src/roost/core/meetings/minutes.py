@@ -53,7 +53,8 @@ def _result(view: View, games: Games) -> str:
     game = games.get(view.call.game) if view.call and view.call.game else None
     if game is None:
         return ""
-    how = view.outcome.text if view.outcome else "It was not played to its end."
+    unfinished = "It is being played." if view.phase is Phase.RUNNING else "It was not played to its end."
+    how = view.outcome.text if view.outcome else unfinished
     return _under("Result", f"{how}\n\n{_indented(f'    {game.drawn(view.state)}')}")
 
 
