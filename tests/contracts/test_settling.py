@@ -28,11 +28,14 @@ def url(postgres: str) -> Iterator[str]:
 
 
 def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Driven, url: str) -> None:
-    task = Envelope(
-        "task_1", create(store, "d"), Kind.TASK, "task_1", Priority.NORMAL, "user:ann", "do it", 1.0, 1.0, attempts=1,
-        recorded=True,
-    )  # fmt: skip
-    store.write(inbox.post, SendTask(task))
+    address = create(store, "d")
+    names = [f"task_{number}" for number in range(1, 8)]  # more than a few, which are counted first
+    all_tasks = [
+        Envelope(name, address, Kind.TASK, name, Priority.NORMAL, "user:ann", "do it", 1.0, 1.0, recorded=True)
+        for name in names
+    ]
+    for task in all_tasks:
+        store.write(inbox.post, SendTask(task))
     may_end, settled = threading.Event(), list[WorkSettled]()
 
     def cancel(tx: Tx) -> Task:
@@ -41,7 +44,8 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
         return done
 
     def settle() -> None:
-        settled.extend(store.write(inbox.settle, (WorkClosing("run_1", task, 0, Verdict.DONE, "done", 1.0, 3.0),)))
+        closings = tuple(WorkClosing(f"run_{e.lane}", e, 0, Verdict.DONE, "done", 1.0, 3.0) for e in all_tasks)
+        settled.extend(store.write(inbox.settle, closings))
 
     cancelling = threading.Thread(target=lambda: store.write(cancel, key="another writer"))
     settling = threading.Thread(target=settle)
@@ -55,5 +59,5 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
     may_end.set()
     cancelling.join()
     settling.join()
-    assert [one.taken for one in settled] == [False]
+    assert [one.taken for one in settled] == [False, *[True] * 6]
     assert store.read(tasks.get, "ann", "task_1").status == "cancelled"

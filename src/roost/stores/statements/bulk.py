@@ -17,6 +17,8 @@ from roost.ports import Row, Tx
 T = TypeVar("T")
 _SKIP = "DO NOTHING"
 NONE: Mapping[str, str] = {}
+FEW = 4
+"""Of so few, the rows themselves come as quickly as their number."""
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 

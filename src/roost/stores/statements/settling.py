@@ -58,7 +58,7 @@ def settle(
 def _remove(tx: Tx, gone: list[str]) -> set[str]:
     """Those of them that were there: of what somebody else cancels at the same moment, one of the two is told so."""
     there = set(gone)
-    if len(there) == len(gone) and bulk.all_there(tx, _COUNT, gone, f"{tx.for_update}) AS found"):
+    if bulk.FEW < len(there) == len(gone) and bulk.all_there(tx, _COUNT, gone, f"{tx.for_update}) AS found"):
         bulk.change(tx, _DELETE, gone)
         return there
     return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
