@@ -8,7 +8,7 @@ import pytest
 
 from roost.core.meetings import games
 from roost.core.meetings.attention import attention
-from roost.core.meetings.bodies import Bounds, Joined, Kicked, Left, Missed, Moved, Said
+from roost.core.meetings.bodies import Bounds, Ended, Joined, Kicked, Left, Missed, Moved, Said
 from roost.core.meetings.decisions import due, due_at
 from roost.core.meetings.entries import from_json, to_json
 from roost.core.meetings.games import Outcome
@@ -88,6 +88,23 @@ def test_one_who_has_gone_is_not_waited_for_once_it_is_to_move(kicked: bool) -> 
     assert isinstance(body, Missed)
     room.post(HOST, body)
     assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
+
+
+def test_one_who_is_left_alone_at_play_wins_when_the_other_would_be_to_move() -> None:
+    room = playing()
+    room.post(HOST, Left())
+    room.post(BEN, Left("stopped"))
+    assert due(room.view, ADA, room.now) is None, "its own move is waited for, as long as any"
+    assert due_at(room.view, ADA) == room.view.moved_at + TURN
+    assert isinstance(due(room.view, ADA, room.now + TURN), Ended)
+    head = room.view.head
+    assert head is not None
+    room.post(ADA, Moved(head, {"cell": 5}))
+    body = due(room.view, ADA, room.now)
+    assert isinstance(body, Missed)
+    room.post(ADA, body)
+    assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
+    assert isinstance(due(room.view, ADA, room.now), Ended)
 
 
 def test_one_who_is_back_when_it_is_to_move_plays_on() -> None:

@@ -88,7 +88,15 @@ def _ending(view: View, me: str, grace: int) -> tuple[int, Body] | None:
     patience = _patience(view, me, grace)
     if not rules.is_full(view) and not is_left:
         return view.at + LINGER + patience, Ended()
+    if not rules.is_full(view) and (mover := play.mover(view)) is not None:
+        return _alone_at_play(view, me, mover)
     return (view.at + patience if patience else 0), Ended()
+
+
+def _alone_at_play(view: View, me: str, mover: str) -> tuple[int, Body] | None:
+    """Whoever has gone loses when it is to move, and may be back by then: that the move is made is waited for."""
+    turn = view.call.bounds.turn if view.call else 0
+    return (view.moved_at + turn, Ended()) if mover == me and turn else None
 
 
 def _silence(view: View, me: str, grace: int, turn: int) -> tuple[int, Body] | None:
