@@ -55,7 +55,7 @@ def test_an_agent_whose_profile_is_set_up_elsewhere_is_left_alone_and_goes_on_th
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said("chat", "--profile", "echo", stdin="hello\n") == "hello\n"
-    waited = command("tasks", "send", "polly", "there?", "--wait", "--timeout", "0.1s")
+    waited = command("tasks", "send", "polly", "there?", "--wait")
     assert waited.exit_code == 1
     assert waited.stderr.startswith("roost: the profile 'parrot' of polly is not known here")
     shown = said("agents", "show", "polly")

@@ -57,23 +57,31 @@ def send(
             note_waiting(service, "the task is kept until `roost up` runs; with --wait it is done here")
             sent = service.tasks.get(user, task_id)
             return show(sent, lambda: [task_id], as_json=json)
-        _warn(service, user, agent)
-        over = service.tasks.wait(user, task_id, timeout)
+        over = _waited_for(service, user, agent, task_id, timeout)
     return _end(over, as_json=json)
 
 
-def _warn(service: Service, user: str, agent: str) -> None:
-    """So that nobody waits without knowing why."""
+def _waited_for(service: Service, user: str, agent: str, task_id: str, timeout: float | None) -> tasks.Task:
+    """The task when it is over; as it is, if nobody here would ever do it."""
+    if _may_wait(service, user, agent):
+        return service.tasks.wait(user, task_id, timeout)
+    return service.tasks.get(user, task_id)
+
+
+def _may_wait(service: Service, user: str, agent: str) -> bool:
+    """Whether the agent can do it here; nobody waits without knowing why."""
     try:
         seen = service.agents.inspect(user, agent.removeprefix("agent:"))
     except NotFound:  # someone else's, who shares it
-        return
+        return True
     there = seen.agent
     if seen.health is AgentHealth.PROFILE_MISSING:
         print(f"roost: {line(missing(there))}: it does this where it is known", file=sys.stderr)
-    elif there.paused or there.state in (State.STOPPED, State.SLEEPING):
+        return False
+    if there.paused or there.state in (State.STOPPED, State.SLEEPING):
         state = "paused" if there.paused else str(there.state)
         print(f"roost: {line(agent)} is {state}: it does this when it is not any more", file=sys.stderr)
+    return True
 
 
 def _end(task: tasks.Task, *, as_json: bool) -> None:
@@ -167,7 +175,5 @@ def wait(task: Task, timeout: Timeout = None, json: Json = False, store: Store =
     """
     with opened(store, config, hosting=True) as (service, user):
         one = _found(service, user, task)
-        if not one.is_over:
-            _warn(service, user, one.agent_id)
-        over = service.tasks.wait(user, one.task_id, timeout)
+        over = one if one.is_over else _waited_for(service, user, one.agent_id, one.task_id, timeout)
     _end(over, as_json=json)
