@@ -15,6 +15,7 @@ from tests.cli.terminals import terminal
 
 BRAINS = """
 import asyncio, os
+import roost
 async def endless(turn):
     yield "part1 "
     await asyncio.sleep(3600)
@@ -26,11 +27,20 @@ async def listener(turn):
 async def painter(turn):
     yield "\\x1b]0;owned\\x07\\x1b[31mred\\x1b"
     yield "[0m \\x9b2J\\r\\n\\x08end\\u202e"
+@roost.tool(approval=True)
+def launch(rocket: str) -> str:
+    return f"{rocket} is up"
+async def pilot(turn):
+    yield "ready "
+    try:
+        yield await turn.call_tool(launch, {"rocket": "ariel"})
+    except roost.ToolFailed as error:
+        yield f"on the ground: {error}"
 async def broken(turn):
     yield "so far "
     raise ValueError("hunter2")
 """
-NAMES = ("endless", "listener", "painter", "broken")
+NAMES = ("pilot", "endless", "listener", "painter", "broken")
 PROFILES = "".join(f"[profiles.{name}]\nbrain = 'brains:{name}'\n" for name in NAMES)
 
 
@@ -112,6 +122,18 @@ def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Pat
     assert answers(folder) == [
         ("go", "complete"), ("heard go ", "interrupted"), ("more", "complete"), ("heard more to its end", "complete"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "end"), [("y", "ariel is up"), ("No", "on the ground: ")])
+def test_a_call_that_a_person_is_asked_about_is_decided_where_it_is_asked(folder: Path, word: str, end: str) -> None:
+    with terminal(folder, "chat", "--profile", "pilot") as term:
+        term.becomes("> ")
+        term.type("go\n")
+        term.becomes('May this be done? launch {"rocket": "ariel"} Type y to allow it, n to refuse.')
+        term.type(f"{word}\n")
+        term.becomes(end)
+        term.type("\x04")
+        assert term.process.wait(30) == 0
 
 
 def test_what_is_typed_ahead_without_an_end_stays_at_the_next_prompt(folder: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Self
 
+from roost.cli.deciding import Questions
 from roost.cli.find import Service, service_of, user_of
 from roost.cli.talks import found
 from roost.cli.text import line, plain
@@ -117,8 +118,12 @@ class Chat:
     def _answer(self, presses: _Presses, *, terminal: bool) -> bool:
         """Print the answer, and those to what is typed meanwhile; whether the input has ended."""
         over = False
+        assert self._talk is not None
         while True:
-            with Typing(self._say_more, reading=terminal) as typing:
+            with (
+                Questions(self._service, self._user, self._talk, self._ask) as self._questions,
+                Typing(self._say_more, reading=terminal) as typing,
+            ):
                 self._hear(presses)
             over = over or typing.over
             if not typing.said:  # else the last line may have come just after the answer
@@ -126,9 +131,15 @@ class Chat:
 
     def _say_more(self, text: str) -> None:
         try:
-            self._say(text)
+            if not self._questions.decides(text):
+                self._say(text)
         except RoostError as error:  # such as a talk that rejects what comes while it is busy
             print(f"\n{line(str(error))}", file=sys.stderr)
+
+    def _ask(self, text: str) -> None:
+        """What is typed now may be a person's word on this."""
+        print(f"{chr(10) * self._in_line}{text}", file=sys.stderr)
+        self._in_line = False
 
     def _hear(self, presses: _Presses) -> None:
         """Print the answer as it comes. Ctrl-C stops it; a second one, while it stops or after it, leaves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,6 +48,17 @@ class Approval:
     decided: datetime | None = None
     note: str | None = None
     """Why it was refused, or the result that was given."""
+
+    def question(self, most: int = 500) -> str:
+        """As a person is asked it, with so many characters of the arguments."""
+        given = json.dumps(dict(self.arguments), ensure_ascii=False)
+        call = self.tool + ("" if self.kind is Question.STEP else f" {given[:most]}{'…' * (len(given) > most)}")
+        if self.kind is Question.CALL:
+            return f"May this be done? {call}"
+        return (
+            f"The program ended in the middle of this: {call}. Was it done? If it was, say so with"
+            f" `roost approvals answer {self.approval_id[-8:]} RESULT`."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 
 import streamlit as st
@@ -14,8 +13,6 @@ from roost.ui.reading import Reading
 
 NEWEST = 200
 """Among so many the questions of a talk are looked for."""
-SHOWN = 500
-"""Characters of the arguments that are shown."""
 
 
 def asked(service: AgentService, reading: Reading | None) -> tuple[Approval, ...]:
@@ -32,21 +29,10 @@ def draw(service: AgentService, waiting: tuple[Approval, ...]) -> None:
         for one in waiting[:1]:
             is_call = one.kind is Question.CALL
             with st.container(key="asking"):
-                st.html(f'<div class="roost-notice" role="alert">{escape(_words(one))}</div>')
+                st.html(f'<div class="roost-notice" role="alert">{escape(one.question())}</div>')
             with st.container(key="deciding", horizontal=True):
                 st.button("Allow" if is_call else "Do it again", key="grant", on_click=_grant, args=(service, one))
                 st.button("Refuse" if is_call else "Give up", key="refuse", on_click=_refuse, args=(service, one))
-
-
-def _words(one: Approval) -> str:
-    given = json.dumps(dict(one.arguments), ensure_ascii=False)
-    call = one.tool + ("" if one.kind is Question.STEP else f" {given[:SHOWN]}{'…' * (len(given) > SHOWN)}")
-    if one.kind is Question.CALL:
-        return f"May this be done? {call}"
-    return (
-        f"The program ended in the middle of this: {call}. Was it done? If it was, say so with"
-        f" `roost approvals answer {one.approval_id[-8:]} RESULT`."
-    )
 
 
 def _grant(service: AgentService, one: Approval) -> None:
