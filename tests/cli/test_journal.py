@@ -81,6 +81,8 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     assert said(tmp_path, "approvals", "grant", name[-8:]) == "deploy is granted.\n"
     assert service.tasks.wait("ann", task).result == "hello, deployed x\x1b[31m"
     task, name = waiting(service, "y")
+    asked = 'May this be done? deploy {"what": "y"}\n  roost approvals grant|refuse '
+    assert said(tmp_path, "agents", "show", "d").startswith(f"{asked}{name[-8:]}\n\nagent")
     assert said(tmp_path, "approvals", "refuse", name, "--reason", "not today") == "deploy is refused.\n"
     assert service.tasks.wait("ann", task).result == "hello, a person has refused deploy: not today"
     task, name = waiting(service, "z")
@@ -91,6 +93,18 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     again = told(tmp_path, "approvals", "grant", name)
     assert (again.exit_code, again.stdout) == (1, "")
     assert "was answered already" in again.stderr
+
+
+def test_runs_of_a_talk_are_listed_by_a_part_of_its_id(tmp_path: Path, service: package.AgentService) -> None:
+    talks = [service.create_talk_session("ann", profile="echo") for _ in range(2)]
+    for talk in talks:
+        service.add_message("ann", talk, "hello")
+        assert [change.message.content for change in service.stream_messages("ann", talk)][-1] == "hello"
+    eventually(lambda: len(service.runs.list("ann")) == 2)
+    listed = json.loads(said(tmp_path, "runs", "ls", "--talk", talks[0][-8:], "--json"))
+    assert [one["talkSessionId"] for one in listed] == [talks[0]]
+    strange = told(tmp_path, "runs", "ls", "--talk", "zzz")
+    assert (strange.exit_code, "none of your talks has that" in strange.stderr) == (1, True)
 
 
 def test_a_person_says_what_came_of_a_step_that_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

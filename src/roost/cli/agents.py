@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agent_settings import with_settings
-from roost.cli.desk import missing, note_waiting, opened, short, show, show_list
+from roost.cli.desk import NEWEST, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.memories import forget, memories, remember
 from roost.cli.options import Agent, Config, Json, Limit, Store, group
@@ -18,6 +18,7 @@ from roost.cli.tables import ago, at, duration, facts, lasting, listing, moment
 from roost.cli.text import line, plain
 from roost.core import agents, wake
 from roost.core.agents import AgentChange, State
+from roost.core.approvals import Approval
 from roost.core.health import AgentHealth
 from roost.protocol.faces import shown
 
@@ -73,10 +74,18 @@ def show_one(agent: Agent, json: Json = False, store: Store = None, config: Conf
     """Show an agent and its settings."""
     with opened(store, config) as (service, user):
         seen = service.agents.inspect(user, agent)
+        asked = [one for one in service.approvals.list(user, limit=NEWEST) if one.agent_id == seen.agent.agent_id]
     show(
         shown(seen.agent) | {"memories": seen.memories, "health": seen.health},
-        lambda: _facts(seen.agent, seen.memories, seen.health), as_json=json,
+        lambda: (*_questions(asked), *_facts(seen.agent, seen.memories, seen.health)), as_json=json,
     )  # fmt: skip
+
+
+def _questions(asked: list[Approval]) -> Iterator[str]:
+    for one in reversed(asked):
+        yield line(one.question())
+        yield f"  roost approvals grant|refuse {short(one.approval_id)}"
+        yield ""
 
 
 def _facts(agent: agents.Agent, remembered: int, health: AgentHealth) -> Iterator[str]:

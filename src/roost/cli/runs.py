@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from roost.cli import talks
 from roost.cli.desk import NEWEST, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
@@ -28,7 +29,7 @@ SHOWN = 400
 @app.command()
 def ls(
     agent: OfAgent = None,
-    talk: Annotated[str | None, typer.Option("--talk", help="The id of a talk.")] = None,
+    talk: Annotated[str | None, typer.Option("--talk", help="The id of a talk, or a part of it.")] = None,
     json: Json = False,
     limit: Limit = 50,
     store: Store = None,
@@ -36,7 +37,8 @@ def ls(
 ) -> None:
     """List runs that are over, newest first."""
     with opened(store, config) as (service, user):
-        listed = service.runs.list(user, agent=agent, talk=talk, limit=limit)
+        talk_id = talks.found(service, user, talk).talk_session_id if talk is not None else None
+        listed = service.runs.list(user, agent=agent, talk=talk_id, limit=limit)
     show_list(listed, ("ID", "KIND", "WHERE", "OUTCOME", "STEPS", "TOOK", "ENDED"), _row, "No runs.", as_json=json)
 
 
