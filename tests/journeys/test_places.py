@@ -105,7 +105,7 @@ def test_a_second_process_on_the_same_file_is_told_which_one_has_it(service: Ope
     second = subprocess.run(
         [sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, timeout=20, check=True
     )
-    assert f"is in use by process {os.getpid()}: use that one, stop it, or name another file" in second.stdout
+    assert f"is in use by process {os.getpid()}: if it is just starting or ending, try again" in second.stdout
     roosted.add_message("ann", talk, "undisturbed")
     assert settled(roosted, "ann", talk)[-1].content == "undisturbed "
 

@@ -83,15 +83,14 @@ class Loops:
     def give_back(self, loop: Loop, *, clean: bool) -> None:
         """It is lent to whoever waits, kept warm, or ended; always so if something of a brain's is left on it."""
         self._back += 1
-        following = self._following() if clean else None  # whoever waits is served without a lock: thousands may
-        if following is not None:
-            following.begin(loop)
-            return
-        with self.lock:
-            following = self._following() if clean else None
-            if following is None and clean and loop in self._over and len(self._free) < self._shop.limits.warm_loops:
-                self._free.append(loop)
-                return
+        lasts = clean and loop in self._over
+        following = self._following() if lasts else None  # without a lock: thousands may wait
+        if following is None and lasts:
+            with self.lock:
+                following = self._following()
+                if following is None and len(self._free) < self._shop.limits.warm_loops:
+                    self._free.append(loop)
+                    return
         if following is not None:
             following.begin(loop)
         else:

@@ -215,9 +215,15 @@ class LockFile:
 def in_use(lock: Path) -> Unavailable:
     facts = owner(lock)
     whom = f"process {facts['pid']}" if "pid" in facts else "another process"
-    where = f" at {facts['url']}" if "url" in facts else ""
     name = str(lock).removesuffix(".lock")
-    return Unavailable(f"{name!r} is in use by {whom}{where}: use that one, stop it, or name another file")
+    if "url" in facts:
+        return Unavailable(
+            f"{name!r} is in use by {whom} at {facts['url']}: use that one, stop it, or name another file"
+        )
+    return Unavailable(
+        f"{name!r} is in use by {whom}: if it is just starting or ending, try again in a moment; else stop it, or name"
+        " another file"
+    )
 
 
 def owner(lock: Path) -> dict[str, Any]:
