@@ -11,7 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roost.core.agents import State
-from roost.core.envelopes import Answered, Effect, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled, messages
+from roost.core.envelopes import (
+    Answered,
+    Effect,
+    Envelope,
+    Kind,
+    Publish,
+    Taken,
+    Verdict,
+    WorkClosing,
+    WorkSettled,
+    messages,
+)
 from roost.core.facts import Name
 from roost.core.meetings.effects import is_post
 from roost.core.runs import Outcome, Why
@@ -125,8 +136,12 @@ class Hall:
 
     def missed(self, sent: Iterable[Effect]) -> None:
         """Whether these were posted is not known: to whom they go looks for them before all that follows."""
-        for address in {envelope.address for effect in sent for envelope in messages(effect)}:
-            if (activation := self._awake.get(address)) is not None:
+        effects = tuple(sent)
+        told = {envelope.address for effect in effects for envelope in messages(effect)}
+        owners = {effect.user_id for effect in effects if type(effect) is Publish}
+        for activation in self.all():
+            hears = activation.owner in owners and activation.config.subscriptions  # who takes it, the store knows
+            if hears or activation.address in told:
                 activation.call(activation.look_again)
 
     def answer(self, answered: Answered) -> None:
