@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ for _names in KEYS.values():  # whoever runs the tests may have one
     for _name in _names:
         os.environ.pop(_name, None)
 os.environ["ROOST_DATA"] = str(Path(__file__).parents[1] / ".cache" / "data")  # and a model on this machine
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background: programs would not heed Ctrl-C either
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "roost", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

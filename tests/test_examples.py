@@ -71,8 +71,8 @@ def test_two_agents_play_and_then_a_person(tmp_path: Path) -> None:
         " 7 | 8 | X",
         "refused: cell 5 is taken by X: take one of 1, 2, 3, 4, 6, 7, 8, 9",
     ]
-    assert told[9:16:2] == ["agent:ann/bold wins with X.", "     X | O | O", "     4 | X | 6", "     7 | 8 | X"]
-    assert told[-2:] == ["agent:ann/bold wins with X.", ""]
+    assert told[9:16:2] == ["agent:bold wins with X.", "     X | O | O", "     4 | X | 6", "     7 | 8 | X"]
+    assert told[-2:] == ["agent:bold wins with X.", ""]
 
 
 def test_five_report_and_one_writes_the_minutes(tmp_path: Path) -> None:
