@@ -113,10 +113,8 @@ def test_an_agent_that_is_stopped_or_asleep_while_it_waits_goes_on_when_it_is_ba
     assert len(acted) == 4
 
 
-def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
-    acted: list[str] = []
-    brains, tools = paying(acted)
-    heard: list[str] = []
+def reading(heard: list[str]) -> dict[str, roost.Brain]:
+    """One that pays for what it reads first, and one that writes to it."""
 
     async def reads(turn: Turn) -> AsyncIterator[str]:
         heard.append(turn.text)
@@ -127,6 +125,14 @@ def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
     async def tells(turn: Turn) -> AsyncIterator[str]:
         await turn.send("agent:d", turn.text)
         yield "told"
+
+    return {"reads": reads, "tells": tells}
+
+
+def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+    heard: list[str] = []
 
     async def story(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="reads", idle_timeout=60)
@@ -141,7 +147,7 @@ def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
         await service.approvals.grant("ann", one.approval_id)
         await until(lambda: heard == ["first", "other", "first", "second"])
 
-    simulated({"reads": reads, "tells": tells, **brains}, story, SOON, tools)
+    simulated({**reading(heard), **brains}, story, SOON, tools)
     assert len(acted) == 1
 
 
@@ -149,16 +155,6 @@ def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
 def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, restarted: bool) -> None:
     brains, tools = paying([])
     heard: list[str] = []
-
-    async def reads(turn: Turn) -> AsyncIterator[str]:
-        heard.append(turn.text)
-        if turn.text == "first":
-            await turn.call_tool("pay", {"euros": 1})
-        yield "read"
-
-    async def tells(turn: Turn) -> AsyncIterator[str]:
-        await turn.send("agent:d", turn.text)
-        yield "told"
 
     async def send_both(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="reads", max_attempts=1)
@@ -174,7 +170,7 @@ def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, r
         await until(lambda: heard == ["first", "first", "second"])
 
     simulation = Simulation(tmp_path, seed=1)
-    given: dict[str, roost.Brain] = {"reads": reads, "tells": tells, **brains}
+    given: dict[str, roost.Brain] = {**reading(heard), **brains}
     limits = replace(SOON, rest_after=1.0)
     service = simulation.start(given, limits, tools)
     simulation.run(send_both(service))

@@ -269,6 +269,14 @@ async def _are_noted(service: AsyncAgentService, meeting: str, words: list[str])
     return all(word in said for word in words)
 
 
+async def failed_once(service: AsyncAgentService, word: str) -> str:
+    """A meeting in which a try to answer this word has failed."""
+    meeting = await meet(service)
+    await service.meetings.say("ann", meeting, word)
+    await becomes(lambda: service.runs.list("ann", agent="d"), lambda runs: any(r.outcome == "failed" for r in runs))
+    return meeting
+
+
 @pytest.mark.parametrize(("word", "again"), [("tool", ["tool", "later"]), ("model", ["model+later"])])
 def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
     simulated: World, word: str, again: list[str]
@@ -277,11 +285,7 @@ def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
     listener.fails = 1
 
     async def story(service: AsyncAgentService) -> None:
-        meeting = await meet(service)
-        await service.meetings.say("ann", meeting, word)
-        await becomes(
-            lambda: service.runs.list("ann", agent="d"), lambda runs: any(r.outcome == "failed" for r in runs)
-        )
+        meeting = await failed_once(service, word)
         listener.fails = 0
         await service.meetings.say("ann", meeting, "later")
         said = await becomes(lambda: noted(service, meeting), lambda said: "later" in "".join(said))
@@ -303,11 +307,7 @@ def test_a_turn_that_has_done_something_goes_on_though_the_meeting_is_over(
     listener.fails = 1
 
     async def story(service: AsyncAgentService) -> None:
-        meeting = await meet(service)
-        await service.meetings.say("ann", meeting, word)
-        await becomes(
-            lambda: service.runs.list("ann", agent="d"), lambda runs: any(r.outcome == "failed" for r in runs)
-        )
+        meeting = await failed_once(service, word)
         await service.meetings.end("ann", meeting)
         await becomes(lambda: service.agents.inspect("ann", "d"), lambda found: not found.waiting)
         assert [run.outcome for run in await service.runs.list("ann", agent="d")] == outcomes

@@ -33,6 +33,17 @@ def miss(room: Room, who: str = HOST) -> str | None:
     return room.tries(who, Missed(head))
 
 
+def ada_moves_and_wins(room: Room, told_by: str) -> None:
+    """Ben is to move then, and has gone."""
+    head = room.view.head
+    assert head is not None
+    room.post(ADA, Moved(head, {"cell": 5}))
+    body = due(room.view, told_by, room.now)
+    assert isinstance(body, Missed)
+    room.post(told_by, body)
+    assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
+
+
 def test_whoever_does_not_move_in_time_is_asked_again_and_then_has_lost() -> None:
     room = playing()
     assert "ada still has time for its move" in str(miss(room))
@@ -81,13 +92,7 @@ def test_one_who_has_gone_is_not_waited_for_once_it_is_to_move(kicked: bool) -> 
     else:
         room.post(BEN, Left("tired"))
     assert due_at(room.view, HOST) == room.view.moved_at + TURN, "it is not its move yet"
-    head = room.view.head
-    assert head is not None
-    room.post(ADA, Moved(head, {"cell": 5}))
-    body = due(room.view, HOST, room.now)
-    assert isinstance(body, Missed)
-    room.post(HOST, body)
-    assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
+    ada_moves_and_wins(room, told_by=HOST)
 
 
 def test_one_who_is_left_alone_at_play_wins_when_the_other_would_be_to_move() -> None:
@@ -97,13 +102,7 @@ def test_one_who_is_left_alone_at_play_wins_when_the_other_would_be_to_move() ->
     assert due(room.view, ADA, room.now) is None, "its own move is waited for, as long as any"
     assert due_at(room.view, ADA) == room.view.moved_at + TURN
     assert isinstance(due(room.view, ADA, room.now + TURN), Ended)
-    head = room.view.head
-    assert head is not None
-    room.post(ADA, Moved(head, {"cell": 5}))
-    body = due(room.view, ADA, room.now)
-    assert isinstance(body, Missed)
-    room.post(ADA, body)
-    assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
+    ada_moves_and_wins(room, told_by=ADA)
     assert isinstance(due(room.view, ADA, room.now), Ended)
 
 
