@@ -17,7 +17,8 @@ from roost.core.approvals import Decision
 from roost.runtime.thinking import Thinking
 from roost.testing import Simulation
 from tests.conftest import eventually
-from tests.runtime.conftest import QUICK, World, ended, until
+from tests.runtime.conftest import QUICK, World, becomes, ended, until
+from tests.runtime.meeting_rooms import all_see, over, running, seen, texts
 from tests.runtime.test_approvals import DAY, asked, paying
 
 SOON = replace(QUICK, rest_after=0.05)
@@ -279,6 +280,119 @@ def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
             one.approvals.grant("ann", approval.approval_id)
         assert {one.tasks.wait("ann", task, timeout=20).result for task in tasks} == {"bill of 5: 5 paid"}
     assert len(acted) == 100
+
+
+# --- meetings --------------------------------------------------------------------------------------
+
+
+def attending(acted: list[str]) -> tuple[dict[str, roost.Brain], list[roost.Tool]]:
+    """One that pays for what it hears first, and says what it has heard."""
+    _, tools = paying(acted)
+
+    async def attends(turn: Turn) -> AsyncIterator[str]:
+        heard = "+".join(word.text for word in turn.meeting.new)
+        if "pay" in heard:
+            await turn.meeting.say("I ask")
+            yield await turn.call_tool("pay", {"euros": len(heard)}) + " for "
+        yield heard
+
+    return {"attends": attends}, tools
+
+
+async def waiting_turn(service: AsyncAgentService) -> str:
+    """A meeting in which an agent has been asked to pay, and rests until somebody has decided about it."""
+    await service.agents.create("ann", "d", profile="attends", max_attempts=1)
+    meeting = await service.meetings.call("ann", "bills", required=["agent:d"])
+    await seen(service, meeting, running)
+    await service.meetings.say("ann", meeting, "pay")
+    await asked(service)
+    await rests(service)
+    return meeting
+
+
+def test_a_turn_in_a_meeting_rests_and_goes_on_with_what_it_had_heard(world: World) -> None:
+    acted: list[str] = []
+    brains, tools = attending(acted)
+
+    async def story(service: AsyncAgentService) -> None:
+        meeting = await waiting_turn(service)
+        assert (await service.agents.get("ann", "d")).state == "waiting"
+        await service.meetings.say("ann", meeting, "and then?")
+        await rests(service)
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        view = await seen(service, meeting, lambda view: len(view.words) == 5)
+        assert texts(view) == ["pay", "I ask", "and then?", "3 paid for pay", "and then?"]
+        runs = [run for run in await service.runs.list("ann", agent="d") if run.steps]
+        assert [run.outcome for run in runs] == ["done", "waiting"]
+        for run in runs:
+            assert (await service.runs.replay("ann", run.run_id)).diff == ""
+
+    world(brains, story, SOON, tools)
+    assert len(acted) == 1
+
+
+def test_a_turn_that_rests_outlasts_restarts_the_end_of_its_meeting_and_its_retention(tmp_path: Path) -> None:
+    acted: list[str] = []
+    brains, tools = attending(acted)
+    simulation = Simulation(tmp_path, seed=7)
+    meeting = simulation.run(waiting_turn(simulation.start(brains, SOON, tools)))
+    simulation.crash()
+    simulation.clock.advance(DAY)
+    service = simulation.start(brains, SOON, tools)
+    simulation.run(service.meetings.end("ann", meeting))
+    simulation.run(all_see(service, meeting, ["user:ann", "agent:d"], over))
+    simulation.crash()
+    simulation.clock.advance(100 * DAY)
+    service = simulation.start(brains, SOON, tools)
+
+    async def decide() -> None:
+        await service.roost.retention.sweep()
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        [run] = await becomes(lambda: service.runs.list("ann", agent="d"), lambda runs: runs)
+        assert (run.outcome, run.steps) == ("done", 1)
+        await service.roost.retention.sweep()
+        with pytest.raises(roost.Forbidden, match="only its minutes are left"):
+            await service.meetings.view("ann", meeting, seen_by="agent:d")
+
+    simulation.run(decide())
+    simulation.crash()
+    assert len(acted) == 1
+
+
+def test_one_who_was_asked_rests_and_so_do_all_of_a_broadcast(world: World) -> None:
+    """Whoever asks has a thread while it waits; those who are asked have none while a person is."""
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def asks(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.ask("agent:d", "pay", deadline=30)
+
+    async def tells(turn: Turn) -> AsyncIterator[str]:
+        yield str(await turn.broadcast("pay", group="payers"))
+
+    async def story(service: AsyncAgentService) -> None:
+        for name in ("d", "e"):
+            await service.agents.create("ann", name, profile="pays", groups=["payers"])
+        await service.agents.create("ann", "asks", profile="asks")
+        await service.agents.create("ann", "tells", profile="tells")
+        task = await service.tasks.send("ann", "asks", "go")
+        [one] = await asked(service)
+        await rests(service)
+        assert service.roost.hall.is_awake("ann/asks")
+        await service.approvals.grant("ann", one.approval_id)
+        assert (await service.tasks.wait("ann", task)).result == "bill of 5: 5 paid"
+        await service.tasks.send("ann", "tells", "go")
+        found = await asked(service, 2)
+        for name in ("d", "e"):
+            await rests(service, name)
+        for one in found:
+            await service.approvals.grant("ann", one.approval_id)
+        await until(lambda: len(acted) == 6)
+
+    world({"asks": asks, "tells": tells, **brains}, story, SOON, tools)
+    assert acted.count("look") == 3
 
 
 # --- talks -----------------------------------------------------------------------------------------

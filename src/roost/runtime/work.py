@@ -138,11 +138,6 @@ class Work(Acting):
         return self._over
 
     @property
-    def may_rest(self) -> bool:
-        """Not in a meeting: the others do not wait for days."""
-        return super().may_rest and self._voice is None
-
-    @property
     def started(self) -> float:
         return self._started
 

@@ -20,8 +20,11 @@ _PARTS = ("first", "second", "third")
 """What the parts of a key are called in statements."""
 
 
-_MEETING = "over, status, called"
-_LONG_OVER = "COALESCE(over, CASE WHEN status IN ('declined', 'left', 'kicked') THEN called END) < :before"
+_MEETING = "over, status, called, turn"
+_LONG_OVER = (
+    "COALESCE(over, CASE WHEN status IN ('declined', 'left', 'kicked') THEN called END) < :before"
+    f" AND (turn = '' OR NOT {_WAITS.format('meetings.turn')})"
+)
 
 
 @dataclass(frozen=True, slots=True)
