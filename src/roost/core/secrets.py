@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from roost.core import checks
 
@@ -28,6 +29,8 @@ _CODE = re.compile(r"(?i)([?&](?:code|token|key|secret|password)=)[^\s&#\"'\\]+"
 _SHORTEST = 6
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 """A string in JSON."""
+_DATA = re.compile(r"[A-Za-z0-9+/_\-]{200,}={0,2}")
+"""A picture, a signature or the like, longer than keys are: what looks like one in it is there by chance."""
 HIDDEN = "•••"
 
 
@@ -53,27 +56,34 @@ class Redactor:
         self._pattern = self._compiled()
 
     def clean(self, text: str) -> str:
-        if self._pattern is not None:
-            text = self._pattern.sub(HIDDEN, text)
+        text = self._without_known(text)
         if any(mark in text for mark in _MARKS):
             text = _KEY.sub(HIDDEN, text)
         text = _BEARER.sub(rf"\1{HIDDEN}", text)
         text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
         return _CODE.sub(rf"\1{HIDDEN}", text)
 
-    def clean_json(self, text: str) -> str:
-        """The same for a text of JSON, which stays one: in each of its strings, as it reads without its escapes."""
-        return _STRING.sub(self._clean_string, text)
+    def clean_json(self, text: str, kept: Collection[str] = ()) -> str:
+        """The same for a text of JSON, which stays one: in each of its strings, as it reads without its escapes.
 
-    def _clean_string(self, found: re.Match[str]) -> str:
+        Those that are `kept` stay as they are.
+        """
+        return _STRING.sub(partial(self._clean_string, kept), text)
+
+    def _clean_string(self, kept: Collection[str], found: re.Match[str]) -> str:
         written = found[0]
         if len(written) < _SHORTEST:
             return written
         text = json.loads(written) if "\\" in written else written[1:-1]
-        cleaned = self.clean(text)
+        if text in kept:
+            return written
+        cleaned = self._without_known(text) if _DATA.fullmatch(text) else self.clean(text)
         if cleaned == text:
             return written
         return checks.whole(json.dumps(cleaned, ensure_ascii=False))  # as others write it: by that it is found again
+
+    def _without_known(self, text: str) -> str:
+        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def _compiled(self) -> re.Pattern[str] | None:
         # Short values would blacken half the log and protect nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import (
     AsyncIterator,
     Callable,
+    Collection,
     Iterator,
     Mapping,
     Sequence,
@@ -109,8 +110,11 @@ class Diary(Protocol):
         """The newest entries, in the order of their turns, and all values of the app's, as JSON."""
         ...
 
-    def add(self, item: str, seqs: Sequence[int] = ()) -> None:
-        """Another item, as JSON, of the entry of this turn; with it, messages that were taken in."""
+    def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
+        """Another item, as JSON, of the entry of this turn; with it, messages that were taken in.
+
+        Secrets are hidden in it, but for texts that were `said`: those are in the talk too, and stay as they are.
+        """
         ...
 
     def set(self, scope: Scope, name: str, value: str) -> None:

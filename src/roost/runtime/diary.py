@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from roost.core.diary import Entry, Place, Scope, Written
 from roost.errors import BrainFailed
@@ -26,8 +26,8 @@ class Diary:
         self._app = app
         return await self._shop.store.read(self._shop.statements.diary.read, self._place, app, limit)
 
-    def add(self, item: str, seqs: Sequence[int] = ()) -> None:
-        self._items.append(item)
+    def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
+        self._items.append(self._shop.redactor.clean_json(item, frozenset(said)))
         self._seqs += seqs
 
     def set(self, scope: Scope, name: str, value: str) -> None:

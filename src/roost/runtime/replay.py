@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from roost.core import checks, faults
@@ -169,7 +169,7 @@ class OldDiary:
         entries, _ = await self._shop.store.read(read, self._place, app, limit + LATER)
         return [one for one in entries if one.run_id < self._run_id][-limit:], {}
 
-    def add(self, item: str, seqs: Sequence[int] = ()) -> None:
+    def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
         pass
 
     def set(self, scope: Scope, name: str, value: str) -> None:

@@ -70,7 +70,8 @@ class Sessions(BaseSessionService):
             taken, self._seqs = self._seqs, []
         diary = self._turn.diary
         if self._turn.kind != "meeting":
-            diary.add(event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True), taken)
+            noted = event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True)
+            diary.add(noted, taken, _said(event))
         for name, value in event.actions.state_delta.items():
             diary.set(*_scoped(name), to_json(value, fallback=str).decode())
         return event
@@ -99,6 +100,11 @@ class Sessions(BaseSessionService):
 
 def content_of(texts: Iterable[str]) -> types.Content:
     return types.Content(role="user", parts=[types.Part(text=text) for text in texts])
+
+
+def _said(event: Event) -> set[str]:
+    parts = event.content.parts or [] if event.content else []
+    return {part.text for part in parts if part.text}
 
 
 def _scoped(name: str) -> tuple[Scope, str]:
