@@ -148,3 +148,57 @@ def test_a_person_is_asked_if_that_cannot_be_found_out(tmp_path: Path) -> None:
         return (await service.tasks.wait("ann", task)).result
 
     assert simulation.run(story()) == "rent power "
+
+
+def test_a_person_is_asked_of_a_tool_that_cannot_find_it_out_and_of_one_that_says_nothing(tmp_path: Path) -> None:
+    def check(key: str) -> Any:
+        raise OSError("nobody there")
+
+    acted: list[str] = []
+
+    async def act(name: str) -> str:
+        acted.append(name)
+        if 1 < len(acted) <= 3:
+            await asyncio.sleep(3_600)
+        return "done"
+
+    @roost.tool
+    async def first() -> str:
+        return await act("first")
+
+    @roost.tool(check=check)
+    async def checked() -> str:
+        return await act("checked")
+
+    @roost.tool
+    async def plain() -> str:
+        return await act("plain")
+
+    async def thrice(turn: Turn) -> AsyncIterator[str]:
+        yield f"{await turn.call_tool('first', {})}, "
+        yield ", ".join(await asyncio.gather(turn.call_tool("checked", {}), turn.call_tool("plain", {})))
+
+    async def begin(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d")
+        await service.tasks.send("ann", "d", "go")
+        await until(lambda: len(acted) == 3)
+        raise Crash
+
+    async def go_on(service: AsyncAgentService) -> str | None:
+        two = await becomes(lambda: service.approvals.list("ann"), lambda found: len(found) == 2)
+        assert {(one.tool, one.kind) for one in two} == {("checked", "unknown"), ("plain", "unknown")}
+        assert len(acted) == 3, "nothing is done again before a person has said so"
+        for one in two:
+            if one.tool == "plain":
+                await service.approvals.answer("ann", one.approval_id, "by hand")
+            else:
+                await service.approvals.grant("ann", one.approval_id)
+        [task] = await service.tasks.list("ann")
+        return (await service.tasks.wait("ann", task.task_id)).result
+
+    simulation, tools = Simulation(tmp_path, seed=7), [first, checked, plain]
+    with pytest.raises(Crash):
+        simulation.run(begin(simulation.start({"thrice": thrice}, QUICK, tools)))
+    assert simulation.run(go_on(simulation.start({"thrice": thrice}, QUICK, tools))) == "done, done, by hand"
+    assert sorted(acted) == ["checked", "checked", "first", "plain"], "of the first it is on record what came of it"
+    simulation.crash()
