@@ -15,8 +15,8 @@ from tests.runtime.conftest import World, becomes, ended
 
 NAMES = [
     "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "meeting.call", "meeting.join",
-    "meeting.say", "meeting.view", "meeting.leave", "send", "ask", "publish", "sleep", "wake",
-    "schedule", "remember", "recall", "forget",
+    "meeting.say", "meeting.view", "meeting.leave", "meeting.decline", "meeting.grant", "meeting.end",
+    "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget",
 ]  # fmt: skip
 
 
@@ -137,8 +137,49 @@ def test_an_agent_calls_a_meeting_speaks_and_leaves(world: World) -> None:
         ]
         await service.meetings.join("ann", meeting)
         assert await did(service, ("meeting.leave", name)) == ["you have left"]
+        [back] = await did(service, ("meeting.join", name))
+        assert back == "you are there; present: agent:ann/d, user:ann"
+        assert (await service.meetings.view("ann", meeting, seen_by="agent:d")).status == "in"
+        [nowhere] = await did(service, ("meeting.end", {}))
+        assert nowhere == "failed: meeting.end: nobody asks you in a meeting just now: this can be done only then"
 
     world(BRAINS, story)
+
+
+async def modest(turn: Turn) -> AsyncIterator[str]:
+    """As a model does it: speaks, and calls the tools that go with what it is asked for."""
+    meeting = turn.meeting
+    if meeting.why == "invited" and "noise" in meeting.prompt:
+        await turn.call_tool("meeting.decline", {"reason": "too loud"})
+    elif meeting.why == "opening":
+        yield "Who wants to speak?"
+    elif meeting.why == "hands":
+        yield "Go on. "
+        await turn.call_tool("meeting.grant", {"who": meeting.view.floor.hands[0]})
+    elif meeting.new:
+        yield "Thank you."
+        await turn.call_tool("meeting.end", {"minutes": f"{turn.sender} was heard"})
+        yield "Is anybody there?"
+
+
+def test_in_a_meeting_it_declines_gives_the_floor_and_ends_it(simulated: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "m", profile="modest", invitations="ask")
+        loud = await service.meetings.call("ann", "noise", required=["agent:m"])
+        failed = await becomes(lambda: service.meetings.view("ann", loud), lambda view: view.phase == "failed")
+        assert failed.reason == "agent:ann/m has declined: too loud"
+        panel = await service.meetings.call("ann", "panel", optional=["user:ann"], floor="moderator", by="agent:m")
+        await service.meetings.join("ann", panel)
+        await service.meetings.raise_hand("ann", panel)
+        await becomes(lambda: service.meetings.view("ann", panel), lambda view: "user:ann" in view.speakers)
+        await service.meetings.say("ann", panel, "I do.")
+        over = await becomes(lambda: service.meetings.view("ann", panel), lambda view: view.phase == "ended")
+        assert [word.text for word in over.words] == ["Who wants to speak?", "Go on.", "I do.", "Thank you."]
+        assert over.minutes == "user:ann was heard"
+        for run in await service.runs.list("ann", agent="m"):
+            assert (await service.runs.replay("ann", run.run_id)).diff == ""
+
+    simulated({"modest": modest}, story)
 
 
 def test_an_agent_sleeps_schedules_and_remembers(world: World) -> None:

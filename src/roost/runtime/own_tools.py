@@ -17,7 +17,7 @@ from roost.core import addresses, wake
 from roost.core.mail import Mail
 from roost.core.memories import RECALLED
 from roost.errors import Conflict, Invalid, NotFound
-from roost.ports import Tool, Turn
+from roost.ports import Meeting, Tool, Turn
 
 if TYPE_CHECKING:
     from roost.runtime.agents import Agents
@@ -55,6 +55,9 @@ class OwnTools:
             ("meeting.say", self.say, again),
             ("meeting.view", self.view_meeting, again),
             ("meeting.leave", self.leave_meeting, again),
+            ("meeting.decline", self.decline_meeting, with_the_turn),
+            ("meeting.grant", self.grant, with_the_turn),
+            ("meeting.end", self.end_meeting, with_the_turn),
             ("send", self.send, with_the_turn),
             ("ask", self.ask, with_the_turn),
             ("publish", self.publish, with_the_turn),
@@ -173,7 +176,7 @@ class OwnTools:
         view = await self._meetings.view(owner, meeting_id, seen_by=me, limit=50)
         return {
             "topic": view.topic, "phase": view.phase, "present": view.present, "speakers": view.speakers,
-            "board": view.board, "words": [f"{word.sender}: {word.text}" for word in view.words],
+            "hands": view.hands, "board": view.board, "words": [f"{word.sender}: {word.text}" for word in view.words],
         }  # fmt: skip
 
     async def leave_meeting(self, turn: Turn, meeting_id: str, reason: str = "") -> str:
@@ -181,6 +184,23 @@ class OwnTools:
         owner, me = _owner(turn)
         await self._meetings.leave(owner, meeting_id, reason, by=me)
         return "you have left"
+
+    async def decline_meeting(self, turn: Turn, reason: str = "") -> str:
+        """When you are asked about an invitation: do not come."""
+        await _here(turn).decline(reason)
+        return "you do not come"
+
+    async def grant(self, turn: Turn, who: To) -> str:
+        """As the moderator of the meeting that you are asked in: give somebody the floor."""
+        await _here(turn).grant(who)
+        return f"{who} has the floor"
+
+    async def end_meeting(
+        self, turn: Turn, minutes: Annotated[str, Field(description="what is to be kept of it")] = ""
+    ) -> str:  # fmt: skip
+        """As the chair of the meeting that you are asked in: end it for all."""
+        await _here(turn).end(minutes)
+        return "the meeting has ended"
 
     # --- time ------------------------------------------------------------------------------------
 
@@ -245,6 +265,13 @@ def _means(turn: Turn) -> Means:
     if means is None or turn.agent_id is None:
         raise Invalid("only an agent can do this")
     return means
+
+
+def _here(turn: Turn) -> Meeting:
+    """What is done in it is a part of the turn, and comes after what was said before."""
+    if turn.kind != "meeting":
+        raise Invalid("nobody asks you in a meeting just now: this can be done only then")
+    return turn.meeting
 
 
 def _shown(one: Mail) -> dict[str, str]:
