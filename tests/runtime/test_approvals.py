@@ -135,6 +135,25 @@ def test_nobody_waits_for_what_was_stopped_interrupted_or_cancelled(world: World
     assert set(acted) == {"look"}
 
 
+def test_nobody_else_decides_or_sees_what_is_asked(simulated: World) -> None:
+    acted: list[str] = []
+    brains, tools = paying(acted)
+
+    async def story(service: AsyncAgentService) -> None:
+        await begin(service)
+        approvals = service.approvals
+        assert await approvals.list("bob", all=True) == []
+        for one in await approvals.list("ann"):
+            tries = (approvals.get, approvals.grant, approvals.refuse, partial(approvals.answer, result="paid"))
+            for attempt in tries:
+                with pytest.raises(roost.NotFound, match="there is no approval"):
+                    await attempt("bob", one.approval_id)
+        assert len(await approvals.list("ann")) == 2
+
+    simulated(brains, story, tools=tools)
+    assert set(acted) == {"look"}
+
+
 def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
     brains, tools = paying([])
 

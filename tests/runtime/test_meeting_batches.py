@@ -85,6 +85,19 @@ def test_a_persons_message_is_handed_over_at_once_with_what_waits() -> None:
     play(story, listening(given))  # type: ignore[arg-type]
 
 
+def test_a_persons_message_alone_is_handed_over_at_once() -> None:
+    given: Given = []
+
+    async def story(s: AsyncAgentService) -> None:
+        meeting = await meeting_of(s)
+        spoken = await say(s, meeting, 1)
+        await asyncio.sleep(5)
+        [(when, words)] = given
+        assert (words, when - spoken < 0.2) == (["user:ann: 1"], True)
+
+    play(story, listening(given))  # type: ignore[arg-type]
+
+
 def test_words_that_come_during_a_turn_are_the_next_batch() -> None:
     given: Given = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ import roost
 from roost import AsyncAgentService, Turn
 from roost.brains.guide import guided
 from roost.brains.scripted import echo, scripted
+from roost.core.meetings import seats
 from tests.runtime.meeting_rooms import BRAINS, all_see, heard, over, play, running, seen, team, texts
 
 
@@ -108,19 +110,22 @@ def test_a_brain_may_decline_or_come() -> None:
     play(story, {"choosy": choosy})
 
 
-def test_late_invitees_get_everything_from_the_beginning() -> None:
+def test_late_invitees_get_everything_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "MOST_ENTRIES", 20)
+    many = 50  # more than fit into two posts
+
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "late")
         meeting = await s.meetings.call("ann", "news", required=["agent:d"], max_words=1_000)
         await seen(s, meeting, running)
-        for number in range(205):  # more than fits into one post
+        for number in range(many):
             await s.meetings.say("ann", meeting, str(number))
         await s.meetings.invite("ann", meeting, "agent:late")
-        await seen(s, meeting, lambda view: len(view.present) == 3)
+        await seen(s, meeting, lambda view: len(view.present) == 3, within=5.0)  # no timer is waited for
         view = await s.meetings.view("ann", meeting, seen_by="agent:late", limit=1_000)
-        assert texts(view) == [str(number) for number in range(205)]
+        assert texts(view) == [str(number) for number in range(many)]
         await asyncio.sleep(5)
-        assert await heard(s, "late") == [f"user:ann: {number}" for number in range(205)]
+        assert await heard(s, "late") == [f"user:ann: {number}" for number in range(many)]
 
     play(story)
 
@@ -133,8 +138,9 @@ def test_an_ended_meeting_takes_no_more_words() -> None:
         await s.meetings.end("ann", meeting, "done")
         await seen(s, meeting, over, d)
         for by in (None, d):
-            with pytest.raises(roost.Forbidden, match="the meeting has ended: call another one"):
-                await s.meetings.say("ann", meeting, "more", by=by)
+            for late in (partial(s.meetings.say, text="more"), s.meetings.leave, s.meetings.end, s.meetings.raise_hand):
+                with pytest.raises(roost.Forbidden, match="the meeting has ended: call another one"):
+                    await late("ann", meeting, by=by)
 
     play(story)
 
