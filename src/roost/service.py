@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from roost.wiring import default_url, from_settings, is_configured, models_folde
 
 SWITCH_INTERVAL = 5e-4
 """Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
+COLLECTED_AFTER = 20_000
+"""So many more objects than before, and the collector looks through the young ones: by default after some ten turns."""
 
 
 class AsyncAgentService(AsyncFaces):
@@ -265,6 +268,9 @@ def _opened(
     tools: Sequence[Tool] = (),
 ) -> Roost:
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+    young, *older = gc.get_threshold()
+    if young:  # else whoever uses it has turned the collector off
+        gc.set_threshold(max(young, COLLECTED_AFTER), *older)
     if not is_configured(config):
         read_secrets()
         shelf = Shelf(brains, (), default, models=models_folder())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import socket
 import threading
+
+import pytest
 
 from roost.hosts.lazy import LazyLoop
 
@@ -41,6 +44,40 @@ def test_timers_fire_in_order() -> None:
     loop.run_until_complete(main())
     loop.close()
     assert fired == [1, 2, 3]
+
+
+def test_what_is_called_soon_is_called_in_order_and_in_its_context() -> None:
+    loop = LazyLoop()
+    whose = contextvars.ContextVar("whose", default="nobody's")
+    other = contextvars.copy_context()
+    other.run(whose.set, "theirs")
+    called: list[tuple[int, str]] = []
+
+    def call(number: int) -> None:
+        called.append((number, whose.get()))
+
+    async def main() -> None:
+        whose.set("ours")
+        loop.call_soon(call, 1)
+        loop.call_soon(call, 2, context=other)
+        loop.call_soon(call, 3).cancel()
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(main())
+    loop.close()
+    assert called == [(1, "ours"), (2, "theirs")]
+    with pytest.raises(RuntimeError, match="closed"):
+        loop.call_soon(call, 4)
+
+
+def test_while_it_is_debugged_it_is_as_strict_as_the_standard_one() -> None:
+    loop = LazyLoop()
+    loop.set_debug(True)
+    try:
+        with pytest.raises(TypeError, match="callable"):
+            loop.call_soon("nothing that can be called")
+    finally:
+        loop.close()
 
 
 def test_after_its_first_descriptor_sockets_and_other_threads_both_wake_it() -> None:

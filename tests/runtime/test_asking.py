@@ -12,6 +12,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.runtime.requests import Requests
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World
 from tests.runtime.test_agents import FAST, done, until
@@ -108,26 +109,27 @@ def test_whom_it_asks_fails_and_it_is_told(world: World) -> None:
     assert told.startswith("no answer: agent:e could not answer: The agent could not finish")
 
 
-def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deadline", [5, 11, 17])
+def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, deadline: float) -> None:
     times: list[float] = []
     heard: list[str] = []
     simulation = Simulation(tmp_path, seed=4)
 
     async def slow(turn: Turn) -> AsyncIterator[str]:
-        await asyncio.sleep(6)
+        await asyncio.sleep(deadline + 1)
         yield "the answer"
 
-    async def asks_5_s(turn: Turn) -> AsyncIterator[str]:
+    async def asks_in_time(turn: Turn) -> AsyncIterator[str]:
         if turn.sender.startswith("agent:"):
             heard.append(turn.text)
             return
         start = simulation.clock.elapsed
         with pytest.raises(roost.NoAnswer, match="in time"):
-            await turn.ask("agent:e", "well?", deadline=5)
+            await turn.ask("agent:e", "well?", deadline=deadline)
         times.append(simulation.clock.elapsed - start)
         yield "went on"
 
-    service = simulation.start({"slow": slow, "asks": asks_5_s}, QUICK)
+    service = simulation.start({"slow": slow, "asks": asks_in_time}, QUICK)
 
     async def story() -> str | None:
         await pair(service, "asks", "slow")
@@ -136,8 +138,31 @@ def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path) 
         return result
 
     assert simulation.run(story()) == "went on"
-    assert times[0] == pytest.approx(5, abs=0.1)
+    assert times[0] == pytest.approx(deadline, abs=0.1)
     assert json.loads(heard[0]) == {"late": True, "asked": "well?", "text": "the answer"}
+    simulation.crash()
+
+
+@pytest.mark.parametrize("deadline", [5, 12, 60])
+def test_an_answer_of_which_nobody_tells_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deadline: float
+) -> None:  # fmt: skip
+    monkeypatch.setattr(Requests, "answered", lambda *_: None)
+    simulation = Simulation(tmp_path, seed=4)
+
+    async def asks_many(turn: Turn) -> AsyncIterator[str]:
+        yield " ".join(await asyncio.gather(*(turn.ask("agent:e", n, deadline=deadline) for n in ("1", "2"))))
+
+    service = simulation.start({"doubles": doubles, "asks": asks_many}, QUICK)
+
+    async def story() -> tuple[str | None, float]:
+        await pair(service, "asks", "doubles")
+        start = simulation.clock.elapsed
+        return (await done(service, "go")).result, simulation.clock.elapsed - start
+
+    result, took = simulation.run(story())
+    assert result == "2 4"
+    assert took <= 10.1
     simulation.crash()
 
 

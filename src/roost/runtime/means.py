@@ -33,6 +33,7 @@ from roost.ports import ModelCall, Tool
 from roost.runtime.asking import Asking
 from roost.runtime.journal import Journal
 from roost.runtime.memories import Notes
+from roost.runtime.requests import Answers
 from roost.runtime.steps import Steps
 from roost.runtime.tools import Calls
 
@@ -310,25 +311,28 @@ class Means:
             return _answered(to, json.loads(there.result or "{}"))
         if there is None and (self._unsent or self._posting is not None):
             await self._leave_first()
-        number, requests = there.number if there is not None else self.journal.next_number(), self._office.hall.requests
+        number = there.number if there is not None else self.journal.next_number()
         name = request_name(self._address, self._envelope_id, number)
-        bell = requests.listen(name)  # listen first, then look, then wait
+        self._answers.listen(name)  # listen first, then look, then wait
         thinking = self._thinking
         thinking.waits(True)
         thinking.acts += 1
         try:
             if there is None:
                 await self._post_request(to, text, priority, number, name)
-            answer = requests.answer(bell, self._envelope_id, number, seconds, look=there is not None)
-            found = await answer
+            found = await self._answers.get(name, number, seconds, look=there is not None)
         except RoostError as error:
             self.seen.setdefault("asks", []).append([to, _refused_as(error)])
             raise
         finally:
             thinking.acts -= 1
             thinking.waits(False)
-            requests.unlisten(name)
+            self._answers.unlisten(name)
         return _answered(to, found)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self._shop, self._office.hall.requests, self._thinking.loop, str(self._envelope_id))
 
     async def _post_request(self, to: str, text: str, priority: str, number: int, name: str) -> None:
         """What is asked in the same turn of the loop goes with it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roost.core.addresses import of_key, unknown
 from roost.core.envelopes import Answered, Request, SendTask
 from roost.errors import Unavailable
-from roost.ports import Pending, Tx
+from roost.ports import Loop, Tx
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
@@ -31,36 +31,19 @@ class Requests:
         self._lock = shop.host.lock()
         self._batch: list[Request] | None = None
         """Handed to the store, and not begun there."""
-        self._bells: dict[str, Pending[Mapping[str, str]]] = {}
-        """Turns here that wait for an answer, by the id of what they asked."""
+        self._waiting: dict[str, Answers] = {}
+        """Turns here that wait for an answer, by the name of what they asked."""
 
-    def listen(self, name: str) -> Pending[Mapping[str, str]]:
-        self._bells[name] = bell = self._shop.host.pending()
-        return bell
+    def listen(self, name: str, answers: Answers) -> None:
+        self._waiting[name] = answers
 
     def unlisten(self, name: str) -> None:
-        self._bells.pop(name, None)
+        self._waiting.pop(name, None)
 
     def answered(self, answered: Answered) -> None:
         """It is written; whoever waits for it here need not look."""
-        if (bell := self._bells.get(answered.request)) is not None:
-            bell.set(answered.answer)
-
-    async def answer(
-        self, bell: Pending[Mapping[str, str]], envelope_id: str, number: int, seconds: float, *, look: bool
-    ) -> Mapping[str, str]:
-        """The answer, or nothing after so many seconds; then it is late. `look`: it may be there already."""
-        clock = self._shop.host.clock
-        latest = clock.monotonic() + seconds
-        while True:
-            left = latest - clock.monotonic()
-            if look or left <= 0:
-                found = await self._shop.store.write(self._ops.answer_to, envelope_id, number, left <= 0)
-                if found is not None or left <= 0:
-                    return NOTHING if found is None else dict(json.loads(found))
-            if await bell.within(min(SLOW_LOOK, left)):
-                return await bell
-            look = True
+        if (waiting := self._waiting.get(answered.request)) is not None:
+            waiting.tell(answered.request, answered.answer)
 
     # --- posting ---------------------------------------------------------------------------------
 
@@ -109,5 +92,84 @@ class Requests:
             self._refuse(request, error)
 
     def _refuse(self, request: Request, error: BaseException) -> None:
-        if (bell := self._bells.get(str(request.envelope.ask))) is not None:
-            bell.fail(error)
+        name = str(request.envelope.ask)
+        if (waiting := self._waiting.get(name)) is not None:
+            waiting.fail(name, error)
+
+
+class Answers:
+    """What one turn waits for. It is used on the turn's loop, but for `tell` and `fail`, which any thread may call.
+
+    One timer serves all that take long, since nearly all are answered long before that.
+    """
+
+    def __init__(self, shop: Shop, requests: Requests, loop: Loop, envelope_id: str) -> None:
+        self._shop = shop
+        self._requests = requests
+        self._loop = loop
+        self._aloop = asyncio.get_running_loop()
+        self._envelope_id = envelope_id
+        self._open: dict[str, asyncio.Future[Mapping[str, str] | None]] = {}
+        self._old: dict[str, asyncio.Future[Mapping[str, str] | None]] = {}
+        """Those that were there when it was last looked at how long they wait."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def listen(self, name: str) -> None:
+        self._open[name] = self._aloop.create_future()
+        self._requests.listen(name, self)
+
+    def unlisten(self, name: str) -> None:
+        self._requests.unlisten(name)
+        self._open.pop(name, None)
+
+    def tell(self, name: str, answer: Mapping[str, str]) -> None:
+        self._loop.call(self._told, name, answer)
+
+    def fail(self, name: str, error: BaseException) -> None:
+        self._loop.call(self._failed, name, error)
+
+    async def get(self, name: str, number: int, seconds: float, *, look: bool) -> Mapping[str, str]:
+        """The answer, or nothing after so many seconds; then it is late. `look`: it may be there already."""
+        latest, left = self._aloop.time() + seconds, seconds
+        while True:
+            if look or left <= 0:
+                found = await self._shop.store.write(
+                    self._shop.statements.inbox.answer_to, self._envelope_id, number, left <= 0
+                )  # fmt: skip
+                if found is not None or left <= 0:
+                    return NOTHING if found is None else dict(json.loads(found))
+            answer = await self._within(name, left)
+            if answer is not None:
+                return answer
+            look, self._open[name] = True, self._aloop.create_future()  # listen first, then look, then wait
+            left = latest - self._aloop.time()
+
+    async def _within(self, name: str, left: float) -> Mapping[str, str] | None:
+        """The answer; None if it takes so long that one shall look for it."""
+        if left > 2 * SLOW_LOOK:
+            if self._timer is None:
+                self._timer = self._aloop.call_later(SLOW_LOOK, self._remind)
+            return await self._open[name]
+        timer = self._aloop.call_later(min(SLOW_LOOK, left), self._told, name, None)
+        try:
+            return await self._open[name]
+        finally:
+            timer.cancel()
+
+    def _told(self, name: str, answer: Mapping[str, str] | None) -> None:
+        future = self._open.get(name)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        future = self._open.get(name)
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    def _remind(self) -> None:
+        """Of those who waited already the last time each looks for its answer."""
+        for name, future in self._old.items():
+            if self._open.get(name) is future:
+                self._told(name, None)
+        self._old = dict(self._open)
+        self._timer = self._aloop.call_later(SLOW_LOOK, self._remind) if self._open else None

@@ -67,7 +67,7 @@ class Thinking(ABC):
 
     def __init__(self, shop: Shop, loop: Loop, where: str, root: str) -> None:
         self._shop = shop
-        self._loop = loop
+        self.loop = loop
         self._where = where
         self.root = root
         """The id of that with which it all began."""
@@ -246,7 +246,7 @@ class Thinking(ABC):
                     error = BrainFailed(f"it raised {type(raised).__name__}")
             except BaseException as raised:
                 error = BrainFailed(f"it raised {type(raised).__name__}")
-            self._loop.call(finish, error)
+            self.loop.call(finish, error)
 
         here = contextvars.copy_context()  # whose span, whose log
         self._shop.host.run_blocking(f"roost-brain-{self.turn.profile.name}", lambda: here.run(guarded))

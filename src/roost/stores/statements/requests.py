@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roost.core.agents import State
 from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing, request_parts
@@ -93,7 +93,7 @@ def end(tx: Tx, address: str, why: str) -> tuple[Answered, ...]:
 def give(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
     """The ids of those requests that were still waited for."""
     names = {request_parts(one.request)[1:]: one for one in answers}
-    given = [(asker, number, json.dumps(one.answer)) for (asker, number), one in names.items()]
+    given = [(asker, number, _as_json(one.answer)) for (asker, number), one in names.items()]
     if bulk.FEW < len(names) == len(answers) and _all_wait(tx, list(names)):
         bulk.using(tx, _GIVE, _GIVEN, given)
         return frozenset(one.request for one in answers)
@@ -119,6 +119,11 @@ def _all_wait(tx: Tx, steps: list[tuple[str, int]]) -> bool:
 
 def _answer_of(c: WorkClosing) -> dict[str, str]:
     return {"text": c.text} if c.verdict is Verdict.DONE else {"error": c.reason or "it was cancelled"}
+
+
+def _as_json(answer: Mapping[str, str]) -> str:
+    """As `json.dumps` does it, which takes ten times as long for a dictionary as for what is in it."""
+    return "{" + ", ".join([f'"{key}": {json.dumps(value)}' for key, value in answer.items()]) + "}"
 
 
 def _late(tx: Tx, c: WorkClosing, answered: Answered) -> tuple[Envelope, ...]:
