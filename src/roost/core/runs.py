@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.diary import Written
-from roost.core.envelopes import Effect
+from roost.core.envelopes import Change, Effect
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
@@ -92,6 +92,8 @@ class Closing:
     agent: str | None = None
     """Whose memory the state is, if it is not the talk's own."""
     sleep: str | None = None
+    """What to wake on, if the turn asked for sleep."""
+    asleep: Change | None = None
     notes: str = ""
     """What it said beside its answer, as it is stored."""
     usage: Usage = NOTHING

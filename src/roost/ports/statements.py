@@ -226,8 +226,8 @@ class AgentStatements(Protocol):
         """With everything that belongs to it, its talks too; others are told as by `stop`."""
         ...
 
-    def history(self, tx: Tx, user_id: str, agent_id: str, limit: int, before: str, /) -> list[tuple[str, AgentChange]]:
-        """The changes of its state, newest first, each with its id; those before `before`."""
+    def history(self, tx: Tx, user_id: str, agent_id: str, limit: int, before: str, /) -> list[AgentChange]:
+        """The changes of its state, newest first; those before `before`."""
         ...
 
     def unfinished(self, tx: Tx, after: str, limit: int, /) -> list[str]:

@@ -356,7 +356,10 @@ class Activation(Presence):
             self.desk.offer(lane)
         if closing.verdict is not Verdict.CANCELLED:
             closing.changes.extend(self.course.take())
-        self._settle_down()
+        if closing.sleep is not None:
+            closing.changes.append(self.course.asleep(self.full_address))
+        else:
+            self._settle_down()
         if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
             self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
             self._known.discard(closing.envelope.envelope_id)
@@ -453,7 +456,13 @@ class Activation(Presence):
         """A turn of a talk has asked for it, and it is written."""
         if (due := wake.next_time(wake.from_json(condition))) is not None:
             self.hall.ring(due)
+        self.conclude()
         self.finish()
+
+    def conclude(self) -> None:
+        """It is written that it sleeps or is stopped, while it may still be busy."""
+        self._record()
+        self.course.end()
 
     def finish(self) -> None:
         """Begin nothing new; what runs may end. What waits for a person goes on another time."""

@@ -104,7 +104,7 @@ class Agents:
     async def stop(self, user_id: str, agent_id: str) -> Agent:
         """End what it does, at once; what is in its inbox stays until it is started again."""
         self._check(user_id, agent_id)
-        key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id)
+        key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         news = self._news(user_id, agent_id, "stopped")
         await self._shop.store.write(
             self._ops.stop, user_id, agent_id, change, news, key=key, then=partial(self._stopped, key)
@@ -114,7 +114,7 @@ class Agents:
     async def restart(self, user_id: str, agent_id: str) -> Agent:
         """Stop it and start it again, at once: who waits for an answer of its goes on waiting."""
         self._check(user_id, agent_id)
-        key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id)
+        key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         started = self._change(State.IDLE, "started", user_id)
         await self._shop.store.write(
             self._ops.restart, user_id, agent_id, stopped, started, key=key, then=partial(self._restarted, key)
@@ -136,7 +136,7 @@ class Agents:
         agent = await self.get(user_id, agent_id)
         default = wake.mail(agent.config.wake_on_priority)
         condition = wake.wanted(self._shop.host.clock.now(), seconds, until, wake_on, default)
-        change = self._change(State.SLEEPING, "put to sleep", user_id)
+        change = self._change(State.SLEEPING, "put to sleep", user_id, agent_id)
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._ops.sleep, user_id, agent_id, wake.to_json(condition), change, key=key,
@@ -187,12 +187,11 @@ class Agents:
     async def history(
         self, user_id: str, agent_id: str, *, limit: int = PAGE, before: str | None = None
     ) -> builtins.list[AgentChange]:  # fmt: skip
-        """The changes of its state, newest first."""
+        """The changes of its state, newest first; `before` is the id of the last one of the page before."""
         self._check(user_id, agent_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         last = checks.place(before, "`before`") or LAST
-        found = await self._shop.store.read(self._ops.history, user_id, agent_id, limit, last)
-        return [change for _, change in found]
+        return await self._shop.store.read(self._ops.history, user_id, agent_id, limit, last)
 
     # --- looking at them -------------------------------------------------------------------------
 
@@ -310,6 +309,7 @@ class Agents:
 
     def _fell_asleep(self, key: str) -> None:
         self._tell(Name.AGENT_SLEPT, key)
+        self._conclude(key)
         self._rest(key)
 
     def _tell(self, name: Name, key: str, reason: str = "asked for") -> None:
@@ -329,6 +329,7 @@ class Agents:
     def _stopped(self, key: str, told: Told | None) -> None:
         if told is not None:
             self._tell(Name.AGENT_STOPPED, key, "stopped")
+            self._conclude(key)
             self._pass_on(told)
         self._hall.dismiss(key)
 
@@ -341,8 +342,13 @@ class Agents:
         stopped, told = came
         if stopped:
             self._tell(Name.AGENT_STOPPED, key, "stopped")
+            self._conclude(key)
         self._hall.dismiss(key)
         self._started(key, told)
+
+    def _conclude(self, key: str) -> None:
+        if (awake := self._hall.awake(key)) is not None:
+            awake.call(awake.conclude)
 
     def _pass_on(self, told: Told) -> None:
         """Those who wait for its answers are told, those it meets, and all others by the news."""
@@ -388,9 +394,11 @@ class Agents:
             self._shop.brains.profile(made.profile)
         return made
 
-    def _change(self, after: State, cause: str, user_id: str) -> Change:
-        host = self._shop.host
-        return Change(host.new_id("change"), host.clock.now(), None, after, cause, f"user:{user_id}")
+    def _change(self, after: State, cause: str, user_id: str, agent_id: str = "") -> Change:
+        """From the state that it is in here, if it is awake: what it does, the store does not know."""
+        host, awake = self._shop.host, self._hall.awake(_key(user_id, agent_id))
+        before = awake.course.state if awake is not None else None
+        return Change(host.new_id("change"), host.clock.now(), before, after, cause, f"user:{user_id}")
 
     def _check(self, user_id: str, agent_id: str) -> None:
         checks.name(user_id, "the user id")

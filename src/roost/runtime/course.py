@@ -17,15 +17,27 @@ class Course:
         self.state = State.IDLE
         self._host = host
         self._changes: list[Change] = []
+        self._over = False
 
     def move(self, after: State, cause: str) -> None:
         """A pause that nobody could have noticed is not recorded."""
         before, self.state = self.state, after
+        if self._over:
+            return
         last, now = self._changes[-1] if self._changes else None, self._host.clock.now()
         if after is State.ACTIVE and last is not None and _is_brief(last, now):
             self._changes.pop()
             return
         self._changes.append(Change(self._host.new_id("change"), now, before, after, cause, "roost"))
+
+    def asleep(self, by: str) -> Change:
+        """That it sleeps as soon as the turn that asked for it is settled; recorded with that."""
+        now = self._host.clock.now()
+        return Change(self._host.new_id("change"), now, self.state, State.SLEEPING, "asked for by its turn", by)
+
+    def end(self) -> None:
+        """It is on record that it sleeps or is stopped: how it comes to that is no change any more."""
+        self._over = True
 
     def take(self) -> list[Change]:
         """What is to be recorded; it is not kept here any longer."""

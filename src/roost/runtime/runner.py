@@ -184,7 +184,8 @@ class Run(Acting):
         return Closing(
             outcome=Outcome.DONE, status=Status.COMPLETE, handled=True, state=state,
             sent=means.unsent() if means is not None else (), agent=self._home.address if self._home else None,
-            sleep=wake.to_json(asleep) if asleep else None, **common,
+            sleep=wake.to_json(asleep) if asleep else None,
+            asleep=self._home.course.asleep(self._home.full_address) if asleep and self._home else None, **common,
         )  # fmt: skip
 
     def _written(self) -> Written | None:

@@ -172,7 +172,7 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: Change) -> str | None:
         {"address": key},
     )
     forget_sleep(tx, [key])
-    record(tx, key, change, before=state)
+    record(tx, key, change, before=_before(state, change))
     return key
 
 
@@ -202,7 +202,7 @@ def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: Change) -
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is not State.SLEEPING:
         move(state, State.SLEEPING, agent_id)
-    fall_asleep(tx, user_id, key, condition, change, before=state)
+    fall_asleep(tx, user_id, key, condition, change, before=_before(state, change))
 
 
 def rewake(
@@ -261,8 +261,8 @@ def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> 
     return replace(told, talks=tuple(talk_id for talk_id, _ in talks))
 
 
-def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[tuple[str, AgentChange]]:
-    """The newest changes of its state, newest first, each with its id."""
+def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[AgentChange]:
+    """The newest changes of its state, newest first."""
     key = _known(tx, user_id, agent_id)
     rows = tx.read(
         "SELECT change_id, at, before, after, cause, asked_by FROM agent_changes"
@@ -270,7 +270,8 @@ def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> lis
         {"address": key, "limit": limit, "before": before},
     )
     return [
-        (c, AgentChange(at(when), State(b) if b else None, State(a), cause, by)) for c, when, b, a, cause, by in rows
+        AgentChange(at(when), State(b) if b else None, State(a), cause, by, name)
+        for name, when, b, a, cause, by in rows
     ]
 
 
@@ -315,6 +316,11 @@ def _known(tx: Tx, user_id: str, agent_id: str) -> str:
 def _locked(tx: Tx, user_id: str, agent_id: str) -> tuple[str, State, bool]:
     row = found(_row(tx, "address, state, paused", user_id, agent_id, tx.for_update), agent_id)
     return row[0], State(row[1]), bool(row[2])
+
+
+def _before(state: State, change: Change) -> str:
+    """What it was until now: the store does not know what one does that is awake."""
+    return change.before if change.before is not None and state is State.IDLE else state
 
 
 def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:

@@ -9,7 +9,6 @@ import json
 from dataclasses import replace
 
 from roost.core import notes
-from roost.core.envelopes import Change
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
@@ -185,9 +184,8 @@ def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
             "UPDATE agents SET memory = :memory, last_active = :now WHERE address = :address",
             {"address": c.agent, "memory": c.state, "now": now},
         )
-    if c.agent is not None and c.sleep is not None:
-        asked = Change(f"{c.run_id}:sleep", now, "active", "sleeping", "asked for by its turn", c.agent)
-        fall_asleep(tx, c.agent.rpartition("/")[0], c.agent, c.sleep, asked)
+    if c.agent is not None and c.sleep is not None and c.asleep is not None:
+        fall_asleep(tx, c.agent.rpartition("/")[0], c.agent, c.sleep, c.asleep)
     return post_all(tx, c.sent, now) if c.sent else ()
 
 

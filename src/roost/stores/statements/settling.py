@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from roost.core import wake
 from roost.core.envelopes import Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
@@ -14,7 +15,7 @@ from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
 from roost.stores.statements.resting import rest
 from roost.stores.statements.runs import spend
-from roost.stores.statements.sleep import arm, fall_asleep, record_all
+from roost.stores.statements.sleep import arm, await_condition, record_all
 
 
 def settle(
@@ -136,8 +137,7 @@ def _settled(
     if _is_plain(c) and c.sleep is None:
         return WorkSettled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
     if c.sleep is not None:
-        asked = Change(f"{c.run_id}:sleep", c.ended, "active", "sleeping", "asked for by its turn", c.envelope.address)
-        fall_asleep(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, c.sleep, asked)
+        await_condition(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, wake.from_json(c.sleep))
     if c.envelope.kind is Kind.MAIL and c.run_id:
         _end_mail(tx, c)
     dead = burial.failed(c) if c.verdict is Verdict.DEAD else None

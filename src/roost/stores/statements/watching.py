@@ -38,7 +38,7 @@ def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
         memories.count(tx, f"{user_id}/{agent_id}"),
         {str(row[0]): int(row[1]) for row in lanes},
         tuple((key, at(due)) for key, due in timers),
-        tuple(change for _, change in changes),
+        tuple(changes),
         tuple(_run_of(row) for row in runs),
     )
 

@@ -1,0 +1,107 @@
+"""A2: what is on record of an agent's states is one course, each change from where the one before has led."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import roost
+from roost import AsyncAgentService, Turn
+from roost.core.agents import MOVES, State
+from tests.runtime.conftest import World, becomes, ended
+from tests.runtime.test_agents import done, until
+
+Told = list[tuple[str | None, str, str, str]]
+
+
+async def busy(turn: Turn) -> AsyncIterator[str]:
+    if turn.text == "sleep":
+        await turn.sleep(wake_on=roost.event("never"))
+    if turn.text == "long":
+        await asyncio.sleep(0.3)
+    yield "done"
+
+
+async def course(service: AsyncAgentService, count: int) -> Told:
+    """All changes, oldest first, once there are so many."""
+    changes = await becomes(lambda: service.agents.history("ann", "d"), lambda found: len(found) >= count)
+    assert [one.at for one in changes] == sorted((one.at for one in changes), reverse=True)
+    return [(c.before, c.after, c.cause, c.by) for c in reversed(changes)]
+
+
+BEGUN = (None, "idle", "created", "user:ann")
+WORKS = ("idle", "active", "task from user:ann", "roost")
+
+
+def test_one_that_puts_itself_to_sleep_goes_from_its_work_to_sleep(world: World) -> None:
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="busy", idle_timeout=0.0)
+        await done(service, "sleep")
+        await until(service, lambda agent: agent.state == "sleeping")
+        await service.agents.wake("ann", "d", "it is time")
+        return await course(service, 4)
+
+    assert world({"busy": busy}, story) == [
+        BEGUN,
+        WORKS,
+        ("active", "sleeping", "asked for by its turn", "agent:ann/d"),
+        ("sleeping", "idle", "it is time", "user:ann"),
+    ]
+
+
+def test_the_same_in_a_talk(world: World) -> None:
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="busy")
+        talk = await service.create_talk_session("ann", agent="d")
+        await service.add_message("ann", talk, "sleep")
+        await ended(service, talk)
+        return await course(service, 3)
+
+    assert world({"busy": busy}, story) == [
+        BEGUN,
+        ("idle", "active", "talk from user:ann", "roost"),
+        ("active", "sleeping", "asked for by its turn", "agent:ann/d"),
+    ]
+
+
+def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_work(world: World) -> None:
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="busy", idle_timeout=0.0)
+        first = await service.tasks.send("ann", "d", "long")
+        await until(service, lambda agent: agent.state == "active")
+        await service.agents.sleep("ann", "d", wake_on=roost.event("never"))
+        await service.tasks.wait("ann", first, timeout=20)
+        await until(service, lambda agent: agent.state == "sleeping")
+        await service.agents.wake("ann", "d")
+        await service.tasks.send("ann", "d", "long")
+        await until(service, lambda agent: agent.state == "active")
+        await service.agents.stop("ann", "d")
+        await service.tasks.cancel("ann", (await service.tasks.list("ann"))[0].task_id)
+        await service.agents.start("ann", "d")
+        await done(service, "short")
+        return await course(service, 9)
+
+    told = world({"busy": busy}, story)
+    assert [after for _, after, _, _ in told] == [
+        "idle", "active", "sleeping", "idle", "active", "stopped", "idle", "active", "idle"
+    ]  # fmt: skip
+    assert all(before == after for (_, after, _, _), (before, _, _, _) in pairwise(told))
+    assert all(after in MOVES[State(before)] for before, after, _, _ in told if before is not None)
+
+
+def test_a_history_is_read_in_pages(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
+        await service.agents.create("ann", "d", profile="busy")
+        for _ in range(3):
+            await service.agents.stop("ann", "d")
+            await service.agents.start("ann", "d")
+        whole = [one.change_id for one in await service.agents.history("ann", "d")]
+        pages: list[str] = []
+        while page := await service.agents.history("ann", "d", limit=2, before=pages[-1] if pages else None):
+            pages += [one.change_id for one in page]
+        return whole, pages
+
+    whole, pages = world({"busy": busy}, story)
+    assert pages == whole
+    assert len(set(whole)) == 7
