@@ -14,6 +14,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.core.schedules import Cron
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import teller
@@ -217,6 +218,28 @@ def test_a_schedule_changed_while_it_runs_counts_from_then(play: Play) -> None:
     assert [text for _, text in play.diary.entries] == ["round"]
     play.after(2)
     assert [text for _, text in play.diary.entries] == ["round", "another round"]
+
+
+def test_a_cron_expression_that_is_changed_keeps_its_zone_and_the_other_way_round(play: Play) -> None:
+    schedule = play.schedule(cron="0 9 * * *", zone="Asia/Tokyo")
+
+    async def change(**what: Any) -> tuple[str, str]:
+        rule = (await play.service.schedules.change("ann", schedule.schedule_id, **what)).rule
+        assert isinstance(rule, Cron)
+        return rule.expression, rule.zone
+
+    async def story() -> None:
+        assert await change(cron="0 10 * * *") == ("0 10 * * *", "Asia/Tokyo")
+        assert await change(zone="Europe/Berlin") == ("0 10 * * *", "Europe/Berlin")
+        assert await change(cron="5 10 * * *", zone="UTC") == ("5 10 * * *", "UTC")
+        for wrong in ({"zone": "Mars/Olympus"}, {"every": 60, "zone": "UTC"}):
+            with pytest.raises(roost.Invalid, match="time zone"):
+                await change(**wrong)
+        await play.service.schedules.change("ann", schedule.schedule_id, every=60)
+        with pytest.raises(roost.Invalid, match="give cron too"):
+            await change(zone="UTC")
+
+    play.run(story)
 
 
 def test_a_clock_that_is_set_forth_and_back_repeats_no_tick(play: Play) -> None:

@@ -100,6 +100,18 @@ def parse(
     return rule
 
 
+def changed(
+    rule: Rule, *, cron: str | None, every: float | timedelta | None, at: datetime | None, zone: str | None, now: float
+) -> Rule:  # fmt: skip
+    """The rule with what is named here in place of what it had; a cron expression keeps the zone it is read in."""
+    if zone is not None and cron is None:
+        if not isinstance(rule, Cron) or every is not None or at is not None:
+            raise Invalid("a time zone belongs to a cron expression: give cron too")
+        cron = rule.expression
+    known = rule.zone if isinstance(rule, Cron) else "UTC"
+    return parse(cron=cron, every=every, at=at, zone=known if zone is None else zone, now=now)
+
+
 def timestamp(moment: object, what: str) -> float:
     """Seconds since 1970, from those or from an aware datetime."""
     if isinstance(moment, datetime):

@@ -65,17 +65,19 @@ class Schedules:
 
     async def change(
         self, user_id: str, schedule_id: str, *, prompt: str | None = None, cron: str | None = None,
-        every: float | timedelta | None = None, at: datetime | None = None, zone: str = "UTC",
+        every: float | timedelta | None = None, at: datetime | None = None, zone: str | None = None,
         priority: str | None = None, overlap: str | None = None, missed: str | None = None,
         catch_up: float | None = None,
     ) -> Schedule:  # fmt: skip
         """What is not named stays as it is. A new time counts from now; what was posted already stays."""
-        now = self._shop.host.clock.now()
         values: dict[str, Any] = {}
         if prompt is not None:
             values["prompt"] = checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
-        if cron is not None or every is not None or at is not None:
-            values["rule"] = schedules.to_json(schedules.parse(cron=cron, every=every, at=at, zone=zone, now=now))
+        if cron is not None or every is not None or at is not None or zone is not None:
+            known = (await self.get(user_id, schedule_id)).rule
+            now = self._shop.host.clock.now()
+            rule = schedules.changed(known, cron=cron, every=every, at=at, zone=zone, now=now)
+            values["rule"] = schedules.to_json(rule)
         if priority is not None:
             values["priority"] = checks.choice(priority, "the priority", Priority)
         if overlap is not None:
