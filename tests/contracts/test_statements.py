@@ -166,6 +166,25 @@ def test_a_stale_run_cannot_touch_the_message_of_the_one_after_it(store: Driven,
     assert all_of(store)[1] == (2, "fresh", "complete")
 
 
+def test_a_superseded_run_opens_nothing_and_adds_nothing_to_what_it_has_opened(store: Driven, talk: str) -> None:
+    first = post(store, "a")
+    store.write(runs.open_answer, TALK, "run_1", first.epoch, "one ")
+    second = post(store, "b")
+    store.write(runs.checkpoint, TALK, "run_1", first.epoch, 1, "two ")
+    assert all_of(store)[1] == (2, "one ", "streaming")
+    store.write(runs.settle, closing(first.epoch, first.envelope, text="one "))
+    assert store.write(runs.open_answer, TALK, "run_1", first.epoch, "three ") is None
+    assert [text for _, text, _ in all_of(store)] == ["a", "one ", "b"]
+    assert store.write(runs.open_answer, TALK, "run_2", second.epoch, "four ").message.seq == 4
+
+
+def test_a_checkpoint_after_one_that_is_missing_is_not_kept(store: Driven, talk: str) -> None:
+    posted = post(store, "a")
+    store.write(runs.open_answer, TALK, "run_1", posted.epoch, "one ")
+    store.write(runs.checkpoint, TALK, "run_1", posted.epoch, 2, "three ")
+    assert all_of(store)[1] == (2, "one ", "streaming")
+
+
 def test_rollback_withdraws_the_open_answer(store: Driven, talk: str) -> None:
     first = post(store, "a")
     store.write(runs.open_answer, TALK, "run_1", first.epoch, "")
