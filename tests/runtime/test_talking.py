@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from roost import AsyncAgentService, Busy, Limits, Message, NotFound, Turn
-from tests.runtime.conftest import QUICK, World, ended, said, short, slow
+from tests.runtime.conftest import QUICK, World, ended, said, short, slow, until
 
 
 async def parrot(turn: Turn) -> AsyncIterator[str]:
@@ -88,17 +88,20 @@ def test_rollback_withdraws_what_was_said_and_keeps_its_number(world: World) -> 
 
 
 def test_queue_lets_the_run_end_first(world: World) -> None:
+    sent: list[str] = []
+
     async def counting(turn: Turn) -> AsyncIterator[str]:
         yield "a"
-        await asyncio.sleep(0.05)
+        await until(lambda: "third" in sent)
         yield f"b{len(turn.messages)}"
 
     async def scenario(service: AsyncAgentService) -> list[tuple[str, str, str]]:
         talk = await service.create_talk_session("ann", profile="counting", busy="queue")
         await service.add_message("ann", talk, "first")
         await said(service, talk, "a")
-        await service.add_message("ann", talk, "second")
-        await service.add_message("ann", talk, "third")
+        for text in ("second", "third"):
+            await service.add_message("ann", talk, text)
+            sent.append(text)
         return short(await ended(service, talk))
 
     assert world({"counting": counting}, scenario) == [
@@ -150,9 +153,11 @@ def test_steer_hands_the_message_to_the_running_brain(world: World) -> None:
 
 
 def test_a_steering_message_that_nobody_takes_is_answered_by_the_next_run(world: World) -> None:
+    sent: list[str] = []
+
     async def deaf(turn: Turn) -> AsyncIterator[str]:
         yield "one"
-        await asyncio.sleep(0.05)
+        await until(lambda: sent)
         yield f" {turn.text}"
 
     async def scenario(service: AsyncAgentService) -> list[tuple[str, str, str]]:
@@ -160,6 +165,7 @@ def test_a_steering_message_that_nobody_takes_is_answered_by_the_next_run(world:
         await service.add_message("ann", talk, "first")
         await said(service, talk, "one")
         await service.add_message("ann", talk, "second")
+        sent.append("second")
         return short(await ended(service, talk))
 
     assert world({"deaf": deaf}, scenario) == [
