@@ -284,14 +284,14 @@ def test_mail_is_sent_listed_read_answered_and_archived(tmp_path: Path, service:
     sent = said(tmp_path, "mail", "send", "user:ann", "Report", "All is\nwell", "--from", "d", "--priority", "high")
     part = sent.strip()[-8:]
     listed = said(tmp_path, "mail", "ls").splitlines()
-    assert listed[1].split()[:3] == [part, "agent:ann/d", "unread"]
+    assert listed[1].split()[:3] == [part, "agent:d", "unread"]
     assert listed[1].endswith("high  Report")
     assert said(tmp_path, "mail", "show", part, "--keep-unread").endswith("\nAll is\nwell\n")
     assert service.mail.unread_count("ann") == 1
     assert "status    read\n" in said(tmp_path, "mail", "show", part)
     said(tmp_path, "mail", "reply", part, "-", stdin="Thank you")
     thread = said(tmp_path, "mail", "thread", part)
-    assert thread.index("All is\nwell") < thread.index("user:ann → agent:ann/d") < thread.index("Thank you")
+    assert thread.index("All is\nwell") < thread.index("user:ann → agent:d") < thread.index("Thank you")
     assert said(tmp_path, "mail", "archive", part) == f"{part} is archived.\n"
     assert said(tmp_path, "mail", "ls") == "No mail.\n"
     assert [one["subject"] for one in as_json(tmp_path, "mail", "ls", "--agent", "d")] == ["Re: Report"]
@@ -307,7 +307,9 @@ def test_looking_at_an_agents_mail_does_not_read_it(tmp_path: Path, service: pac
 def test_events_are_published_and_dead_letters_looked_at_retried_and_dropped(
     tmp_path: Path, service: package.AgentService
 ) -> None:
-    assert said(tmp_path, "events", "publish", "alerts.disk", '{"used": 0.97}').endswith(": nobody takes it\n")
+    assert said(tmp_path, "events", "publish", "alerts.disk", '{"used": 0.97}').endswith(
+        ": nobody takes it, it is a dead letter\n"
+    )
     said(tmp_path, "events", "publish", "lost")
     listed = said(tmp_path, "events", "history", "--name", "alerts.*", "--since", "1h").splitlines()
     assert listed[1].endswith('0      {"used": 0.97}')
@@ -366,7 +368,7 @@ def test_a_talk_with_an_agent_is_held_in_the_terminal(tmp_path: Path, service: p
     assert said(tmp_path, "chat", "--agent", "d", stdin="hello\n") == "hello\n"
     [talk] = service.list_sessions("ann")
     assert talk.agent == "agent:ann/d"
-    assert "agent:ann/d" in said(tmp_path, "talks", "ls")
+    assert " agent:d " in said(tmp_path, "talks", "ls")
     assert said(tmp_path, "chat", "--talk", talk.talk_session_id, stdin="again\n") == "again\n"
     for more in (["nobody"], ["d", "--profile", "echo"]):
         assert roost(tmp_path, "chat", "--agent", *more, stdin="hello\n").returncode == 1

@@ -46,7 +46,7 @@ def test_the_other_demos_end_by_themselves_and_can_be_kept(home: Path) -> None:
     assert json.loads(again.stdout.splitlines()[-1])["phase"] == "ended"
     assert [one["phase"] for one in json.loads(command("meetings", "ls", "--json").stdout)] == ["ended", "ended"]
     planned = command("demo", "planner", "--fast")
-    assert planned.stdout.endswith("- agent:ann/sentry: I see to a watch for the night.\n")
+    assert planned.stdout.endswith("- sentry: I see to a watch for the night.\n")
 
 
 def test_a_demo_in_which_nothing_happens_any_more_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def written(number: int, to: str = ANN, sender: str = D, priority: str = "normal
 
 
 def ids(store: Driven, user_id: str = "ann", box: str = ANN, **options: Any) -> list[str]:
-    named = {"status": None, "archived": False, "limit": 100, "before": None, "now": NOW, **options}
+    named = {"status": None, "archived": False, "newest": False, "limit": 100, "before": None, "now": NOW, **options}
     return [one.mail_id[-1] for one in store.read(mail.listed, user_id, box, *named.values())]
 
 
@@ -59,6 +59,14 @@ def rows(store: Driven, sql: str) -> list[tuple[Any, ...]]:
 
     found: list[tuple[Any, ...]] = store.read(look)
     return found
+
+
+def test_mail_is_listed_by_its_rank_or_with_the_newest_first(box: Driven) -> None:
+    for number, priority in ((1, "normal"), (2, "normal"), (3, "urgent"), (4, "low")):
+        box.write(mail.send, written(number, priority=priority))
+    assert ids(box) == ["3", "1", "2", "4"]
+    assert ids(box, newest=True) == ["4", "3", "2", "1"]
+    assert ids(box, newest=True, limit=2, before="mail_0003") == ["2", "1"]
 
 
 def test_a_mail_is_unread_then_read_and_counted_so(box: Driven) -> None:

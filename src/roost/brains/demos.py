@@ -124,7 +124,7 @@ async def planner(turn: Turn) -> AsyncIterator[str]:
     answers = await asyncio.gather(*(turn.ask(who, part, deadline=30) for who, part in parts.items()))
     yield f"{turn.text}:\n"
     for who, answer in zip(parts, answers, strict=True):
-        yield f"- {who}: {answer}\n"
+        yield f"- {who.rpartition('/')[2]}: {answer}\n"
 
 
 async def worker(turn: Turn) -> AsyncIterator[str]:

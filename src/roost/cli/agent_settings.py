@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.tables import duration
+from roost.cli.commands import count
+from roost.cli.tables import duration, some_time
 
 
 def _expiry(text: str) -> float:
-    return math.inf if text == "never" else duration(text)
+    return math.inf if text == "never" else some_time(text)
 
 
 def _duration(*names: str, help: str, parser: Callable[[str], float] = duration) -> Any:
@@ -24,7 +25,10 @@ def _duration(*names: str, help: str, parser: Callable[[str], float] = duration)
 SETTINGS: dict[str, Any] = {
     "profile": Annotated[str | None, typer.Option("--profile", help="How it thinks; else the default profile.")],
     "max_concurrent_tasks": Annotated[
-        int | None, typer.Option("--max-concurrent-tasks", metavar="N", help="How many tasks it does at once (5).")
+        int | None,
+        typer.Option(
+            "--max-concurrent-tasks", metavar="N", parser=count(1, 1000), help="How many tasks it does at once (1)."
+        ),
     ],
     "check_mail_interval": _duration(
         "--check-mail-interval", help="How often it looks at mail that does not wake it (30s)."
@@ -41,13 +45,17 @@ SETTINGS: dict[str, Any] = {
         typer.Option("--group", metavar="NAME", help="A group by which broadcasts reach it; may be given again."),
     ],
     "inbox_limit": Annotated[
-        int | None, typer.Option("--inbox-limit", metavar="N", help="How much its inbox holds (10000).")
+        int | None,
+        typer.Option(
+            "--inbox-limit", metavar="N", parser=count(1, 10_000_000), help="How much its inbox holds (10000)."
+        ),
     ],
     "max_attempts": Annotated[
-        int | None, typer.Option("--max-attempts", metavar="N", help="How often something is tried (3).")
+        int | None,
+        typer.Option("--max-attempts", metavar="N", parser=count(1, 1000), help="How often something is tried (3)."),
     ],
     "retry_delay": _duration("--retry-delay", help="How long to wait before the second try (1s)."),
-    "task_expiry": _duration("--task-expiry", help="How long a task may wait, or `never`.", parser=_expiry),
+    "task_expiry": _duration("--task-expiry", help="How long a task may wait, or never (never).", parser=_expiry),
     "idle_timeout": _duration("--idle-timeout", help="How long it stays at hand when idle (60s)."),
     "shared": Annotated[
         bool | None,

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agent_settings import with_settings
+from roost.cli.commands import share
 from roost.cli.desk import NEWEST, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.memories import forget, memories, remember
 from roost.cli.options import Agent, Config, Json, Limit, Store, group
-from roost.cli.tables import ago, at, duration, facts, lasting, listing, moment
-from roost.cli.text import line, plain
+from roost.cli.tables import ago, at, facts, lasting, listing, some_time, to_come
+from roost.cli.text import line
 from roost.core import agents, wake
 from roost.core.agents import AgentChange, State
 from roost.core.approvals import Approval
@@ -29,13 +30,13 @@ HEADINGS = ("AGENT", "STATE", "INBOX", "DOING", "ACTIVE", "PROFILE", "WAKES")
 
 @app.command()
 def ls(
-    state: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="idle, active, sleeping, waiting or stopped.")] = None,
     json: Json = False,
     limit: Limit = 200,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """List your agents."""
+    """List your agents, by name."""
     with opened(store, config) as (service, user):
         listed = service.agents.list(user, limit=limit, state=state)
     show(listed, lambda: rows(listed), as_json=json)
@@ -202,10 +203,10 @@ _simple("resume", "Let a paused agent go on.", lambda s, user, agent: s.agents.r
 def sleep(
     agent: Agent,
     seconds: Annotated[
-        float | None, typer.Option("--for", metavar="DURATION", parser=duration, help="For so long, such as 30m.")
+        float | None, typer.Option("--for", metavar="DURATION", parser=some_time, help="For so long, such as 30m.")
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option("--until", metavar="TIME", parser=moment, help="Until then: 2030-01-01T09:00Z.")
+        datetime | None, typer.Option("--until", metavar="TIME", parser=to_come, help="Until then: 2030-01-01T09:00Z.")
     ] = None,
     on_event: Annotated[
         list[str] | None, typer.Option("--on-event", metavar="EVENT", help="Until such an event; may be given again.")
@@ -214,7 +215,8 @@ def sleep(
         str | None, typer.Option("--on-mail", metavar="PRIORITY", help="Until mail of at least this priority.")
     ] = None,
     on_load: Annotated[
-        float | None, typer.Option("--on-load", metavar="SHARE", help="Until less of the processors is in use: 0.5.")
+        float | None,
+        typer.Option("--on-load", metavar="SHARE", parser=share, help="Until less of the processors is in use: 0.5."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Wake when all of these have come, not any of them.")] = False,
     json: Json = False,
@@ -233,6 +235,8 @@ def sleep(
         if until is not None:
             raise typer.BadParameter("give --for or --until, not both")
         until = datetime.now(UTC) + timedelta(seconds=seconds)
+    if every and until is None and not on_event and not on_mail and on_load is None:
+        raise typer.BadParameter("--all needs what to wait for: a time, --on-event, --on-mail or --on-load")
     times = [wake.at(until)] if until is not None else []
     others = [wake.event(pattern) for pattern in on_event or []]
     others += [wake.mail(on_mail)] if on_mail else []
@@ -262,11 +266,11 @@ def wake_up(
 
 @app.command()
 def broadcast(
-    text: Annotated[str, typer.Argument(help="What to tell them.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell them.")],
     to_group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Only those in this group.")] = None,
     profile: Annotated[str | None, typer.Option("--profile", help="Only those that think so.")] = None,
     ids: Annotated[str | None, typer.Option("--ids", metavar="PATTERN", help="Only those such as worker-*.")] = None,
-    state: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="idle, active, sleeping, waiting or stopped.")] = None,
     priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
     json: Json = False,
     store: Store = None,
@@ -287,11 +291,11 @@ def broadcast(
 
 
 @app.command()
-def delete(agent: Agent, store: Store = None, config: Config = None) -> None:
+def delete(agent: Agent, json: Json = False, store: Store = None, config: Config = None) -> None:
     """Delete an agent with everything that belongs to it."""
     with opened(store, config) as (service, user):
         service.agents.delete(user, agent)
-    print(f"{plain(agent)} is deleted.")
+    show({"agentId": agent, "deleted": True}, lambda: [f"{line(agent)} is deleted."], as_json=json)
 
 
 @app.command()
@@ -314,7 +318,7 @@ for _command in (memories, remember, forget):
 @app.command()
 def watch(
     every: Annotated[
-        float | None, typer.Option("--every", metavar="DURATION", parser=duration, help="How often to look (1s).")
+        float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="How often to look (1s).")
     ] = None,
     json: Json = False,
     store: Store = None,

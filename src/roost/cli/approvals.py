@@ -71,7 +71,7 @@ def _facts(one: Approval) -> Iterator[str]:
 
 
 @app.command()
-def grant(approval: Name, store: Store = None, config: Config = None) -> None:
+def grant(approval: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
     """Have it done; the agent goes on with what comes of it.
 
     What may have been done before the program ended is done again.
@@ -79,13 +79,14 @@ def grant(approval: Name, store: Store = None, config: Config = None) -> None:
     with opened(store, config) as (service, user):
         one = service.approvals.grant(user, _found(service, user, approval).approval_id)
         note_waiting(service, "the agent goes on when `roost up` runs")
-    print(f"{line(one.tool)} is granted.")
+    show(one, lambda: [f"{line(one.tool)} is granted."], as_json=json)
 
 
 @app.command()
 def refuse(
     approval: Name,
     reason: Annotated[str | None, typer.Option("--reason", help="What the agent is told.")] = None,
+    json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -93,13 +94,16 @@ def refuse(
     with opened(store, config) as (service, user):
         one = service.approvals.refuse(user, _found(service, user, approval).approval_id, reason=reason)
         note_waiting(service, "the agent goes on when `roost up` runs")
-    print(f"{line(one.tool)} is refused.")
+    show(one, lambda: [f"{line(one.tool)} is refused."], as_json=json)
 
 
 @app.command()
 def answer(
     approval: Name,
-    result: Annotated[str, typer.Argument(help="What came of it, of a step as JSON; the agent goes on with that.")],
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="What came of it, of a step as JSON; the agent goes on with that.")
+    ],
+    json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -107,7 +111,7 @@ def answer(
     with opened(store, config) as (service, user):
         one = service.approvals.answer(user, _found(service, user, approval).approval_id, result)
         note_waiting(service, "the agent goes on when `roost up` runs")
-    print(f"{line(one.tool)} is answered.")
+    show(one, lambda: [f"{line(one.tool)} is answered."], as_json=json)
 
 
 def _found(service: Service, user: str, part: str) -> Approval:

@@ -12,6 +12,7 @@ import typer
 
 from roost.cli import watch
 from roost.cli.attending import Attending
+from roost.cli.commands import count
 from roost.cli.desk import show
 from roost.cli.meeting_text import names
 from roost.cli.meeting_watch import follow
@@ -48,7 +49,9 @@ PARTS = {"weaver": "a nest for two", "forager": "food for a week", "sentry": "a 
 def tictactoe(
     human: Annotated[bool, typer.Option("--human", help="Play X yourself: type the number of a cell.")] = False,
     brain: Brains = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same game again.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", parser=count(0), help="The same game again.")
+    ] = None,
     fast: Fast = False,
     keep: Keep = False,
     json: Json = False,

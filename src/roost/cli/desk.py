@@ -38,6 +38,12 @@ def note_waiting(service: Service, text: str = "agents hear of it when `roost up
         print(f"roost: nothing runs on this store: {text}", file=sys.stderr)
 
 
+def check_agent(service: Service, user: str, agent: str | None, listed: Sequence[object]) -> None:
+    """Where nothing of an agent is found, raise NotFound if there is no such agent."""
+    if agent is not None and not listed:
+        service.agents.get(user, agent.removeprefix("agent:").removeprefix(f"{user}/"))
+
+
 def missing(agent: Agent) -> str:
     """Of one whose profile is not known where it was looked at."""
     return f"the profile {agent.config.profile!r} of {agent.agent_id} is not known here"

@@ -12,6 +12,7 @@ import typer
 from roost.cli.desk import note_waiting, opened, short, show, show_list
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
 from roost.cli.tables import ago, duration, moment
+from roost.core.addresses import familiar
 from roost.core.events import Event
 
 app = group()
@@ -59,7 +60,8 @@ def publish(
         event_id = service.events.publish(user, name, told, priority=priority, optional=optional)
         note_waiting(service)
         [event] = [one for one in service.events.history(user, name=name, limit=10) if one.event_id == event_id]
-    taken = {0: "nobody takes it", 1: "taken by one agent"}.get(event.takers, f"taken by {event.takers} agents")
+    nobody = "nobody takes it" if optional else "nobody takes it, it is a dead letter"
+    taken = {0: nobody, 1: "taken by one agent"}.get(event.takers, f"taken by {event.takers} agents")
     show(event, lambda: [f"{event_id}: {taken}"], as_json=json)
 
 
@@ -77,11 +79,13 @@ def history(
     """Show what was published, newest first."""
     with opened(store, config) as (service, user):
         listed = service.events.history(user, name=name, since=since, limit=limit)
-    show_list(listed, ("ID", "EVENT", "WHEN", "BY", "TAKEN", "DATA"), _row, "No events.", as_json=json)
+    headings = ("ID", "EVENT", "WHEN", "BY", "TAKEN", "DATA")
+    show_list(listed, headings, lambda one: _row(one, user), "No events.", as_json=json)
 
 
-def _row(one: Event) -> tuple[str, ...]:
-    return short(one.event_id), one.name, ago(one.created), one.publisher, str(one.takers), _text(one.data)
+def _row(one: Event, user: str) -> tuple[str, ...]:
+    by = familiar(one.publisher, user)
+    return short(one.event_id), one.name, ago(one.created), by, str(one.takers), _text(one.data)
 
 
 def _text(data: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
+from roost.cli.desk import NEWEST, check_agent, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
 from roost.cli.tables import ago, at, facts
@@ -37,6 +37,7 @@ def ls(
     """List dead letters, newest first."""
     with opened(store, config) as (service, user):
         listed = service.dead_letters.list(user, agent=agent, kind=kind, limit=limit)
+        check_agent(service, user, agent, listed)
     show_list(listed, ("ID", "KIND", "AGENT", "SINCE", "TRIES", "WHY"), _row, "No dead letters.", as_json=json)
 
 
@@ -76,7 +77,12 @@ def _facts(one: DeadLetter) -> Iterator[str]:
 
 @app.command()
 def retry(
-    letter: OneOrAll = None, every: All = False, agent: OfAgent = None, store: Store = None, config: Config = None
+    letter: OneOrAll = None,
+    every: All = False,
+    agent: OfAgent = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
 ) -> None:
     """Post a dead letter again, or with --all, all of them.
 
@@ -86,26 +92,35 @@ def retry(
         if _all(letter, every):
             done = service.dead_letters.retry_all(user, agent=agent)
             left = bool(service.dead_letters.list(user, agent=agent, limit=1))
-            print(f"Retried {done}." + " Some are left: `roost dead-letters ls` tells why." * left)
+            told = f"Retried {done}." + " Some are left: `roost dead-letters ls` tells why." * left
         else:
-            one = _found(service, user, letter or "")
+            one, done = _found(service, user, letter or ""), 1
             service.dead_letters.retry(user, one.letter_id)
-            print(f"{short(one.letter_id)} is posted again.")
-        note_waiting(service, "it waits until `roost up` runs")
+            told = f"{short(one.letter_id)} is posted again."
+        if done:
+            note_waiting(service, "it waits until `roost up` runs")
+    show({"retried": done}, lambda: [told], as_json=json)
 
 
 @app.command()
 def drop(
-    letter: OneOrAll = None, every: All = False, agent: OfAgent = None, store: Store = None, config: Config = None
+    letter: OneOrAll = None,
+    every: All = False,
+    agent: OfAgent = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
 ) -> None:
     """Drop a dead letter for good; or with --all, all of them."""
     with opened(store, config) as (service, user):
         if _all(letter, every):
-            print(f"Dropped {service.dead_letters.drop_all(user, agent=agent)}.")
+            done = service.dead_letters.drop_all(user, agent=agent)
+            told = f"Dropped {done}."
         else:
-            one = _found(service, user, letter or "")
+            one, done = _found(service, user, letter or ""), 1
             service.dead_letters.drop(user, one.letter_id)
-            print(f"{short(one.letter_id)} is dropped.")
+            told = f"{short(one.letter_id)} is dropped."
+    show({"dropped": done}, lambda: [told], as_json=json)
 
 
 def _all(letter: str | None, every: bool) -> bool:

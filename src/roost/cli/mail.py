@@ -8,15 +8,17 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, note_waiting, opened, short, show, show_list
+from roost.cli.desk import NEWEST, check_agent, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
+from roost.cli.meeting_desk import address, full
 from roost.cli.options import Config, Json, Limit, Store, group
-from roost.cli.tables import ago, at, duration, facts
+from roost.cli.tables import ago, at, facts, some_time
 from roost.cli.text import line, plain
 from roost.core import mail
+from roost.core.addresses import familiar
 from roost.core.mail import MailStatus
 from roost.core.priority import Priority
-from roost.errors import NotFound
+from roost.errors import Forbidden, NotFound
 
 app = group()
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The id of a mail, or any part of it that no other has.")]
@@ -26,14 +28,18 @@ Body = Annotated[str, typer.Argument(metavar="TEXT", help="What to write; - read
 
 @app.command()
 def send(
-    to: Annotated[str, typer.Argument(metavar="TO", help="agent:NAME, agent:OWNER/NAME or user:NAME.")],
+    to: Annotated[
+        str, typer.Argument(metavar="TO", help="user:NAME, or an agent: NAME, agent:NAME or agent:OWNER/NAME.")
+    ],
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about.")],
     body: Body,
-    sender: Annotated[str | None, typer.Option("--from", help="An agent of yours in whose name to write.")] = None,
+    sender: Annotated[
+        str | None, typer.Option("--from", metavar="AGENT", help="The agent of yours who writes it.")
+    ] = None,
     priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
     expires: Annotated[
         float | None,
-        typer.Option("--expires", metavar="DURATION", parser=duration, help="How long it is worth reading."),
+        typer.Option("--expires", metavar="DURATION", parser=some_time, help="How long it is worth reading."),
     ] = None,
     json: Json = False,
     store: Store = None,
@@ -43,11 +49,12 @@ def send(
 
     \b
     For example:
-      roost mail send agent:d "Report" "How was the night?" --priority high
+      roost mail send d "Report" "How was the night?" --priority high
     """
     with opened(store, config) as (service, user):
+        check_agent(service, user, sender, [])
         mail_id = service.mail.send(
-            user, to, subject, _text(body), sender=_box(sender), priority=priority, expires_in=expires
+            user, full(to), subject, _text(body), sender=address(sender), priority=priority, expires_in=expires
         )
         note_waiting(service)
         sent = service.mail.get(user, mail_id) if json else None
@@ -76,11 +83,6 @@ def _text(body: str) -> str:
     return sys.stdin.read() if body == "-" else body
 
 
-def _box(agent: str | None) -> str | None:
-    """Where only an agent can be meant, its bare id will do."""
-    return agent if agent is None or ":" in agent else f"agent:{agent}"
-
-
 @app.command()
 def ls(
     agent: Box = None,
@@ -91,14 +93,20 @@ def ls(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """List mail, urgent ones first."""
+    """List mail, newest first."""
     with opened(store, config) as (service, user):
-        listed = service.mail.inbox(user, _box(agent), status=status, include_archived=everything, limit=limit)
-    show_list(listed, ("ID", "FROM", "STATUS", "SENT", "", "SUBJECT"), _row, "No mail.", as_json=json)
+        check_agent(service, user, agent, [])
+        listed = service.mail.inbox(
+            user, address(agent), status=status, include_archived=everything, newest=True, limit=limit
+        )
+    headings = ("ID", "FROM", "STATUS", "SENT", "PRIORITY", "SUBJECT")
+    show_list(listed, headings, lambda one: _row(one, user), "No mail.", as_json=json)
 
 
-def _row(one: mail.Mail) -> tuple[str, ...]:
-    return short(one.mail_id), one.sender, one.status, ago(one.created), _mark(one.priority), one.subject
+def _row(one: mail.Mail, user: str) -> tuple[str, ...]:
+    return (
+        short(one.mail_id), familiar(one.sender, user), one.status, ago(one.created), _mark(one.priority), one.subject
+    )  # fmt: skip
 
 
 def _mark(priority: Priority) -> str:
@@ -114,9 +122,9 @@ def _found(service: Service, user: str, part: str) -> mail.Mail:
 
 def _newest(service: Service, user: str) -> list[mail.Mail]:
     """Those in one's own mailbox, and in those of one's agents."""
-    listed = service.mail.inbox(user, include_archived=True, limit=NEWEST)
+    listed = service.mail.inbox(user, include_archived=True, newest=True, limit=NEWEST)
     for agent in service.agents.list(user, limit=50):
-        listed += service.mail.inbox(user, f"agent:{agent.agent_id}", include_archived=True)
+        listed += service.mail.inbox(user, f"agent:{agent.agent_id}", include_archived=True, newest=True)
     return listed
 
 
@@ -133,15 +141,15 @@ def show_one(
         one = _found(service, user, mail)
         if not keep and one.recipient == f"user:{user}":
             one = service.mail.read(user, one.mail_id)
-    show(one, lambda: _letter(one), as_json=json)
+    show(one, lambda: _letter(one, user), as_json=json)
 
 
-def _letter(one: mail.Mail) -> Iterator[str]:
+def _letter(one: mail.Mail, user: str) -> Iterator[str]:
     yield from facts(
         [
             ("mail", one.mail_id),
-            ("from", one.sender),
-            ("to", one.recipient),
+            ("from", familiar(one.sender, user)),
+            ("to", familiar(one.recipient, user)),
             ("subject", one.subject),
             ("sent", at(one.created)),
             ("priority", _mark(one.priority)),
@@ -159,9 +167,11 @@ def archive(mail: Mail, json: Json = False, store: Store = None, config: Config 
     """Put a mail away."""
     with opened(store, config) as (service, user):
         one = service.mail.archive(user, _found(service, user, mail).mail_id)
-    archived = one.status is MailStatus.ARCHIVED
-    told = f"{short(one.mail_id)} is {one.status}." if archived else f"{short(one.mail_id)} is not yours to put away."
-    show(one, lambda: [told], as_json=json)
+    if one.status is not MailStatus.ARCHIVED:
+        raise Forbidden(
+            f"{short(one.mail_id)} is in the mailbox of {familiar(one.recipient, user)}: it alone puts it away"
+        )
+    show(one, lambda: [f"{short(one.mail_id)} is {one.status}."], as_json=json)
 
 
 @app.command()
@@ -173,7 +183,7 @@ def thread(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Show all mails of a thread, in order."""
+    """Show all mails of a thread, oldest first."""
     with opened(store, config) as (service, user):
         try:
             listed = service.mail.thread(user, mail)
@@ -181,10 +191,12 @@ def thread(
             listed = []
         if not listed:
             listed = service.mail.thread(user, _found(service, user, mail).thread_id)
-    show(listed, lambda: _conversation(listed), as_json=json)
+    show(listed, lambda: _conversation(listed, user), as_json=json)
 
 
-def _conversation(listed: list[mail.Mail]) -> Iterator[str]:
+def _conversation(listed: list[mail.Mail], user: str) -> Iterator[str]:
     for number, one in enumerate(listed):
-        yield ("\n" if number else "") + line(f"{one.sender} → {one.recipient}, {at(one.created)}: {one.subject}")
+        yield ("\n" if number else "") + line(
+            familiar(f"{one.sender} → {one.recipient}, {at(one.created)}: {one.subject}", user)
+        )
         yield plain(one.body)

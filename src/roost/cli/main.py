@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from roost.cli.options import Config, Host, Json, Port, Store, settings_of
+from roost.cli.commands import Commands, count
+from roost.cli.options import Config, Host, Json, Limit, Port, Store, settings_of
 from roost.errors import RoostError
 
 INTERRUPTED = 130
@@ -78,11 +79,11 @@ class Careful(TyperGroup):
             raise typer.Exit(1) from None
 
 
-app = typer.Typer(
+app = Commands(
     name="roost", cls=Careful, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-talks_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at your talks.")
+talks_app = Commands(no_args_is_help=True, rich_markup_mode=None, help="Look at your talks.")
 app.add_typer(talks_app, name="talks")
 
 
@@ -143,14 +144,14 @@ def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
 
 
 @app.command()
-def link(store: Store = None, config: Config = None) -> None:
+def link(json: Json = False, store: Store = None, config: Config = None) -> None:
     """Print a new link that signs a browser in, once.
 
     It is made by the `roost up` that runs; `roost ui` prints its own as it starts.
     """
     from roost.cli import talks as command
 
-    command.link(settings_of(config, store=store))
+    command.link(settings_of(config, store=store), as_json=json)
 
 
 @app.command()
@@ -173,7 +174,7 @@ def chat(
 @talks_app.command("ls")
 def talks_ls(
     json: Json = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at the most.")] = 200,
+    limit: Limit = 200,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -199,7 +200,9 @@ def talks_show(
 @app.command()
 def replay(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or any part of it that no other has.")],
-    until: Annotated[int | None, typer.Option("--until", metavar="N", min=0, help="End after so many steps.")] = None,
+    until: Annotated[
+        int | None, typer.Option("--until", metavar="N", parser=count(0), help="End after so many steps.")
+    ] = None,
     live: Annotated[bool, typer.Option("--live", help="Do what is not on record, or comes after --until.")] = False,
     json: Json = False,
     store: Store = None,

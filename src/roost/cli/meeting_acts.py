@@ -16,6 +16,7 @@ from roost.cli.meeting_text import board, name, standing, word
 from roost.cli.options import Config, Json, Store, group
 from roost.cli.text import line
 from roost.core.meetings.shown import MeetingView
+from roost.errors import Invalid
 
 app = group()
 Who = Annotated[str, typer.Argument(metavar="WHO", help="agent:NAME or user:NAME.")]
@@ -39,9 +40,20 @@ def say(
     with opened(store, config) as (service, user):
         meeting_id = found(service, user, meeting)
         meant = [full(one) for one in to or []]
+        _check_there(service, user, meeting_id, meant)
         said = service.meetings.say(user, meeting_id, text_of(text), to=meant, by=address(by), key=key)
         note_waiting(service, LATER)
     show(said, lambda: word(said, user), as_json=json)
+
+
+def _check_there(service: Service, user: str, meeting_id: str, meant: list[str]) -> None:
+    """Raise Invalid if one of them takes no part in the meeting: nobody would be asked."""
+    if not meant:
+        return
+    there = [name(one.address, user) for one in service.meetings.view(user, meeting_id, limit=1).participants]
+    for who in meant:
+        if name(who, user) not in there:
+            raise Invalid(f"{line(who)} is not in the meeting: name one of {', '.join(there)}")
 
 
 @app.command()
@@ -106,7 +118,7 @@ def _act(
 def _told(view: MeetingView, user: str) -> str:
     me = "You are" if view.seen_by == f"user:{user}" else f"{name(view.seen_by, user)} is"
     where = f"{_HOW.get(view.status, view.status)} '{line(view.topic)}' ({view.phase})"
-    return f"{me} {where}. {standing(view, user)}".rstrip()
+    return f"{me} {where}. {standing(view, user) if view.status in ('in', 'invited') else ''}".rstrip()
 
 
 _HOW = {"in": "in", "invited": "invited to", "declined": "not coming to", "left": "out of", "kicked": "sent away from"}

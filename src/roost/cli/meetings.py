@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from roost.cli import meeting_acts
-from roost.cli.desk import note_waiting, opened, short, show, show_list
+from roost.cli.desk import check_agent, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.meeting_desk import LATER, By, Meeting, address, found, full
 from roost.cli.meeting_text import everything, name
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
-from roost.cli.tables import ago, duration
+from roost.cli.tables import ago, duration, some_time
 from roost.cli.text import plain
 from roost.core.meetings.shown import MeetingSummary, MeetingView
-from roost.errors import RoostError
+from roost.errors import Invalid, RoostError
 
 app = group()
 SeenBy = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="As this participant of yours sees it.")]
@@ -37,6 +37,7 @@ def ls(
     """List your meetings and those of your agents, newest first."""
     with opened(store, config) as (service, user):
         listed = service.meetings.list(user, participant=address(participant), phase=phase, limit=limit)
+        check_agent(service, user, participant, listed)
     nothing = "No meetings: `roost meetings call TOPIC --with AGENT` calls one."
     headings = ("ID", "PHASE", "YOURS", "CALLED", "BY", "TOPIC")
     show_list(listed, headings, lambda one: _row(one, user), nothing, as_json=json)
@@ -142,7 +143,7 @@ def call(
         list[str] | None, typer.Option("--player", metavar="WHO", help="Who plays, in order; they must come.")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option("--deadline", metavar="DURATION", parser=duration, help="To come in (60s).")
+        float | None, typer.Option("--deadline", metavar="DURATION", parser=some_time, help="To come in (60s).")
     ] = None,
     turn_timeout: Annotated[
         float | None, typer.Option("--turn-timeout", metavar="DURATION", parser=duration, help="For each turn (5m).")
@@ -166,6 +167,12 @@ def call(
     from roost.cli.meeting_watch import follow
 
     players = [full(one) for one in player or []]
+    if players and game is None:
+        raise typer.BadParameter("--player needs --game: say what they play, tic-tac-toe")
+    if game == "tic-tac-toe" and len(set(players)) != 2:
+        raise Invalid("tic-tac-toe needs two players: give --player twice, first X and then O")
+    if moderator is not None and floor != "moderator":
+        raise typer.BadParameter("--moderator needs --floor moderator: with other rules nobody gives the floor")
     with opened(store, config, hosting=watching) as (service, user):
         caller = address(by) or f"user:{user}"
         must = [full(one) for one in required or []] + [one for one in players if one != caller]

@@ -21,7 +21,7 @@ GENERATED = 32
 
 def memories(
     agent: Agent,
-    query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words to look for; none: the newest.")] = "",
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to look for; none: the newest.")] = "",
     json: Json = False,
     limit: Limit = 50,
     store: Store = None,
@@ -72,6 +72,7 @@ def remember(
 def forget(
     agent: Agent,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key, or any part of it that no other has.")],
+    json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -80,7 +81,7 @@ def forget(
         if not service.agents.forget(user, agent, key):
             key = _only(service.agents.memories(user, agent, limit=NEWEST), key).key
             service.agents.forget(user, agent, key)
-    print(f"{line(key)} is forgotten.")
+    show({"key": key, "forgotten": True}, lambda: [f"{line(key)} is forgotten."], as_json=json)
 
 
 def _only(newest: list[Memory], part: str) -> Memory:

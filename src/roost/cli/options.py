@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roost.cli.commands import Commands, count
+
 if TYPE_CHECKING:
     from roost.settings import Settings
 
-Config = Annotated[Path | None, typer.Option("--config", help="Settings file (else ROOST_CONFIG, else ./roost.toml).")]
-Store = Annotated[str | None, typer.Option("--store", help="Where things are kept, such as sqlite:///file.db.")]
-Port = Annotated[int | None, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on (8501).")]
-Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings file (else ROOST_CONFIG, else ./roost.toml).")
+]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="Where things are kept, such as sqlite:///file.db.")
+]
+Port = Annotated[int | None, typer.Option("--port", parser=count(0, 65535), help="Port to listen on (8501).")]
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on (127.0.0.1).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at the most.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", parser=count(1, 1000), help="How many at the most, up to 1000.")
+]
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The id of an agent.")]
 OfAgent = Annotated[str | None, typer.Option("--agent", help="Only those of this agent.")]
 Urgency = Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")]
@@ -29,4 +37,4 @@ def settings_of(config: Path | None, **options: Any) -> Settings:
 
 def group() -> typer.Typer:
     """Commands of one noun; `main` names it, and says what it is for."""
-    return typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    return Commands(no_args_is_help=True, rich_markup_mode=None)

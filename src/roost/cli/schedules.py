@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, check_agent, found, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
-from roost.cli.tables import ago, at, duration, facts, lasting, moment
+from roost.cli.tables import ago, at, duration, facts, lasting, some_time, to_come
 from roost.cli.text import line, plain
 from roost.core import schedules
 from roost.core.schedules import described
+from roost.errors import Invalid
 
 app = group()
 Schedule = Annotated[
@@ -30,10 +31,10 @@ def add(
         str | None, typer.Option("--cron", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')
     ] = None,
     every: Annotated[
-        float | None, typer.Option("--every", metavar="DURATION", parser=duration, help="So often: 15m, 1h, 1d.")
+        float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="So often: 15m, 1h, 1d.")
     ] = None,
     at_time: Annotated[
-        datetime | None, typer.Option("--at", metavar="TIME", parser=moment, help="Once: 2030-01-01T09:00Z.")
+        datetime | None, typer.Option("--at", metavar="TIME", parser=to_come, help="Once: 2030-01-01T09:00Z.")
     ] = None,
     zone: Annotated[str, typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")] = "UTC",
     name: Annotated[str | None, typer.Option("--name", help="What to call it.")] = None,
@@ -57,6 +58,8 @@ def add(
     For example:
       roost schedules add d "Check system health" --cron "*/15 * * * *" --zone Europe/Berlin
     """
+    if sum(rule is not None for rule in (cron, every, at_time)) != 1:
+        raise Invalid("say when: give one of --cron, --every and --at")
     window = {} if catch_up is None else {"catch_up": catch_up}
     with opened(store, config) as (service, user):
         made = service.schedules.create(
@@ -79,9 +82,11 @@ def _name(schedule: schedules.Schedule) -> str:
 def ls(
     agent: OfAgent = None, json: Json = False, limit: Limit = 200, store: Store = None, config: Config = None
 ) -> None:
-    """List schedules."""
+    """List schedules, what comes next first."""
     with opened(store, config) as (service, user):
         listed = service.schedules.list(user, agent=agent, limit=limit)
+        check_agent(service, user, agent, listed)
+    listed.sort(key=lambda one: (one.next is None or one.paused, one.next or one.created))
     nothing = "No schedules: make one with `roost schedules add AGENT TASK --every 1h`."
     show_list(listed, ("NAME", "AGENT", "WHEN", "NEXT", "TASK"), _row, nothing, as_json=json)
 
@@ -149,9 +154,9 @@ def resume(schedule: Schedule, json: Json = False, store: Store = None, config: 
 
 
 @app.command()
-def rm(schedule: Schedule, store: Store = None, config: Config = None) -> None:
+def rm(schedule: Schedule, json: Json = False, store: Store = None, config: Config = None) -> None:
     """Remove a schedule; what it has given to its agent stays."""
     with opened(store, config) as (service, user):
         one = _found(service, user, schedule)
         service.schedules.delete(user, one.schedule_id)
-    print(line(f"{_name(one)} is removed."))
+    show(one, lambda: [line(f"{_name(one)} is removed.")], as_json=json)

@@ -130,6 +130,14 @@ def duration(text: str) -> float:
     return seconds
 
 
+def some_time(text: str) -> float:
+    """A duration of which there is some: none would be over before it began."""
+    seconds = duration(text)
+    if seconds == 0:
+        raise typer.BadParameter(f"{text!r:.80} is no time at all: give more than 0, such as 45s or 30m")
+    return seconds
+
+
 def moment(text: str) -> datetime:
     """A time in ISO 8601; without a zone, on this machine's clock."""
     try:
@@ -138,3 +146,14 @@ def moment(text: str) -> datetime:
         raise typer.BadParameter(
             f"{text!r:.80} is no time: write it as 2030-01-01T09:00 or 2030-01-01T09:00Z"
         ) from None
+
+
+def to_come(text: str) -> datetime:
+    """A time that is still to come."""
+    time = moment(text)
+    away = (time - datetime.now(UTC)).total_seconds()
+    if away <= 0:
+        raise typer.BadParameter(f"{text!r:.80} is over: it is {datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} now")
+    if away > LONGEST:
+        raise typer.BadParameter(f"{text!r:.80} is too far away: 100 years are allowed")
+    return time

@@ -9,6 +9,7 @@ from roost.cli.desk import only, short
 from roost.cli.find import Service, by_name, reached, service_of, user_of
 from roost.cli.tables import ago, listing
 from roost.cli.text import line, plain
+from roost.core.addresses import familiar
 from roost.core.messages import Message, Status
 from roost.core.talks import Talk
 from roost.errors import NotFound, Unavailable
@@ -26,26 +27,27 @@ _MARKS = {
 
 
 def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
+    user = user_of(settings)
     with service_of(settings) as service:
-        talks = service.list_sessions(user_of(settings), limit=limit)
+        talks = service.list_sessions(user, limit=limit)
     if as_json:
         return print_json([TalkReply.of(talk).model_dump(mode="json") for talk in talks])
-    for row in listing(talks, ("ID", "MESSAGES", "USED", "WITH", "TITLE"), _row, NONE):
+    for row in listing(talks, ("ID", "MESSAGES", "USED", "WITH", "TITLE"), lambda one: _row(one, user), NONE):
         print(row)
     return None
 
 
-def _row(talk: Talk) -> tuple[str, ...]:
+def _row(talk: Talk, user: str) -> tuple[str, ...]:
     title = f"{talk.title} {'(waits for your word)' if talk.asking else '…'}" if talk.running else talk.title
-    return short(talk.talk_session_id), str(talk.messages), ago(talk.updated), _whom(talk), title
+    return short(talk.talk_session_id), str(talk.messages), ago(talk.updated), _whom(talk, user), title
 
 
 def _candidate(talk: Talk) -> str:
     return f"{talk.talk_session_id}  {line(talk.title)}"
 
 
-def _whom(talk: Talk) -> str:
-    return line(talk.agent or talk.profile)
+def _whom(talk: Talk, user: str) -> str:
+    return line(familiar(talk.agent, user) if talk.agent else talk.profile)
 
 
 def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
@@ -56,7 +58,7 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
     if as_json:
         replies = [MessageReply.of(message).model_dump(mode="json") for message in messages]
         return print_json({"talk": TalkReply.of(talk).model_dump(mode="json"), "messages": replies})
-    print(f"{line(talk.title) or 'New talk'} ({_whom(talk)})")
+    print(f"{line(talk.title) or 'New talk'} ({_whom(talk, user)})")
     for message in messages:
         _print(message)
     return None
@@ -81,7 +83,7 @@ def _all_talks(service: Service, user: str) -> list[Talk]:
     return talks
 
 
-def link(settings: Settings) -> None:
+def link(settings: Settings, *, as_json: bool) -> None:
     service = reached(settings)
     if service is None:
         raise Unavailable(
@@ -89,7 +91,11 @@ def link(settings: Settings) -> None:
             "and another when it is started again"
         )
     with service:
-        print(by_name(service.link()))
+        made = by_name(service.link())
+    if as_json:
+        return print_json({"link": made})
+    print(made)
+    return None
 
 
 def all_messages(service: Service, user: str, talk_id: str) -> list[Message]:

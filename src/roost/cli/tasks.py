@@ -8,18 +8,22 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.desk import NEWEST, found, missing, note_waiting, opened, short, show, show_list
+from roost.cli.commands import count
+from roost.cli.desk import NEWEST, check_agent, found, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
-from roost.cli.tables import ago, at, duration, facts
+from roost.cli.tables import ago, at, duration, facts, some_time
 from roost.cli.text import line, plain
 from roost.core import tasks
 from roost.core.agents import State
 from roost.core.health import AgentHealth
 from roost.core.tasks import TaskStatus
 from roost.errors import NotFound
+from roost.service import AgentService
 
 app = group()
+LATER = {State.STOPPED: "start", State.SLEEPING: "wake"}
+"""In which states an agent begins nothing, and what ends them."""
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The id of a task, or any part of it that no other has.")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="DURATION", parser=duration, help="Wait no longer than this.")
@@ -34,9 +38,11 @@ def send(
     timeout: Timeout = None,
     priority: Urgency = "normal",
     expires: Annotated[
-        float | None, typer.Option("--expires", metavar="DURATION", parser=duration, help="How long it may wait.")
+        float | None, typer.Option("--expires", metavar="DURATION", parser=some_time, help="How long it may wait.")
     ] = None,
-    attempts: Annotated[int | None, typer.Option("--max-attempts", metavar="N", help="How often it is tried.")] = None,
+    attempts: Annotated[
+        int | None, typer.Option("--max-attempts", metavar="N", parser=count(1, 1000), help="How often it is tried.")
+    ] = None,
     key: Annotated[str | None, typer.Option("--key", help="With the same key again it is the same task.")] = None,
     json: Json = False,
     store: Store = None,
@@ -78,9 +84,13 @@ def _may_wait(service: Service, user: str, agent: str) -> bool:
     if seen.health is AgentHealth.PROFILE_MISSING:
         print(f"roost: {line(missing(there))}: it does this where it is known", file=sys.stderr)
         return False
-    if there.paused or there.state in (State.STOPPED, State.SLEEPING):
+    if there.paused or there.state in LATER:
         state = "paused" if there.paused else str(there.state)
-        print(f"roost: {line(agent)} is {state}: it does this when it is not any more", file=sys.stderr)
+        verb = "resume" if there.paused else LATER[there.state]
+        told = f"{line(agent)} is {state}: it does this when that is over, or after `roost agents {verb} {line(agent)}`"
+        print(f"roost: {told}", file=sys.stderr)
+        # Where this command alone has the store, nobody else can have the agent go on.
+        return not isinstance(service, AgentService) or (there.sleep_until is not None and not there.paused)
     return True
 
 
@@ -114,6 +124,7 @@ def ls(
     """List tasks, newest first."""
     with opened(store, config) as (service, user):
         listed = service.tasks.list(user, agent=agent, status=status, limit=limit)
+        check_agent(service, user, agent, listed)
     show_list(listed, ("ID", "AGENT", "STATUS", "SENT", "TASK"), _row, "No tasks.", as_json=json)
 
 

@@ -346,10 +346,12 @@ class MailStatements(Protocol):
     def get(self, tx: Tx, user_id: str, mail_id: str, /) -> Mail: ...
 
     def listed(
-        self, tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, limit: int,
+        self, tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, newest: bool, limit: int,
         before: str | None, now: float, /,
     ) -> list[Mail]:  # fmt: skip
-        """What is in a mailbox by rank, the urgent ones first; with `before` what comes after that one.
+        """What is in a mailbox by rank, the urgent ones first, or with `newest` the newest first.
+
+        With `before` what comes after that one.
 
         Without a `status` the archived ones only if `archived`. What has expired is left out.
         """

@@ -71,12 +71,12 @@ class Mails:
 
     async def inbox(
         self, user_id: str, box: str | None = None, *, status: str | None = None, include_archived: bool = False,
-        limit: int = PAGE, before: str | None = None,
+        newest: bool = False, limit: int = PAGE, before: str | None = None,
     ) -> list[Mail]:  # fmt: skip
         """What is in one's own mailbox, or in that of one's agent: urgent ones first, and none that have expired.
 
-        An urgent mail overtakes what came up to an hour before it, so that nothing waits for ever. `before` is
-        the id of the last one of the page before.
+        An urgent mail overtakes what came up to an hour before it, so that nothing waits for ever. With `newest` the
+        newest come first instead. `before` is the id of the last one of the page before.
         """
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if status is None else checks.choice(status, "the status", MailStatus)
@@ -84,7 +84,8 @@ class Mails:
             checks.name(before, "the mail id")
         found: list[Mail] = await self._shop.store.read(
             self._ops.listed, user_id, self._box(user_id, box), wanted,
-            checks.flag(include_archived, "`include_archived`"), limit, before, self._now(),
+            checks.flag(include_archived, "`include_archived`"), checks.flag(newest, "`newest`"), limit, before,
+            self._now(),
         )  # fmt: skip
         return found
 

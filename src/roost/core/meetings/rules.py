@@ -147,8 +147,10 @@ def _kicked(view: View, entry: Entry, body: Kicked) -> View:
         raise Forbidden(f"only {view.chair} may send somebody away: ask it to")
     if body.who == entry.author:
         raise Forbidden("nobody sends themselves away: leave instead")
-    if body.who == view.creator or _status(view, body.who) not in (Status.IN, Status.INVITED):
-        raise Forbidden(f"{body.who} called the meeting, or is not there: it can't be sent away")
+    if body.who == view.creator:
+        raise Forbidden(f"{body.who} called the meeting, and can't be sent away from it")
+    if _status(view, body.who) not in (Status.IN, Status.INVITED):
+        raise Forbidden(f"{body.who} is neither there nor invited: there is nobody to send away")
     return decreed(view, entry)
 
 

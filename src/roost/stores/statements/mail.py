@@ -24,6 +24,7 @@ _OURS = (
 )
 _GOT = _OURS.format(end="recipient")
 _EITHER = f"({_GOT} OR {_OURS.format(end='sender')})"
+_PLACE = "SELECT rank, mail_id FROM mail WHERE mail_id = :before"
 _FRESH = "(expires IS NULL OR expires > :now)"
 
 
@@ -56,16 +57,18 @@ def get(tx: Tx, user_id: str, mail_id: str) -> Mail:
 
 
 def listed(
-    tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, limit: int, before: str | None,
-    now: float,
+    tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, newest: bool, limit: int,
+    before: str | None, now: float,
 ) -> list[Mail]:  # fmt: skip
     owned(tx, user_id, box)
     where = f" AND status = '{status}'" if status else "" if archived else " AND status <> 'archived'"
     if before is not None:
         get(tx, user_id, before)
-        where += " AND (rank, mail_id) > (SELECT rank, mail_id FROM mail WHERE mail_id = :before)"
+        past = "mail_id < :before" if newest else f"(rank, mail_id) > ({_PLACE})"
+        where += f" AND {past}"
+    order = "mail_id DESC" if newest else "rank, mail_id"
     rows = tx.read(
-        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_FRESH}{where} ORDER BY rank, mail_id LIMIT :limit",
+        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_FRESH}{where} ORDER BY {order} LIMIT :limit",
         {"box": box, "now": now, "before": before, "limit": limit},
     )
     return [mail_of(row) for row in rows]

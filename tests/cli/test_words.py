@@ -1,0 +1,139 @@
+"""What commands say of themselves, and of what was given to them: plain words, no types, no traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from roost.cli.main import app
+from roost.core.agents import AgentConfig
+from tests.cli.running import command
+
+
+def every(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name in group.list_commands(None) if hasattr(group, "list_commands") else ():
+        yield from every(group.get_command(None, name), (*path, name))
+
+
+def test_help_names_what_is_typed_and_no_types() -> None:
+    found = list(every(typer.main.get_command(app)))
+    assert len(found) > 60
+    for path in found:
+        told = command(*path, "--help").output
+        assert told.startswith("Usage: "), path
+        assert not any(mark in told for mark in ("<", "[[", "{A", "[required]")), told
+    assert "agents memories [OPTIONS] AGENT [QUERY]\n" in command("agents", "memories", "--help").output
+
+
+def test_lists_say_in_which_order_they_are() -> None:
+    for path in every(typer.main.get_command(app)):
+        if path[-1:] in (("ls",), ("history",)):
+            told = command(*path, "--help").output.split("\n")[2]
+            assert told.endswith(("first.", "by name.")), told
+
+
+def test_the_help_of_settings_tells_their_defaults() -> None:
+    told = " ".join(command("agents", "create", "--help").output.split())
+    assert f"at once ({AgentConfig().max_concurrent_tasks})." in told
+    assert f"is tried ({AgentConfig().max_attempts})." in told
+    assert f"inbox holds ({AgentConfig().inbox_limit})." in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["agents", "ls", "--limit", "x"], "'x' is not allowed: give a whole number from 1 to 1000"),
+        (["agents", "ls", "--limit", "0"], "'0' is not allowed: give a whole number from 1 to 1000"),
+        (["up", "--port", "99999"], "'99999' is not allowed: give a whole number from 0 to 65535"),
+        (["replay", "x", "--until", "-1"], "'-1' is not allowed: give a whole number of at least 0"),
+        (["agents", "create", "d", "--max-attempts", "many"], "give a whole number from 1 to 1000"),
+        (["agents", "sleep", "d", "--on-load", "much"], "'much' is no share: give a number above 0 and up to 1"),
+        (["agents", "sleep", "d", "--on-load", "nan"], "'nan' is no share"),
+        (["agents", "sleep", "d", "--until", "x"], "'x' is no time: write it as 2030-01-01T09:00"),
+        (["agents", "sleep", "d", "--until", "2020-01-01T00:00Z"], "'2020-01-01T00:00Z' is over: it is 20"),
+        (["agents", "sleep", "d", "--until", "9999-12-31T23:59"], "is too far away: 100 years are allowed"),
+        (["agents", "sleep", "d", "--for", "0s"], "'0s' is no time at all: give more than 0, such as 45s or 30m"),
+        (["agents", "sleep", "d", "--all"], "--all needs what to wait for"),
+        (["schedules", "add", "d", "x", "--at", "2020-01-01"], "'2020-01-01' is over"),
+        (["schedules", "add", "d", "x", "--every", "0"], "'0' is no time at all"),
+        (["tasks", "send", "d", "x", "--expires", "0"], "'0' is no time at all"),
+        (["mail", "send", "d", "x", "y", "--expires", "0"], "'0' is no time at all"),
+        (["meetings", "call", "x", "--deadline", "0"], "'0' is no time at all"),
+        (["meetings", "call", "x", "--player", "d"], "--player needs --game"),
+        (["meetings", "call", "x", "--moderator", "d"], "--moderator needs --floor moderator"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_our_words(home: Path, arguments: list[str], why: str) -> None:
+    refused = command(*arguments)
+    assert refused.exit_code == 2
+    assert why in refused.output
+    assert "Input should" not in refused.output
+
+
+def test_a_moment_to_come_is_taken(home: Path) -> None:
+    command("agents", "create", "d", "--profile", "echo")
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    assert command("agents", "sleep", "d", "--until", soon).output.startswith("d is sleeping until 20")
+
+
+def test_an_unknown_profile_is_told_alike_everywhere(home: Path) -> None:
+    command("agents", "create", "d", "--profile", "echo")
+    asked = (["agents", "create", "e"], ["agents", "set", "d"], ["agents", "broadcast", "hi"], ["chat"])
+    told = {command(*one, "--profile", "nope").output for one in asked}
+    assert told == {"roost: there is no profile 'nope': use one of echo, guide\n"}
+
+
+def test_an_unknown_agent_is_told_alike_wherever_one_is_named(home: Path) -> None:
+    asked = (
+        ["agents", "show", "nope"], ["tasks", "ls", "--agent", "nope"], ["schedules", "ls", "--agent", "nope"],
+        ["runs", "ls", "--agent", "nope"], ["dead-letters", "ls", "--agent", "nope"], ["mail", "ls", "--agent", "nope"],
+        ["mail", "send", "nope", "a", "b"], ["mail", "send", "user:ann", "a", "b", "--from", "nope"],
+        ["meetings", "ls", "--with", "nope"], ["meetings", "call", "x", "--with", "nope"],
+    )  # fmt: skip
+    told = {command(*one).output for one in asked}
+    assert told == {"roost: there is no agent 'nope': it was deleted, or it never existed\n"}
+
+
+def test_mail_is_listed_newest_first_and_names_agents_as_they_are_typed(home: Path) -> None:
+    command("agents", "create", "d", "--stopped", "--profile", "echo")
+    for subject, priority in (("one", "normal"), ("two", "urgent"), ("three", "low")):
+        command("mail", "send", "user:ann", subject, "x", "--from", "d", "--priority", priority)
+    rows = command("mail", "ls").output.splitlines()
+    assert [row.split()[-1] for row in rows] == ["SUBJECT", "three", "two", "one"]
+    assert rows[1].split()[1] == "agent:d"
+    assert command("mail", "ls", "--limit", "1").output.splitlines()[1].endswith("low       three")
+
+
+def test_a_task_is_not_waited_for_where_nothing_could_have_the_agent_go_on(home: Path) -> None:
+    command("agents", "create", "d", "--profile", "echo", "--stopped")
+    waited = command("tasks", "send", "d", "x", "--wait")
+    assert waited.exit_code == 1
+    assert "d is stopped: it does this when that is over, or after `roost agents start d`" in waited.output
+    assert waited.output.endswith("roost: the task is queued: it is not over yet\n")
+
+
+def test_in_a_meeting_only_those_who_are_there_can_be_meant(home: Path) -> None:
+    command("agents", "create", "d", "--profile", "echo")
+    meeting = command("meetings", "call", "Nests", "--with", "d", "--json").stdout
+    meeting_id = meeting.split('"')[3]
+    for who in ("nope", "user:bob"):
+        assert "is not in the meeting: name one of user:ann, agent:d" in command(
+            "meetings", "say", meeting_id, "hi", "--to", who
+        ).output  # fmt: skip
+    assert "nope is neither there nor invited" in command("meetings", "kick", meeting_id, "nope").output
+    assert "two players: give --player twice" in command("meetings", "call", "x", "--game", "tic-tac-toe").output
+
+
+def test_what_ends_something_has_json_too(home: Path) -> None:
+    command("agents", "create", "d", "--profile", "echo", "--stopped")
+    command("schedules", "add", "d", "x", "--every", "1h", "--name", "hourly")
+    assert '"name": "hourly"' in command("schedules", "rm", "hourly", "--json").stdout
+    assert '"dropped": 0' in command("dead-letters", "drop", "--all", "--json").stdout
+    assert '"deleted": true' in command("agents", "delete", "d", "--json").stdout
+    assert command("agents", "ls", "--json").stdout == "[]\n"
