@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,14 @@ def test_the_real_memory_is_looked_at(tmp_path: Path) -> None:
             return str(service.health().problem)
 
     assert "MiB of memory, and 1 are allowed" in asyncio.run(main())
+
+
+@pytest.mark.parametrize(("before", "after"), [(700, 20_000), (50_000, 50_000), (0, 0)])
+def test_the_collector_looks_less_often_unless_it_is_told_otherwise(tmp_path: Path, before: int, after: int) -> None:
+    found = gc.get_threshold()
+    try:
+        gc.set_threshold(before, 10, 10)
+        with roost.open(f"sqlite:///{tmp_path}/roost.db"):
+            assert gc.get_threshold() == (after, 10, 10)
+    finally:
+        gc.set_threshold(*found)
