@@ -34,8 +34,11 @@ from roost.protocol.talks import (
 from roost.service import AsyncAgentService
 
 PREFIX = "/api/v1"
+_FAULT = {"application/json": {"schema": {"$ref": f"#/components/schemas/{FaultReply.__name__}"}}}
+# The model stands with one of them only: FastAPI makes a check of its own for each, which is most of a start.
 FAULTS: dict[int | str, dict[str, Any]] = {
-    status: {"model": FaultReply} for status in (401, 403, 404, 409, 422, 429, 503)
+    422: {"model": FaultReply},
+    **{status: {"content": _FAULT} for status in (401, 403, 404, 409, 429, 503)},
 }
 
 
