@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +17,15 @@ from hypothesis import HealthCheck, settings
 
 import roost
 from roost.brains.defaults import KEYS
+from tests.servers import memory, postgres_server
 
 T = TypeVar("T")
 
 QUICK = roost.Limits(drain=0.5, stop_patience=0.3)
 """The usual bounds, but for the time that closing may take."""
+
+if (_place := memory()) and "TMPDIR" not in os.environ:  # for the tests' own files, and those of programs they start
+    os.environ["TMPDIR"] = tempfile.tempdir = _place
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 """For programs that a test starts: they find the same Roost, wherever they run."""
@@ -37,6 +43,12 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("roost"), max_examples=2_000)
 settings.load_profile("roost")
+
+
+def pytest_collection_finish() -> None:
+    """What is here by now stays: the garbage collector need not look through all of it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class Open(Protocol):
@@ -88,6 +100,13 @@ def _eventually() -> Callable[[Callable[[], object], float], object]:
 @pytest.fixture(name="settled")
 def _settled() -> Callable[[roost.AgentService, str, str], tuple[roost.Message, ...]]:
     return settled
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A server for all tests; each makes a database of its own there."""
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from roost.wiring import database
+
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM_PATH = ROOT / ".cache" / "chromium-path"
 MODEL = ROOT / ".cache" / "models" / "smollm2.gguf"
@@ -27,6 +29,8 @@ UNPACKED_NODE = ROOT / ".cache" / "chromium" / "root" / "node"
 DEBIANS_POSTGRES = Path("/usr/lib/postgresql")
 START_LIMIT = 30.0
 STOP_LIMIT = 20.0
+SHARED_MEMORY = "/dev/shm"
+ROOM = 2**30
 
 # Where `tools/setup_browser.py` had to unpack libraries for Playwright's own Node.js, Playwright has to know
 # before it starts, hence on import.
@@ -65,30 +69,71 @@ def postgres_server() -> Iterator[str]:
     It listens on a socket in its own folder only, so it needs no free port and nobody else can reach it.
     """
     # Not in TMPDIR: a socket's path has at most 107 characters, and the server's account must get there.
-    folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))
-    try:
+    # Its programs stay on the disk: from memory they may not be run everywhere.
+    with _folder(memory() or "/tmp") as folder, _folder("/tmp") as programs_folder:
         account = _account()
-        programs = _find_programs(folder if account else None)
+        programs = _find_programs(programs_folder if account else None)
         if account:
-            os.chown(folder, account.pw_uid, account.pw_gid)
+            for one in (folder, programs_folder):
+                os.chown(one, account.pw_uid, account.pw_gid)
         cluster = _Cluster(folder, programs, account)
         cluster.create()
         with cluster.running():
             yield cluster.url
+
+
+@contextmanager
+def _folder(place: str) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir=place))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder)
+
+
+def memory() -> str | None:
+    """Where files are kept in memory, and as if on a disk by all who do not turn the machine off; if there is room.
+
+    A test writes many small files and syncs each write, which on a disk is most of what it waits for.
+    """
+    try:
+        room = shutil.disk_usage(SHARED_MEMORY)
+    except OSError:
+        return None
+    return SHARED_MEMORY if room.free > ROOM and os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 
 @contextmanager
 def fresh_database(url: str) -> Iterator[str]:
     """Create an empty database; give its URL; drop it at the end, whoever is still connected."""
+    with _database(url, "") as made:
+        yield made
+
+
+@contextmanager
+def fresh_store(url: str) -> Iterator[str]:
+    """The same with Roost's tables in it, as whoever opens an empty one first makes them: copied from one that has."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'store'").fetchone() is None:
+            connection.execute("CREATE DATABASE store")
+            database(_named(url, "store"), time.time).release()
+    with _database(url, "TEMPLATE store STRATEGY FILE_COPY") as made:
+        yield made
+
+
+@contextmanager
+def _database(url: str, after: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute(f"CREATE DATABASE {name} {after}".encode())
         try:
-            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+            yield _named(url, name)
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _named(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 def _account() -> pwd.struct_passwd | None:
@@ -142,7 +187,7 @@ class _Cluster:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        options = ["-k", str(self._folder), "-c", "listen_addresses=", "-c", "fsync=off"]
+        options = ["-k", str(self._folder), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_wal_size=128MB"]
         process = self._start("postgres", "-D", str(self._folder / "data"), *options)
         try:
             self._wait_until_ready(process)

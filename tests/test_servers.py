@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests import servers
-from tests.servers import find_chromium, fresh_database, postgres_server
+from tests.servers import find_chromium, fresh_database, memory, postgres_server
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +88,11 @@ def test_a_missing_browser_skips_at_home_and_fails_in_ci(monkeypatch: pytest.Mon
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception):
         find_chromium()
+
+
+@pytest.mark.parametrize(("name", "value"), [("ROOM", 2**62), ("SHARED_MEMORY", "/nowhere")])
+def test_files_are_on_the_disk_where_memory_has_no_room_for_them(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    monkeypatch.setattr(servers, name, value)
+    assert memory() is None

@@ -18,6 +18,8 @@ from roost.cli.ports import bind
 from roost.settings import Settings
 from tests.conftest import eventually
 
+_NEARBY: dict[str, Any] = {"trust_env": False, "verify": False}
+"""There is nothing on the way, and nothing to verify: all certificates there are would be read for each client."""
 SECRET = b"a secret of the tests, long enough"
 
 
@@ -32,13 +34,11 @@ class Served:
     def browser(self, user: str | None, **headers: str) -> httpx.Client:
         """What a browser of this user sends: the cookie, and from where it asks."""
         cookies = {self.identity.cookie_name: self.identity.cookie(user)} if user else {}
-        return httpx.Client(
-            base_url=self.url, cookies=cookies, headers={"Origin": self.url, **headers}, trust_env=False
-        )
+        return httpx.Client(base_url=self.url, cookies=cookies, headers={"Origin": self.url, **headers}, **_NEARBY)
 
     def command_line(self, **headers: str) -> httpx.Client:
         token = {"Authorization": f"Bearer {self.identity.token}"}
-        return httpx.Client(base_url=self.url, headers=token | headers, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=token | headers, **_NEARBY)
 
 
 @contextmanager

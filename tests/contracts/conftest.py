@@ -10,33 +10,19 @@ import pytest
 
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
-from roost.stores.engine import Database, Engine
+from roost.stores.engine import Engine
 from roost.wiring import database
-from tests.servers import fresh_database, postgres_server
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
+from tests.servers import fresh_store
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty store of each kind."""
+    """A new store of each kind: a file that is not there yet, and a database that has its tables."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/contract.db"
     else:
-        with fresh_database(request.getfixturevalue("postgres")) as made:
+        with fresh_store(request.getfixturevalue("postgres")) as made:
             yield made
-
-
-@pytest.fixture
-def raw_store(url: str) -> Iterator[Database]:
-    host = ThreadHost()
-    found = database(url, host.clock.now)
-    yield found
-    found.release()
 
 
 class Driven:

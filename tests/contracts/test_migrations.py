@@ -18,6 +18,7 @@ from roost.wiring import database
 from tests.brains_for_tests import parrot
 from tests.conftest import settled
 from tests.contracts.conftest import Driven
+from tests.servers import fresh_database, fresh_store
 
 TABLES_OF_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
 SCHEMA_OF_POSTGRES = (
@@ -51,6 +52,13 @@ def test_every_earlier_version_is_brought_to_the_newest(tmp_path: Path, start: i
     for path in (old, new):
         database(f"sqlite:///{path}", now).release()
     assert schema(old) == schema(new)
+
+
+@pytest.mark.postgres
+def test_an_empty_database_gets_the_same_tables_as_the_stores_of_the_tests_have(postgres: str, tmp_path: Path) -> None:
+    with fresh_store(postgres) as copied, fresh_database(postgres) as empty:
+        database(empty, now).release()
+        assert state(empty, tmp_path) == state(copied, tmp_path)
 
 
 def test_the_version_is_the_number_of_steps(store: Driven) -> None:

@@ -12,7 +12,7 @@ from roost.hosts.threads import ThreadHost
 from roost.stores.engine import Engine
 from roost.wiring import database
 from tests.contracts.conftest import Driven
-from tests.servers import fresh_database
+from tests.servers import fresh_store
 
 pytestmark = pytest.mark.postgres
 _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'roost'"
@@ -20,7 +20,7 @@ _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND applicat
 
 @pytest.fixture
 def url(postgres: str) -> Iterator[str]:
-    with fresh_database(postgres) as made:
+    with fresh_store(postgres) as made:
         yield made
 
 

@@ -16,14 +16,14 @@ from roost.stores.statements import inbox, tasks
 from tests.conftest import eventually
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create
-from tests.servers import fresh_database
+from tests.servers import fresh_store
 
 pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture
 def url(postgres: str) -> Iterator[str]:
-    with fresh_database(postgres) as made:
+    with fresh_store(postgres) as made:
         yield made
 
 

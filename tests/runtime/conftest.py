@@ -11,7 +11,7 @@ import pytest
 
 from roost import AsyncAgentService, Brain, Limits, Message, Tool, Turn, aopen
 from roost.testing import Simulation
-from tests.servers import fresh_database, postgres_server
+from tests.servers import fresh_store
 
 T = TypeVar("T")
 Scenario = Callable[[AsyncAgentService], Awaitable[T]]
@@ -27,12 +27,6 @@ class World(Protocol):
         ...
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
 @pytest.fixture(
     params=[
         "threads",
@@ -45,7 +39,7 @@ def postgres() -> Iterator[str]:
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     kind, _, seed = request.param.partition("-")
     if kind == "postgres":
-        with fresh_database(request.getfixturevalue("postgres")) as url:
+        with fresh_store(request.getfixturevalue("postgres")) as url:
             yield _threads(url)
     elif kind == "threads":
         yield _threads(f"sqlite:///{tmp_path}/threads.db")
