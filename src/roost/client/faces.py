@@ -15,7 +15,7 @@ from roost.core.facts import Fact, FactPage, decode
 from roost.core.meetings.shown import MeetingView
 from roost.core.metrics import Metric
 from roost.faces import FACES
-from roost.ports.meetings import watched
+from roost.ports.statements.meetings import watched
 from roost.protocol.faces import LONGEST_WAIT, Method, methods
 from roost.protocol.metrics import MetricList
 

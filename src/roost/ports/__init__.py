@@ -6,86 +6,33 @@ Adapters live in `hosts`, `stores` and `brains`; the runtime knows only what sta
 from __future__ import annotations
 
 from roost.ports.attending import Meeting
-from roost.ports.brains import (
-    Acts,
-    AsyncBrain,
-    BlockingBrain,
-    Brain,
-    Brains,
-    Chunk,
-    Diary,
-    Hand,
-    ModelCall,
-    Profile,
-    Turn,
-)
-from roost.ports.host import (
-    Clock,
-    Host,
-    Loop,
-    Pending,
-    Pump,
-    Tracer,
-)
-from roost.ports.meetings import Acted, Heard, MeetingStatements, Seated
-from roost.ports.statements import (
-    AgentStatements,
-    DiaryStatements,
-    EventStatements,
-    InboxStatements,
-    LetterStatements,
-    MailStatements,
-    MemoryStatements,
-    MessageStatements,
-    OldPage,
-    RetentionStatements,
-    RunStatements,
-    Seen,
-    Statements,
-    TalkStatements,
-    TaskStatements,
-    TimerStatements,
-    WatchStatements,
-)
-from roost.ports.steps import ApprovalStatements, Logged, RunBook, StepStatements
-from roost.ports.store import (
-    Look,
-    Pace,
-    Params,
-    Row,
-    Store,
-    Tx,
-    World,
-)
+from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk
+from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
+from roost.ports.profiles import Profile
+from roost.ports.statements import OldPage, Statements
+from roost.ports.statements.agents import Seen
+from roost.ports.statements.meetings import Acted, Heard, Seated
+from roost.ports.statements.steps import Logged
+from roost.ports.store import Look, Pace, Params, Row, Store, Tx, World
 from roost.ports.tools import Tool, ToolServer, tool
+from roost.ports.turns import Acts, Diary, Hand, ModelCall, Turn
 
 __all__ = [
     "Acted",
     "Acts",
-    "AgentStatements",
-    "ApprovalStatements",
     "AsyncBrain",
-    "BlockingBrain",
     "Brain",
     "Brains",
     "Chunk",
     "Clock",
     "Diary",
-    "DiaryStatements",
-    "EventStatements",
     "Hand",
     "Heard",
     "Host",
-    "InboxStatements",
-    "LetterStatements",
     "Logged",
     "Look",
     "Loop",
-    "MailStatements",
     "Meeting",
-    "MeetingStatements",
-    "MemoryStatements",
-    "MessageStatements",
     "ModelCall",
     "OldPage",
     "Pace",
@@ -93,24 +40,16 @@ __all__ = [
     "Pending",
     "Profile",
     "Pump",
-    "RetentionStatements",
     "Row",
-    "RunBook",
-    "RunStatements",
     "Seated",
     "Seen",
     "Statements",
-    "StepStatements",
     "Store",
-    "TalkStatements",
-    "TaskStatements",
-    "TimerStatements",
     "Tool",
     "ToolServer",
     "Tracer",
     "Turn",
     "Tx",
-    "WatchStatements",
     "World",
     "tool",
 ]

@@ -40,7 +40,7 @@ from roost.core.meetings.view import Status, View, Word
 from roost.core.messages import Message
 from roost.core.messages import Status as MessageStatus
 from roost.errors import Forbidden, Invalid
-from roost.ports.meetings import Seated
+from roost.ports.statements.meetings import Seated
 
 EARLIER = 30
 """How many earlier words are told to a model."""

@@ -108,7 +108,7 @@ class Tool:
 
     @cached_property
     def _turns(self) -> tuple[str, ...]:
-        from roost.ports.brains import Turn
+        from roost.ports.turns import Turn
 
         return tuple(name for name, hint in self._hints.items() if hint is Turn and name != "return")
 

@@ -29,7 +29,7 @@ from roost.core.meetings.view import Phase, View
 from roost.core.messages import MOST, PAGE
 from roost.errors import Conflict, Forbidden, Invalid, Unavailable
 from roost.ports import Acted, Pending, Seated
-from roost.ports.meetings import watched
+from roost.ports.statements.meetings import watched
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
