@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from roost.hosts.simulated import VirtualClock
+from roost.hosts.virtual import VirtualClock
 
 
 class Clock(VirtualClock):

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from roost.core.envelopes import Envelope
-from roost.hosts.simulated import Crash, SimulatedHost, VirtualClock
+from roost.hosts.simulated import Crash, SimulatedHost
+from roost.hosts.virtual import VirtualClock
 from roost.runtime.roost import Roost
 
 MOST_CRASHES = 8
