@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,18 +16,16 @@ from roost.core.envelopes import (
     Kind,
     Publish,
     Taken,
-    Verdict,
     WorkClosing,
     WorkSettled,
     messages,
 )
-from roost.core.facts import Name
 from roost.core.meetings.effects import is_post
 from roost.core.runs import Outcome, Why
-from roost.errors import Unavailable
-from roost.ports import Look, Loop, Pending, World
+from roost.ports import Loop, Pending
 from roost.runtime.activation import SHARE, Activation
 from roost.runtime.listening import Listener
+from roost.runtime.looks import Looks
 from roost.runtime.loops import Loops
 from roost.runtime.office import Office
 from roost.runtime.presence import Presence
@@ -45,8 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.hall")
 
-TOGETHER = 1_000
-"""Agents that are looked at together."""
 IN_MEMORY = 100_000
 """Envelopes that are kept in memory, of all agents; more stay in the store until there is room."""
 
@@ -56,8 +50,6 @@ class Hall:
 
     def __init__(self, shop: Shop, *, hosting: bool = True) -> None:
         self.shop = shop
-        self._hosting = hosting
-        """Whether agents live here: else what there is for them stays in the store."""
         self.office = Office(shop, self)
         self.settler = Settler(shop, self)
         self.requests = Requests(shop, self)
@@ -67,20 +59,13 @@ class Hall:
         self.closing = False
         self._lock = shop.host.lock()
         self.loops = Loops(shop, self._thread_ended)
+        self._looks = Looks(shop, self, hosting=hosting)
+        self.look, self.not_begun, self.knows = self._looks.look, self._looks.not_begun, self._looks.knows
         self._awake: dict[str, Activation] = {}
-        self._looking: dict[str, bool] = {}
-        """Who is being looked at, or will be, and whether once more after that: one look at a time."""
-        self._next_looks: deque[str] = deque()
-        self._untried: dict[str, list[str]] = {}
-        self._taking = False
-        self._looked: Pending[None] = shop.host.pending()
-        """Set when nobody is being looked at any more; whoever waits for that makes a new one."""
         self.waker: Waker | None = None
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
         self.agents: Agents
-        self._missing: set[str] = set()
-        """Profiles of which it was told that they are not known here."""
         self.waiters: dict[str, list[Pending[Any]]] = {}
         """Who waits for a task to be over."""
         self.leaving: list[tuple[float, Activation]] = []
@@ -121,7 +106,7 @@ class Hall:
     @property
     def is_crowded(self) -> bool:
         """Whether agents wait for a loop, or many are about to."""
-        return self.loops.are_short or len(self._looking) > self.loops.few
+        return self.loops.are_short or self._looks.count > self.loops.few
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
@@ -198,101 +183,12 @@ class Hall:
             if activation is None:  # it came to rest after they were posted as if they were handed over
                 self.look(address, [envelope.envelope_id for envelope in box if envelope.claimed])
 
-    def not_begun(self, address: str, envelope_ids: Sequence[str]) -> None:
-        """These count as tried, and were not, for want of room: the next look at the agent puts that right."""
-        if envelope_ids:
-            with self._lock:
-                self._untried.setdefault(address, []).extend(envelope_ids)
-
     def ring(self, due: float) -> None:
         """A timer was set for then."""
         if self.waker is not None:
             self.waker.ring(due)
 
-    def look(self, address: str, untried: Sequence[str] = ()) -> None:
-        """Look into the store what an agent has to do, and whether it may; the rest follows by itself.
-
-        `untried`: what counts as tried there, and was not.
-        """
-        if not self._hosting or (self.closing and not untried):
-            return
-        with self._lock:
-            if untried:
-                self._untried.setdefault(address, []).extend(untried)
-            if address in self._looking:
-                self._looking[address] = True
-                return
-            self._looking[address] = False
-            self._next_looks.append(address)
-            if self._taking:
-                return
-            self._taking = True
-        self._take()
-
-    def _take(self) -> None:
-        """One look is under way, and those who are to be looked at gather behind it."""
-        with self._lock:
-            following = self._next_looks
-            addresses = [following.popleft() for _ in range(min(len(following), TOGETHER))]
-            if not addresses:
-                self._taking = False
-                self._looked.set(None)
-                return
-        host = self.shop.host
-        looks = tuple(
-            Look(address, address not in self._awake, host.new_id("change"), tuple(self._untried.pop(address, ())))
-            for address in addresses
-        )
-        world = World(host.clock.now(), self.load, len(self._awake), self.knows)
-        missed = partial(self._missed, looks)
-        try:
-            self.shop.store.write(self.shop.statements.inbox.take, looks, world, then=self._taken, failed=missed)
-        except Unavailable as error:
-            missed(error)
-
-    def _missed(self, looks: tuple[Look, ...], error: Exception) -> None:
-        """Whoever has something to do is found again by the supervisor."""
-        log.warning("agents are looked at later: %s", error, extra={"agents": [look.address for look in looks[:10]]})
-        with self._lock:
-            for look in looks:
-                self._looking.pop(look.address, None)
-                if look.untried:
-                    self._untried.setdefault(look.address, []).extend(look.untried)
-        self._take()
-
-    def _taken(self, all_taken: tuple[Taken, ...]) -> None:
-        with self._lock:
-            again = [taken.address for taken in all_taken if self._looking.pop(taken.address, False)]
-        for taken in all_taken:
-            if taken.woken is not None:
-                self.shop.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
-            if taken.missing:
-                self._leave_waiting(taken)
-        if self.closing:
-            self._put_back(envelope for taken in all_taken for envelope in taken.envelopes)
-        else:
-            self._give([taken for taken in all_taken if taken.ready])
-        for address in again:
-            self.look(address)
-        self._take()
-
-    def knows(self, profile: str) -> bool:
-        """Whether agents with this profile can think here; those without one have the default."""
-        return not profile or self.shop.brains.has(profile)
-
-    def _leave_waiting(self, taken: Taken) -> None:
-        """It cannot think here: what it has to do waits for a program in which it can; but people are told at once."""
-        if taken.missing not in self._missing:
-            self._missing.add(taken.missing)
-            log.warning(
-                "agents wait, since their profile %r is not known here: start Roost where it is set up, "
-                "or set another one for them", taken.missing, extra={"agent": taken.address},
-            )  # fmt: skip
-        for talk_id, user_id in taken.talks:
-            if not self.inbox.holds(talk_id):
-                self.inbox.deliver(talk_id, user_id, None)
-
-    def _give(self, all_taken: list[Taken]) -> None:
+    def give(self, all_taken: list[Taken]) -> None:
         """Hand over what was taken, and wake whoever is not awake."""
         all_taken = [self._listened(taken) for taken in all_taken]
         made = [Activation(self, taken) if taken.anew and taken.has_work else None for taken in all_taken]
@@ -310,11 +206,15 @@ class Hall:
                     missed.append(taken)
         self.loops.lend(woken, few=not self.is_crowded)
         for taken in all_taken:
-            for talk_id, user_id in taken.talks:
-                if not self.inbox.holds(talk_id):
-                    self.inbox.deliver(talk_id, user_id, None, taken.address)
+            self.give_talks(taken, taken.address)
         for taken in missed:
             self.look(taken.address, [envelope.envelope_id for envelope in taken.envelopes if envelope.claimed])
+
+    def give_talks(self, taken: Taken, agent: str = "") -> None:
+        """Hand over the talks that wait for it: to the agent, or to whoever says that it cannot think here."""
+        for talk_id, user_id in taken.talks:
+            if not self.inbox.holds(talk_id):
+                self.inbox.deliver(talk_id, user_id, None, agent)
 
     def _listened(self, taken: Taken) -> Taken:
         """Without what was said to it in meetings: for that it need not be awake."""
@@ -323,16 +223,6 @@ class Hall:
             return taken
         self.listener.put(posts)
         return replace(taken, envelopes=tuple(e for e in taken.envelopes if e not in posts))
-
-    def _put_back(self, handed: Iterable[Envelope]) -> None:
-        """These count as tried, and nobody has begun with them."""
-        now = self.shop.host.clock.now()
-        closings = tuple(
-            WorkClosing("", envelope, 0, Verdict.RELEASED, "", now, now) for envelope in handed if envelope.claimed
-        )
-        if closings:
-            with suppress(Unavailable):
-                self.shop.store.write(self.shop.statements.inbox.settle, closings)
 
     def release_talk(self, keeper: TalkLanes, talk_id: str) -> bool:
         return self.inbox.release(keeper, talk_id)
@@ -423,7 +313,7 @@ class Hall:
         for work in activation.works:
             work.fence(Why.LOST, now)
             self.shop.monitor.cut_off(work.envelope, work.run_id, Outcome.LOST, work.started)
-        self._put_back(activation.desk.untried())
+        self._looks.put_back(activation.desk.untried())
         self.inbox.forget(activation.talks, Why.LOST)
         self.loops.end(activation.loop)
         self.look(activation.address)
@@ -457,11 +347,7 @@ class Hall:
         """No new work; what runs gets a bounded time to end, and what did not end is tried again at the next start."""
         self.closing = True
         clock, limits = self.shop.host.clock, self.shop.limits
-        with self._lock:
-            self._looked = self.shop.host.pending()
-            taking = self._taking
-        if taking:  # what is being taken is put back: it was not tried
-            await self._looked.within(1.0)
+        await self._looks.end(1.0)
         latest = clock.monotonic() + limits.drain
         self._tell_all(Activation.finish)
         for activation in self.all():
