@@ -21,7 +21,7 @@ from roost.runtime.shop import Shop
 if TYPE_CHECKING:
     from roost.runtime.hall import Hall
 
-log = logging.getLogger("roost.hall")
+log = logging.getLogger("roost.looks")
 
 TOGETHER = 1_000
 """Agents that are looked at together."""

@@ -1,8 +1,6 @@
 """The means of a turn: what it sends, whom it asks, when it sleeps, and the way to its journal and its tools.
 
-What is sent waits for the turn to settle and is posted with it, at once or not at all. Of a turn that takes
-long it is posted before that and put on record, so that a repeated turn sends nothing twice: sends are
-numbered as they are asked for, also those that fail, and those on record are not sent again.
+What is sent goes through the turn's outbox, and leaves when the turn settles, or in a moment if it takes long.
 """
 
 from __future__ import annotations
@@ -10,29 +8,29 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from roost.core import addresses, checks, wake
 from roost.core.audience import Audience
-from roost.core.envelopes import Effect, Request, request_name
+from roost.core.envelopes import Effect, Publish, Request, request_name
 from roost.core.mail import Mail, answering
 from roost.core.meetings.bodies import Body, Invited
 from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.priority import Priority
-from roost.core.steps import Recorded, StepKind, Try
-from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError, Unavailable
+from roost.core.steps import Recorded, Try
+from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError
 from roost.ports import ModelCall, Tool
 from roost.runtime.asking import Asking
 from roost.runtime.journal import Journal
 from roost.runtime.memories import Notes
+from roost.runtime.outbox import Outbox, refused_as
 from roost.runtime.requests import Answers
 from roost.runtime.steps import Steps
 from roost.runtime.tools import Calls
@@ -44,12 +42,7 @@ if TYPE_CHECKING:
     from roost.runtime.thinking import Thinking
     from roost.runtime.voice import Voice
 
-log = logging.getLogger("roost.means")
-
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
-
-PROMPTLY = 0.05
-"""Seconds after which something sent is posted although its turn goes on."""
 
 
 def seen(method: F) -> F:
@@ -63,7 +56,7 @@ def seen(method: F) -> F:
         try:
             kept[place] = given = await method(self, *args, **options)
         except RoostError as error:
-            kept[place] = {"refused": _refused_as(error)}
+            kept[place] = {"refused": refused_as(error)}
             raise
         return given
 
@@ -101,136 +94,66 @@ class Means:
         for one in recorded:
             if one.kind == "ask":
                 self._asked.setdefault(one.name, deque()).append(one)
-        self._sent = _sent(recorded) if recorded else {}
-        """What is on record of each send, by its number."""
-        self._count = 0
-        """How many sends there were, those on record included."""
-        self._unsent: list[Effect] = []
-        self._numbers: list[int] = []
-        """Of those, as far as they may be posted before the turn settles."""
         self._requests: list[Request] = []
         """Asked, and not handed over yet."""
-        self._posting: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self.asleep: wake.Condition | None = None
         self.seen: dict[str, list[Any]] = {}
         """What the turn was given in answer to what it did, in order, for a replay. `sends` have their numbers."""
+        self._outbox = Outbox(shop, office.hall, thinking, place, recorded, root, self.seen, lambda: self.journal)
 
     # --- sending ---------------------------------------------------------------------------------
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
-        self._check_hops(_ends_with_a_person(to, options.get("priority")))
-        with self._next_send() as number:
-            there = self._sent.get(number)
-            if there is None:
-                effect = await self._office.mail(
-                    self._user_id, self._sender, to, subject, body, hops=self._hops, root=self._root, **options
-                )  # fmt: skip
-                there = self._keep(effect, number, effect.mail_id)
-            return self._given(number, there)
+        link = self.link(to, options.get("priority"))
+        return await self._outbox.send(
+            lambda: self._office.mail(self._user_id, self._sender, to, subject, body, **link, **options),
+            lambda mail: mail.mail_id,
+        )
 
     async def answer(self, letter: Mail, text: str) -> None:
         """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
-        self._check_hops(_ends_with_a_person(letter.sender, letter.priority))
+        link = self.link(letter.sender, letter.priority)
         effect = await self._office.mail(
             self._user_id, self._sender, letter.sender, answering(letter.subject), text, priority=letter.priority,
-            thread_id=letter.thread_id, reply_to=letter.mail_id, hops=self._hops, known=True, root=self._root,
+            thread_id=letter.thread_id, reply_to=letter.mail_id, known=True, **link,
         )  # fmt: skip
-        self._unsent.append(effect)
+        self._outbox.add(effect)
 
     async def send(self, to: str, text: str, **options: Any) -> None:
-        self._check_hops()
-        self._count = number = self._count + 1
-        if number in self._sent:
-            return
-        try:
-            effect = await self._office.task(
-                self._user_id, self._sender, to, text, recorded=False, lane=f"from:{self._sender}", hops=self._hops,
-                root=self._root, **options,
-            )  # fmt: skip
-        except RoostError as error:
-            self._refused(number, error)
-            raise
-        self._keep(effect, number)
+        link, lane = self.link(), f"from:{self._sender}"
+        await self._outbox.send(
+            lambda: self._office.task(
+                self._user_id, self._sender, to, text, recorded=False, lane=lane, **link, **options
+            )
+        )  # fmt: skip
 
     async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
-        self._check_hops()
-        with self._next_send() as number:
-            there = self._sent.get(number)
-            if there is None:
-                effect = await self._office.broadcast(
-                    self._user_id, self._sender, text, whom, priority=priority, hops=self._hops, root=self._root
-                )  # fmt: skip
-                there = self._keep(effect, number, str(len(effect.envelopes)))
-            return int(self._given(number, there))
+        link = self.link()
+        reached = await self._outbox.send(
+            lambda: self._office.broadcast(self._user_id, self._sender, text, whom, priority=priority, **link),
+            lambda broadcast: str(len(broadcast.envelopes)),
+        )
+        return int(reached)
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
-        self._check_hops()
-        with self._next_send() as number:
-            there = self._sent.get(number)
-            if there is None:
-                effect = self._office.event(
-                    self._user_id, self._sender, name, data, hops=self._hops, root=self._root, **options
-                )  # fmt: skip
-                there = self._keep(effect, number, effect.event_id)
-            return self._given(number, there)
+        link = self.link()
 
-    # --- meetings --------------------------------------------------------------------------------
+        async def make() -> Publish:
+            return self._office.event(self._user_id, self._sender, name, data, **link, **options)
 
-    async def call_meeting(self, topic: str, **options: Any) -> str:
-        self._check_hops()
-        with self._next_send() as number:
-            there = self._sent.get(number)
-            if there is None:
-                effect = await self._office.call(
-                    self._user_id, self._sender, topic, hops=self._hops, root=self._root, **options
-                )  # fmt: skip
-                there = self._keep(effect, number, effect.meeting_id)
-            return self._given(number, there)
-
-    async def write_entry(self, meeting: Meeting, body: Body) -> None:
-        """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
-        self._check_hops()
-        with self._next_send() as number:
-            if isinstance(body, Invited):
-                await self._office.guest(self._user_id, body.who)
-            meeting.note(body, self._now())
-            if number not in self._sent:
-                self._keep(self._entry(meeting, body), number)
-
-    def speak(self, voice: Voice) -> None:
-        """What the brain has said, when it is over; it leaves with the settle, and never before."""
-        self._unsent += [self._entry(voice.meeting, body) for body in voice.last(self._now())]
-
-    def _entry(self, meeting: Meeting, body: Body) -> WriteEntry:
-        return WriteEntry(self._shop.host.new_id("entry"), meeting.me, meeting.meeting_id, body)
-
-    def _now(self) -> int:
-        return milliseconds(self._shop.host.clock.now())
-
-    def sleep(
-        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None
-    ) -> None:  # fmt: skip
-        if self._default_wake is None:
-            raise Invalid("only an agent can sleep: this turn is not one of an agent")
-        now = self._shop.host.clock.now()
-        self.asleep = wake.wanted(now, seconds, until, wake_on, self._default_wake)
+        return await self._outbox.send(make, lambda event: event.event_id)
 
     def unsent(self) -> tuple[Effect, ...]:
         """What is posted when the turn settles."""
-        if self._timer is not None:
-            self._timer.cancel()
-        return tuple(self._unsent) if self._notes is None else (*self._unsent, *self._notes.effects())
+        unsent = self._outbox.unsent()
+        return unsent if self._notes is None else (*unsent, *self._notes.effects())
 
     async def finish(self) -> None:
         """Once the brain is over: what is being posted is posted before the turn settles."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._posting is not None:
-            await self._posting
+        await self._outbox.finish()
 
-    def link(self, to: str = "", priority: str = "") -> dict[str, Any]:
-        """What ties something that a tool sends at once to all that led to it. BrainFailed: that is a long chain."""
+    def link(self, to: object = "", priority: object = "") -> dict[str, Any]:
+        """What ties something that is sent to all that led to it. BrainFailed: that is a long chain."""
         self._check_hops(_ends_with_a_person(to, priority))
         return {"hops": self._hops, "root": self._root}
 
@@ -241,61 +164,48 @@ class Means:
         if self._hops > most and not last:
             raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
 
-    @contextmanager
-    def _next_send(self) -> Iterator[int]:
-        """Its number. If it is refused, that is kept for a replay."""
-        self._count = number = self._count + 1
-        try:
-            yield number
-        except RoostError as error:
-            self._refused(number, error)
-            raise
+    # --- meetings --------------------------------------------------------------------------------
 
-    def _given(self, number: int, given: str) -> str:
-        self.seen.setdefault("sends", []).append([number, given])
-        return given
+    async def call_meeting(self, topic: str, **options: Any) -> str:
+        link = self.link()
+        return await self._outbox.send(
+            lambda: self._office.call(self._user_id, self._sender, topic, **link, **options),
+            lambda called: called.meeting_id,
+        )
 
-    def _refused(self, number: int, error: RoostError) -> None:
-        self.seen.setdefault("sends", []).append([number, _refused_as(error)])
+    async def write_entry(self, meeting: Meeting, body: Body) -> None:
+        """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
+        self._check_hops()
 
-    def _keep(self, effect: Effect, number: int, name: str = "") -> str:
-        self._unsent.append(effect)
-        self._numbers.append(number)
-        if self._timer is None and self._envelope_id is not None:
-            self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
-        return name
+        async def note() -> None:
+            if isinstance(body, Invited):
+                await self._office.guest(self._user_id, body.who)
+            meeting.note(body, self._now())
 
-    def _post_now(self) -> None:
-        self._timer = None
-        if self._unsent and not self._thinking.over and self._posting is None:
-            self._posting = asyncio.get_running_loop().create_task(self._post(), name=f"post {self._envelope_id}")
+        async def make() -> WriteEntry:
+            return self._entry(meeting, body)
 
-    async def _post(self) -> None:
-        effects, self._unsent = tuple(self._unsent), []
-        numbers, self._numbers = tuple(self._numbers), []
-        step = self.journal.next_number()
-        try:
-            while not self._thinking.fenced and not await self._has_posted(effects, numbers, step):  # noqa: ASYNC110
-                await asyncio.sleep(0.2 + 0.8 * self._shop.host.jitter())
-        finally:
-            self._posting = None
+        await self._outbox.send(make, before=note)
 
-    async def _has_posted(self, effects: tuple[Effect, ...], numbers: tuple[int, ...], step: int) -> bool:
-        """False: try again, as the same step, since it may have been done all the same."""
-        try:
-            posted = await self._shop.store.write(
-                self._shop.statements.inbox.post_now, self._envelope_id, self._address, self._epoch, step, effects,
-                numbers, self._shop.host.clock.now(), self._place.given, then=self._office.hall.posted,
-            )  # fmt: skip
-        except Unavailable as error:
-            log.warning("what a turn sends is posted later: %s", error, extra={"agent": self._address})
-            self._office.hall.missed(effects)
-            return False
-        if posted is not None:
-            self._shop.monitor.sent(self._address, effects, posted, self._root)
-        else:
-            self._unsent, self._numbers = [], []  # the turn was superseded: nothing it does counts any more
-        return True
+    def speak(self, voice: Voice) -> None:
+        """What the brain has said, when it is over; it leaves with the settle, and never before."""
+        self._outbox.add(*(self._entry(voice.meeting, body) for body in voice.last(self._now())))
+
+    def _entry(self, meeting: Meeting, body: Body) -> WriteEntry:
+        return WriteEntry(self._shop.host.new_id("entry"), meeting.me, meeting.meeting_id, body)
+
+    def _now(self) -> int:
+        return milliseconds(self._shop.host.clock.now())
+
+    # --- sleeping --------------------------------------------------------------------------------
+
+    def sleep(
+        self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None
+    ) -> None:  # fmt: skip
+        if self._default_wake is None:
+            raise Invalid("only an agent can sleep: this turn is not one of an agent")
+        now = self._shop.host.clock.now()
+        self.asleep = wake.wanted(now, seconds, until, wake_on, self._default_wake)
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -309,8 +219,8 @@ class Means:
         there = asked.popleft() if asked else None
         if there is not None and there.done:
             return _answered(to, json.loads(there.result or "{}"))
-        if there is None and (self._unsent or self._posting is not None):
-            await self._leave_first()
+        if there is None and not self._outbox.is_empty:
+            await self._outbox.leave()
         number = there.number if there is not None else self.journal.next_number()
         name = request_name(self._address, self._envelope_id, number)
         self._answers.listen(name)  # listen first, then look, then wait
@@ -322,7 +232,7 @@ class Means:
                 await self._post_request(to, text, priority, number, name)
             found = await self._answers.get(name, number, seconds, look=there is not None)
         except RoostError as error:
-            self.seen.setdefault("asks", []).append([to, _refused_as(error)])
+            self.seen.setdefault("asks", []).append([to, refused_as(error)])
             raise
         finally:
             thinking.acts -= 1
@@ -347,15 +257,6 @@ class Means:
     def _hand_over(self) -> None:
         requests, self._requests = self._requests, []
         self._office.hall.requests.post(requests)
-
-    async def _leave_first(self) -> None:
-        """What was sent before a request leaves before it."""
-        while self._unsent or self._posting is not None:
-            if self._posting is None:
-                self._post_now()
-            if self._posting is None:
-                return
-            await asyncio.wait({self._posting})
 
     # --- remembering -----------------------------------------------------------------------------
 
@@ -432,16 +333,6 @@ class Means:
 def _ends_with_a_person(to: object, priority: object) -> bool:
     """People answer in their own time. Of urgent mail agents hear too, and may write some more."""
     return isinstance(to, str) and to.startswith("user:") and priority != Priority.URGENT
-
-
-def _refused_as(error: RoostError) -> list[str]:
-    """What is kept of it, for a replay."""
-    return [type(error).__name__, str(error)]
-
-
-def _sent(recorded: tuple[Recorded, ...]) -> dict[int, str]:
-    results = (json.loads(one.result or "{}") for one in recorded if one.kind == StepKind.SENT)
-    return {int(number): name for result in results for number, name in result.items()}
 
 
 def _answered(whom: str, answer: Mapping[str, str]) -> str:
