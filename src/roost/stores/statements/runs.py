@@ -1,4 +1,4 @@
-"""Runs: a message is opened, grows, and is settled; lanes are stopped and taken over.
+"""Runs: they are settled, put to rest or stopped, and lanes are taken over. What they write on the way is `answers`.
 
 Each statement that writes for a run proves by the talk's epoch that it still may.
 """
@@ -11,59 +11,28 @@ from dataclasses import replace
 from roost.core import notes
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
-from roost.core.runs import Claimed, Closing, Envelope, Halted, Opened, Outcome, Settled
-from roost.core.usage import Usage
+from roost.core.runs import Claimed, Closing, Envelope, Halted, Outcome, Settled
 from roost.ports import Row, Tx
 from roost.stores.statements import diary, resting
-from roost.stores.statements.messages import MESSAGE, message_of, saved
+from roost.stores.statements.answers import (
+    checkpoint,
+    close_lost,
+    insert,
+    lock,
+    message_at,
+    open_answer,
+    split_answer,
+    write_answer,
+)
 from roost.stores.statements.posting import post_all
 from roost.stores.statements.resting import IDLE_TALK, RESTING_TALK
 from roost.stores.statements.sleep import fall_asleep
+from roost.stores.statements.spending import spend, used
 from roost.stores.statements.talks import found
 
-
-def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Opened | None:
-    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content, "notes": noted}
-    rows = tx.write(
-        "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
-        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, roost_now()",
-        ids,
-    )
-    if rows:
-        seq, revision, now = rows[0]
-        said = notes.unpack(noted)
-        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id, notes=said)
-        _insert(tx, talk_id, message, revision, now, noted)
-        return Opened(message, revision)
-    # Opened before, by an attempt that seemed to fail: then it has its number already.
-    there = tx.write(
-        "UPDATE messages AS m SET content = :content, notes = :notes WHERE m.talk_id = :talk AND m.run_id = :run"
-        " AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch)"
-        f" RETURNING {MESSAGE.replace('m.', '')}",
-        ids,
-    )
-    return Opened(message_of(there[0]), there[0][7]) if there else None
-
-
-def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, noted: str = "") -> None:
-    """Keep what was said since the last checkpoint; if that one failed, nothing: a text has no holes."""
-    tx.write(
-        "INSERT INTO parts (talk_id, seq, part, content, notes)"
-        " SELECT t.talk_id, t.answer_seq, :part, :content, :notes FROM talks t"
-        " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
-        " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
-        " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))"
-        " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content, notes = excluded.notes",
-        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "notes": noted, "run": run_id},
-    )
-
-
-def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Settled:
-    """End the message being written, while its run goes on in a new one."""
-    row = _lock(tx, talk_id)
-    if row is None or row[0] != epoch:
-        return Settled(0, epoch, 0, None, superseded=True, gone=row is None)
-    return _write_answer(tx, talk_id, run_id, row, content, noted, Status.COMPLETE, None)
+__all__ = [
+    "checkpoint", "claim", "open_answer", "rest", "settle", "split_answer", "stop", "unfinished", "used",
+]  # fmt: skip
 
 
 def settle(tx: Tx, c: Closing) -> Settled:
@@ -79,7 +48,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
         and (settled := _settle_at_once(tx, c)) is not None
     ):
         return settled
-    row = _lock(tx, c.talk_id)
+    row = lock(tx, c.talk_id)
     if row is None:
         return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
     _note(tx, c)
@@ -94,7 +63,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
             " WHERE lane = :talk AND kind <> 'task'",
             {"talk": c.talk_id},
         )
-    settled = _write_answer(
+    settled = write_answer(
         tx,
         c.talk_id,
         c.run_id,
@@ -115,7 +84,7 @@ def settle(tx: Tx, c: Closing) -> Settled:
 
 def rest(tx: Tx, c: Closing) -> Settled:
     """Put a run to rest until a person has decided; if they have meanwhile, it is left to be run again at once."""
-    row = _lock(tx, c.talk_id)
+    row = lock(tx, c.talk_id)
     if row is None:
         return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
     if row[0] != c.epoch or not _still_there(tx, c.envelopes):
@@ -135,16 +104,10 @@ def rest(tx: Tx, c: Closing) -> Settled:
         tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
         if not rested:
             resting.leave(tx, c.talk_id, answer_seq, revision, again=True)
-        message = _message(tx, c.talk_id, answer_seq)
+        message = message_at(tx, c.talk_id, answer_seq)
     _record(tx, c, Outcome.WAITING, message, now)
     left = () if rested else tuple(replace(e, due=0.0) for e in c.envelopes)
     return Settled(revision, c.epoch, waiting, message, left=left, rested=rested)
-
-
-def _message(tx: Tx, talk_id: str, seq: int) -> Message | None:
-    ids = {"talk": talk_id, "seq": seq}
-    row = tx.one(f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk AND m.seq = :seq", ids)
-    return None if row is None else message_of(row)
 
 
 def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
@@ -171,7 +134,7 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
     _note(tx, c)
     _remove(tx, c.envelopes)
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, notes.unpack(c.notes))
-    _insert(tx, c.talk_id, message, revision, now, c.notes)
+    insert(tx, c.talk_id, message, revision, now, c.notes)
     _record(tx, c, c.outcome, message, now)
     posted = _act(tx, c, now)
     return Settled(revision, c.epoch, waiting, message, posted=posted)
@@ -194,13 +157,6 @@ def _note(tx: Tx, c: Closing) -> None:
         diary.write(tx, (c.diary,))
 
 
-def _lock(tx: Tx, talk_id: str) -> Row | None:
-    return tx.one(
-        f"SELECT epoch, last_seq, answer_seq, roost_now() FROM talks WHERE talk_id = :talk{tx.for_update}",
-        {"talk": talk_id},
-    )
-
-
 def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
     _, _, answer_seq, now = row
     mine = answer_seq and tx.one(
@@ -214,44 +170,11 @@ def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
     # Nobody has read a word of an answer: it is withdrawn, and what it was to answer waits for the next run.
     status = Status.WITHDRAWN if left else Status.INTERRUPTED
     done = 0 if left else _remove(tx, c.envelopes)
-    settled = _write_answer(
+    settled = write_answer(
         tx, c.talk_id, c.run_id, row, c.text, "" if left else c.notes, status, None, done=done, superseded=True
     )  # fmt: skip
     _record(tx, c, Outcome.STOPPED, settled.message, now)
     return replace(settled, left=left)
-
-
-def _write_answer(
-    tx: Tx, talk_id: str, run_id: str, row: Row, content: str, noted: str, status: Status, error: str | None, *,
-    done: int = 0, state: str | None = None, supersede: bool = False, superseded: bool = False,
-) -> Settled:  # fmt: skip
-    """Close the open message, or add one if none was opened and there is something to say.
-
-    Of an interrupted run that is nothing: what nobody could read was never said.
-    """
-    _, last_seq, answer_seq, now = row
-    adds = not answer_seq and bool(content or error or noted) and status is not Status.INTERRUPTED
-    rows = tx.write(
-        "UPDATE talks SET revision = revision + 1, last_seq = last_seq + :adds, epoch = epoch + :supersede,"
-        " waiting = waiting - :done, answer_seq = 0, state = COALESCE(:state, state)"
-        " WHERE talk_id = :talk RETURNING revision, epoch, waiting",
-        {
-            "talk": talk_id,
-            "adds": int(adds),
-            "supersede": int(supersede),
-            "now": now,
-            "done": done,
-            "state": state,
-        },
-    )
-    revision, epoch, waiting = rows[0]
-    message: Message | None = None
-    if answer_seq:
-        message = _end(tx, talk_id, run_id, answer_seq, content, noted, status, error, revision)
-    elif adds:
-        message = Message(last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, notes.unpack(noted))
-        _insert(tx, talk_id, message, revision, now, noted)
-    return Settled(revision, epoch, waiting, message, superseded)
 
 
 def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
@@ -274,7 +197,7 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
         revision, epoch = revision + 1, epoch + 1
         if rests and answer_seq:
             resting.leave(tx, talk_id, answer_seq, revision, again=False)
-            message = _message(tx, talk_id, answer_seq)
+            message = message_at(tx, talk_id, answer_seq)
     return Halted(revision, epoch, waiting, now, message)
 
 
@@ -315,65 +238,10 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
     message = None
     if answer_seq and any(e.is_taken_up for e in envelopes):
         resting.leave(tx, talk_id, answer_seq, revision, again=True)
-        message = _message(tx, talk_id, answer_seq)
+        message = message_at(tx, talk_id, answer_seq)
     elif answer_seq:
-        message = _close_lost(tx, talk_id, answer_seq, revision, now)
+        message = close_lost(tx, talk_id, answer_seq, revision, now)
     return Claimed(revision, epoch, envelopes, message)
-
-
-def _insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float, noted: str) -> None:
-    m = message
-    tx.later(
-        "messages", _SAID, (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted)
-    )  # fmt: skip
-
-
-_SAID = ("talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision", "notes")
-
-
-def _end(
-    tx: Tx,
-    talk_id: str,
-    run_id: str,
-    seq: int,
-    content: str,
-    noted: str,
-    status: Status,
-    error: str | None,
-    revision: int,
-) -> Message | None:
-    """Close a message, if it is this run's and still being written."""
-    rows = tx.write(
-        "UPDATE messages AS m SET content = :content, notes = :notes, status = :status, error = :error,"
-        " revision = :revision"
-        " WHERE m.talk_id = :talk AND m.seq = :seq AND m.run_id = :run AND m.status = 'streaming'"
-        f" RETURNING {MESSAGE.replace('m.', '')}",
-        {"talk": talk_id, "seq": seq, "run": run_id, "content": content, "notes": noted, "status": status,
-         "error": error, "revision": revision},
-    )  # fmt: skip
-    tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", {"talk": talk_id, "seq": seq})
-    return message_of(rows[0]) if rows else None
-
-
-def _close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Message | None:
-    """Close, from its checkpoints, a message whose run is lost."""
-    row = tx.one(
-        "SELECT run_id, created, content, notes FROM messages WHERE talk_id = :talk AND seq = :seq",
-        {"talk": talk_id, "seq": seq},
-    )
-    if row is None or row[0] is None:
-        return None
-    run_id, created, begun, noted = row
-    tx.write(
-        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
-        " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
-        {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
-    )
-    more, more_noted = saved(tx, talk_id, seq)
-    text = begun + more
-    if not text:  # it has only thought, and is run again
-        return _end(tx, talk_id, run_id, seq, "", "", Status.WITHDRAWN, None, revision)
-    return _end(tx, talk_id, run_id, seq, text, noted + more_noted, Status.INTERRUPTED, None, revision)
 
 
 def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
@@ -386,23 +254,6 @@ def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
 
 def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
     return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))
-
-
-def used(tx: Tx, day: str, profile: str) -> int:
-    row = tx.one(
-        "SELECT tokens FROM spending WHERE day = :day AND profile = :profile", {"day": day, "profile": profile}
-    )
-    return int(row[0]) if row else 0
-
-
-def spend(tx: Tx, run_id: str, profile: str, usage: Usage, now: float) -> None:
-    """Add what a run has used to what its profile has used on this day; once."""
-    if usage.tokens and tx.one("SELECT 1 FROM runs WHERE run_id = :run", {"run": run_id}) is None:
-        tx.write(
-            "INSERT INTO spending (day, profile, tokens) VALUES (:day, :profile, :tokens)"
-            " ON CONFLICT (day, profile) DO UPDATE SET tokens = spending.tokens + excluded.tokens",
-            {"day": at(now).date().isoformat(), "profile": profile, "tokens": usage.tokens},
-        )
 
 
 def _record(tx: Tx, c: Closing, outcome: Outcome, message: Message | None, now: float) -> None:

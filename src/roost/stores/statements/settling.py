@@ -14,8 +14,8 @@ from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
 from roost.stores.statements.resting import rest
-from roost.stores.statements.runs import spend
 from roost.stores.statements.sleep import arm, await_condition, record_all
+from roost.stores.statements.spending import spend
 
 
 def settle(
