@@ -13,14 +13,14 @@ from typing import Any
 from roost.core import addresses, checks, memories, wake
 from roost.core.agents import Agent, AgentChange, AgentConfig, State, configured
 from roost.core.audience import audience
-from roost.core.envelopes import Change, Publish, Told
+from roost.core.envelopes import Change, Publish
 from roost.core.events import FAILED
-from roost.core.facts import Name
 from roost.core.health import Inspection, Running
 from roost.core.memories import Memory
 from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid, Unavailable
 from roost.ports import Tx
+from roost.runtime.followups import Followups
 from roost.runtime.hall import Hall
 from roost.runtime.paging import fitting
 from roost.runtime.shop import Shop
@@ -38,6 +38,7 @@ class Agents:
         self._shop = shop
         self._hall = hall
         self._ops = shop.statements.agents
+        self._then = Followups(shop, hall)
         hall.agents = self
 
     async def create(self, user_id: str, agent_id: str, *, start: bool = True, **config: Any) -> Agent:
@@ -56,7 +57,7 @@ class Agents:
         change = self._change(after, "created", user_id)
         await self._shop.store.write(
             self._ops.create, user_id, ids, made, change, self._shop.limits.agents_per_user,
-            then=lambda _: self._made(user_id, ids),
+            then=lambda _: self._then.made(user_id, ids),
         )  # fmt: skip
 
     async def get(self, user_id: str, agent_id: str) -> Agent:
@@ -89,7 +90,7 @@ class Agents:
             made = self._configured(self._ops.get(tx, user_id, agent_id).config, config)
             return self._ops.configure(tx, user_id, agent_id, made.to_json())
 
-        changed: Agent = await self._shop.store.write(configure, then=self._adapt)
+        changed: Agent = await self._shop.store.write(configure, then=self._then.configured)
         return self._live(changed)
 
     async def start(self, user_id: str, agent_id: str) -> Agent:
@@ -97,7 +98,7 @@ class Agents:
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(State.IDLE, "started", user_id)
         await self._shop.store.write(
-            self._ops.start, user_id, agent_id, change, key=key, then=partial(self._started, key)
+            self._ops.start, user_id, agent_id, change, key=key, then=partial(self._then.started, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -107,7 +108,7 @@ class Agents:
         key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         news = self._news(user_id, agent_id, "stopped")
         await self._shop.store.write(
-            self._ops.stop, user_id, agent_id, change, news, key=key, then=partial(self._stopped, key)
+            self._ops.stop, user_id, agent_id, change, news, key=key, then=partial(self._then.stopped, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -117,7 +118,7 @@ class Agents:
         key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         started = self._change(State.IDLE, "started", user_id)
         await self._shop.store.write(
-            self._ops.restart, user_id, agent_id, stopped, started, key=key, then=partial(self._restarted, key)
+            self._ops.restart, user_id, agent_id, stopped, started, key=key, then=partial(self._then.restarted, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -140,7 +141,7 @@ class Agents:
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._ops.sleep, user_id, agent_id, wake.to_json(condition), change, key=key,
-            then=lambda _: self._fell_asleep(key),
+            then=lambda _: self._then.fell_asleep(key),
         )  # fmt: skip
         if (due := wake.next_time(condition)) is not None:
             self._hall.ring(due)
@@ -153,7 +154,7 @@ class Agents:
         key, change = _key(user_id, agent_id), self._change(State.IDLE, reason, user_id)
         await self._shop.store.write(
             self._ops.rouse, user_id, agent_id, change, key=key,
-            then=lambda woken: self._look_again(key, Name.AGENT_WOKE if woken else None, reason),
+            then=partial(self._then.woken, key, reason),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -181,7 +182,7 @@ class Agents:
         self._check(user_id, agent_id)
         key, news = _key(user_id, agent_id), self._news(user_id, agent_id, "deleted")
         await self._shop.store.write(
-            self._ops.delete, user_id, agent_id, news, key=key, then=partial(self._deleted, key)
+            self._ops.delete, user_id, agent_id, news, key=key, then=partial(self._then.deleted, key)
         )
 
     async def history(
@@ -238,7 +239,7 @@ class Agents:
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._shop.statements.watching.set_memory, user_id, agent_id, memory, key=key,
-            then=lambda _: self._adopt(key, memory),
+            then=lambda _: self._then.given_memory(key, memory),
         )  # fmt: skip
 
     # --- what they remember ----------------------------------------------------------------------
@@ -277,107 +278,18 @@ class Agents:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _adapt(self, agent: Agent) -> None:
-        self._hall.office.forget_audiences()
-        awake = self._hall.awake(_key(agent.user_id, agent.agent_id))
-        if awake is not None:
-            awake.config = agent.config
-        else:  # it may be able to think now
-            self._hall.look(_key(agent.user_id, agent.agent_id))
-
-    def _adopt(self, key: str, memory: str) -> None:
-        awake = self._hall.awake(key)
-        if awake is not None:
-            awake.call(lambda: awake.adopt(memory))
-
     async def _paused(self, user_id: str, agent_id: str, paused: bool) -> Agent:
         self._check(user_id, agent_id)
         key = _key(user_id, agent_id)
         await self._shop.store.write(
             self._ops.pause, user_id, agent_id, paused, key=key,
-            then=lambda changed: self._held(key, paused, changed),
+            then=lambda changed: self._then.paused(key, paused, changed),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
-
-    def _held(self, key: str, paused: bool, changed: bool) -> None:
-        if changed:
-            self._tell(Name.AGENT_PAUSED if paused else Name.AGENT_RESUMED, key)
-        if paused:
-            self._rest(key)
-        else:
-            self._hall.look(key)
-
-    def _fell_asleep(self, key: str) -> None:
-        self._tell(Name.AGENT_SLEPT, key)
-        self._conclude(key)
-        self._rest(key)
-
-    def _tell(self, name: Name, key: str, reason: str = "asked for") -> None:
-        """By its owner: nobody else moves an agent here."""
-        self._shop.monitor.tell(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})
-
-    def _made(self, user_id: str, agent_ids: Sequence[str]) -> None:
-        self._hall.office.forget_audiences()
-        for agent_id in agent_ids:
-            self._tell(Name.AGENT_CREATED, _key(user_id, agent_id))
-
-    def _look_again(self, key: str, name: Name | None, cause: str) -> None:
-        if name is not None:
-            self._tell(name, key, cause)
-        self._hall.look(key)
-
-    def _stopped(self, key: str, told: Told | None) -> None:
-        if told is not None:
-            self._tell(Name.AGENT_STOPPED, key, "stopped")
-            self._conclude(key)
-            self._pass_on(told)
-        self._hall.dismiss(key)
-
-    def _started(self, key: str, told: Told | None) -> None:
-        if told is not None:
-            self._pass_on(told)
-        self._look_again(key, Name.AGENT_STARTED if told is not None else None, "started")
-
-    def _restarted(self, key: str, came: tuple[bool, Told]) -> None:
-        stopped, told = came
-        if stopped:
-            self._tell(Name.AGENT_STOPPED, key, "stopped")
-            self._conclude(key)
-        self._hall.dismiss(key)
-        self._started(key, told)
-
-    def _conclude(self, key: str) -> None:
-        if (awake := self._hall.awake(key)) is not None:
-            awake.call(awake.conclude)
-
-    def _pass_on(self, told: Told) -> None:
-        """Those who wait for its answers are told, those it meets, and all others by the news."""
-        for answered in told.answered:
-            self._hall.answer(answered)
-        self._hall.listener.told(told.changes)
-        self._hall.posted(told.posted)
 
     def _news(self, user_id: str, agent_id: str, fault: str) -> Publish:
         data = {"agent": agent_id, "reason": f"it was {fault}", "fault": fault}
         return self._hall.office.event(user_id, f"agent:{_key(user_id, agent_id)}", FAILED, data, optional=True)
-
-    def _rest(self, key: str) -> None:
-        """It shall begin nothing new; when all it does has ended, it is looked at again."""
-        awake = self._hall.awake(key)
-        if awake is not None:
-            awake.call(awake.finish)
-        else:
-            self._hall.look(key)
-
-    def _deleted(self, key: str, told: Told) -> None:
-        self._tell(Name.AGENT_DELETED, key)
-        self._hall.office.forget_audiences()
-        self._pass_on(told)
-        self._hall.dismiss(key)
-        for task_id in list(self._hall.waiters):  # its tasks are gone too: whoever waits for one shall see
-            self._hall.tell(task_id)
-        for talk_id in told.talks:
-            self._shop.talks.forget(talk_id)
 
     def _live(self, agent: Agent) -> Agent:
         """As it is now, of one that is awake."""
