@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost import Turn, log
+from roost import AsyncAgentService, Turn, log
 from roost.core.secrets import HIDDEN, Redactor, is_plain
 from roost.protocol import prometheus
 from tests.conftest import QUICK, eventually
+from tests.runtime.conftest import World, becomes, ended
 
 KNOWN = "canary-known-by-its-value"
 LOOKS = {
@@ -61,13 +63,24 @@ async def careful(what: str) -> str:
     return what
 
 
+def lose(what: str) -> None:
+    raise OSError(f"{what} {KNOWN} is lost")
+
+
 async def leaky(turn: Turn) -> AsyncIterator[str]:
     turn.state["seen"] = turn.text
     async with turn.model_call("model", {"prompt": turn.text, "key": KNOWN}) as call:
         call.response = {"said": f"{turn.text} {KNOWN}"}
+    with suppress(ConnectionError):
+        async with turn.model_call("model", {"again": turn.text}):
+            raise ConnectionError(f"{turn.text} is no key, nor is {KNOWN}")
     assert KNOWN in await turn.call_tool("fetch", {"what": turn.text}), "it is given the real one"
     await turn.step("note", lambda: f"{turn.text} {KNOWN}")
-    await turn.call_tool("careful", {"what": turn.text})
+    with suppress(OSError):
+        await turn.step("lose", lose, turn.text)
+    if turn.agent_id is not None:
+        assert KNOWN in await turn.call_tool("remember", {"text": "where it is", "key": KNOWN})
+    assert await turn.call_tool("careful", {"what": turn.text}) == turn.text
     try:
         await turn.call_tool("breaks", {"what": turn.text})
     except roost.ToolFailed:
@@ -101,12 +114,29 @@ def test_canaries_are_nowhere_but_where_they_were_put(
         told += [repr(runs), repr(service.approvals.list("ann", all=True)), str(over.error), str(answer.error)]
         told += [repr(service.mail.inbox("ann")), repr([letter.reason for letter in service.dead_letters.list("ann")])]
     assert (over.status, answer.status, len(runs)) == ("failed", "failed", 2)
-    assert [len(run.steps) for run in runs] == [5, 5]
+    assert sorted(len(run.steps) for run in runs) == [7, 8]
     told.append(logged.read_text())
     told.append(_rows(database, "steps", "approvals", "runs", "events", "agent_changes"))
     assert "cannot go on" in told[-2], "the log says what happened"
     for text in told:
         assert not [word for word in WORDS if word in text.replace("CANARY_API_KEY", "")], text[:2_000]
+
+
+def test_what_a_person_says_in_place_of_a_tool_is_hidden_in_the_journal(simulated: World) -> None:
+    async def asks(turn: Turn) -> AsyncIterator[str]:
+        yield str(len(await turn.call_tool("careful", {"what": "the key"})))
+
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="asks")
+        await service.add_message("ann", talk, "go")
+        [one] = await becomes(lambda: service.approvals.list("ann"), bool)
+        await service.approvals.answer("ann", one.approval_id, LOOKS["provider"])
+        assert (await ended(service, talk))[-1].content == str(len(LOOKS["provider"])), "it is given the real one"
+        [run] = await service.runs.list("ann", talk=talk)
+        [step] = (await service.runs.get("ann", run.run_id)).steps
+        assert step.result == HIDDEN
+
+    simulated({"asks": asks}, story, tools=[careful])
 
 
 def _rows(database: Path, *tables: str) -> str:
