@@ -131,6 +131,7 @@ def test_it_is_steered_at_the_next_call_of_the_model(service: Open, shown: list[
     may_end.set()
     messages = settled(one, "ann", talk)
     assert told(messages)[1:] == [("complete", "look"), ("complete", "south"), ("complete", "you said south")]
+    assert len({m.run_id for m in messages if m.sender == "agent"}) == 1, "it is the same run that goes on"
     ask(one, talk, "thanks")
     assert shown[-1] == [
         "user: look then call wait x",

@@ -109,7 +109,9 @@ def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(rig: GgufRig, tmp_p
     eventually(lambda: everything(service, "ann", talk)[-1].content == "I go north. ")
     service.add_message("ann", talk, "turn around")
     steered.append(True)
-    assert settled(service, "ann", talk)[-1].content == "I go south."
+    whole = settled(service, "ann", talk)
+    assert [m.content for m in whole] == ["go for a walk", "I go north. ", "turn around", "I go south."]
+    assert len({m.run_id for m in whole if m.sender == "agent"}) == 1, "it is the same run that goes on"
     assert [one["content"] for one in shown(rig)] == ["go for a walk", "I go north. ", "turn around"]
 
 

@@ -236,8 +236,11 @@ def test_a_task_that_was_tried_again_is_replayed_try_by_try(world: World) -> Non
 
 
 def test_a_run_that_rested_while_a_person_was_asked_is_replayed_as_far_as_it_came(world: World) -> None:
+    ordered: list[str] = []
+
     @roost.tool(approval=True)
     async def order(sku: str) -> str:
+        ordered.append(sku)
         return f"ordered {sku}"
 
     async def careful(turn: Turn) -> AsyncIterator[str]:
@@ -255,6 +258,9 @@ def test_a_run_that_rested_while_a_person_was_asked_is_replayed_as_far_as_it_cam
         assert (await service.tasks.wait("ann", task)).result == "let me see, ordered tea"
         runs = await service.runs.list("ann", agent="d")
         replays = [await service.runs.replay("ann", run.run_id) for run in runs]
+        live = await service.runs.replay("ann", runs[0].run_id, until=0, live=True)
+        assert "order needs a person's word, and a replay asks nobody" in str(live.error)
+        assert ordered == ["tea"]
         return [(run.outcome, one.recorded_text, one.diff) for run, one in zip(runs, replays, strict=True)]
 
     assert world({"careful": careful}, story, replace(QUICK, rest_after=0.05), [order]) == [
