@@ -422,7 +422,32 @@ def test_the_same_key_again_is_the_same_call_and_the_same_words() -> None:
         assert await s.meetings.say("ann", meeting, "hello", key="w") == said
         with pytest.raises(roost.Conflict):
             await s.meetings.say("ann", meeting, "something else", key="w")
+        with pytest.raises(roost.Conflict):
+            await s.meetings.say("ann", meeting, "hello", to=["agent:d"], key="w")
         assert texts(await s.meetings.view("ann", meeting)) == ["hello"]
+
+    play(story)
+
+
+def test_the_same_key_again_is_the_same_move_and_a_call_with_other_guests_is_another() -> None:
+    async def story(s: AsyncAgentService) -> None:
+        await team(s, "d", profile="silent")
+        game: dict[str, Any] = {"game": "tic-tac-toe", "setting": {"players": ["user:ann", "agent:d"]}, "key": "k"}
+        meeting = await s.meetings.call("ann", "game", required=["agent:d"], **game)
+        await seen(s, meeting, running)
+        await asyncio.sleep(1)
+        assert await s.meetings.call("ann", "game", required=["agent:d"], **game) == meeting
+        with pytest.raises(roost.Conflict, match="used for another meeting"):
+            await s.meetings.call("ann", "game", optional=["agent:d"], **game)
+        await s.meetings.move("ann", meeting, {"cell": 5}, key="m")
+        assert (await s.meetings.move("ann", meeting, {"cell": 5}, key="m")).moves == 1
+        for other in ({"cell": 1}, {"cell": object()}):
+            with pytest.raises(roost.Conflict, match="used for something else"):
+                await s.meetings.move("ann", meeting, other, key="m")
+        with pytest.raises(roost.Conflict, match="used for something else"):
+            await s.meetings.say("ann", meeting, "5", key="m")
+        view = await s.meetings.view("ann", meeting)
+        assert (view.moves, view.state["board"][4], view.said) == (1, "X", 0)
 
     play(story)
 

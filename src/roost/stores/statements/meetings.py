@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from roost.core.addresses import unknown
 from roost.core.envelopes import Envelope
+from roost.core.meetings import shapes
 from roost.core.meetings.attention import is_person
-from roost.core.meetings.bodies import Accepted, Body, Called, Invited, Joined
+from roost.core.meetings.bodies import Accepted, Body, Called, Invited, Joined, Moved
 from roost.core.meetings.effects import EndTurn, MeetingEffect, WriteEntry
 from roost.core.meetings.view import Status, View
 from roost.errors import Conflict, Forbidden, NotFound
@@ -103,6 +105,8 @@ def call(tx: Tx, one: WriteEntry, now: float, awake: frozenset[str]) -> Acted:
         sitting = room.find(one.participant, there)
         if sitting is None:
             raise Conflict(f"the key {one.key!r:.80} was used for a meeting that is long over: use a new key")
+        if (said := sitting.seat.view.call) is None or not _same(said, one.body):
+            raise Conflict(f"the key {one.key!r:.80} was used for another meeting: use a new key for a new one")
         return _acted(sitting, room)
     sitting = _call(room, one)
     room.close()
@@ -163,11 +167,9 @@ def _come(tx: Tx, room: Room, user_id: str, participant: str, meeting_id: str) -
 
 def _called_with(tx: Tx, one: WriteEntry) -> str | None:
     row = tx.one(
-        "SELECT meeting_id, topic FROM meetings WHERE participant = :who AND key = :key",
+        "SELECT meeting_id FROM meetings WHERE participant = :who AND key = :key",
         {"who": one.participant, "key": one.key},
     )
-    if row is not None and isinstance(one.body, Called) and row[1] != one.body.topic:
-        raise Conflict(f"the key {one.key!r:.80} was used for another meeting: use a new key for a new one")
     return str(row[0]) if row else None
 
 
@@ -180,11 +182,22 @@ def _written_with(tx: Tx, sitting: Sitting, key: str, body: Body) -> bool:
     if row is None:
         return False
     there = next((e for e in sitting.seat.log if (e.author, e.number) == tuple(row)), None)
-    if there is None or type(there.body) is not type(body) or getattr(there.body, "text", "") != getattr(
-        body, "text", ""
-    ):  # fmt: skip
+    if there is None or not _same(there.body, body):
         raise Conflict(f"the key {key!r:.80} was used for something else: use a new key")
     return True
+
+
+def _same(there: Body, body: Body) -> bool:
+    """Whether both say the same, but for what depends on when it is said."""
+    if isinstance(there, Moved) and isinstance(body, Moved):
+        body = replace(body, answers=there.answers)
+    elif isinstance(there, Called) and isinstance(body, Called):
+        body = replace(body, deadline=there.deadline)
+    try:
+        said, more = (json.dumps(shapes.plain(one), sort_keys=True) for one in (there, body))
+    except (TypeError, ValueError, RecursionError):  # of what JSON cannot hold nothing is there
+        return False
+    return type(there) is type(body) and said == more
 
 
 def _explain(tx: Tx, user_id: str, participant: str, meeting_id: str) -> None:
