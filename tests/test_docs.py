@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import roost
 from roost.cli.main import app
+from roost.core.facts import Name
 from roost.core.faults import Fault, sentence
 from roost.core.talks import BusyPolicy
 from tests.conftest import Open, eventually
@@ -283,6 +284,12 @@ def test_every_table_of_the_store_is_documented() -> None:
     made = {table for step in migrations.steps() for table in re.findall(r"^CREATE TABLE (\w+)", step, re.MULTILINE)}
     page = (DOCS / "concepts" / "store.md").read_text()
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == made
+
+
+def test_every_fact_and_every_number_of_the_monitor_is_documented(service: Open) -> None:
+    page = (DOCS / "concepts" / "monitor.md").read_text()
+    told = [*Name, *service({}).monitor.metrics()]
+    assert [name for name in told if f"`{name}`" not in page] == []
 
 
 def test_every_decision_is_listed_by_its_number() -> None:
