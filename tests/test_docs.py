@@ -292,6 +292,12 @@ def test_every_fact_and_every_number_of_the_monitor_is_documented(service: Open)
     assert [name for name in told if f"`{name}`" not in page] == []
 
 
+def test_everything_a_turn_has_is_documented() -> None:
+    page = (DOCS / "guides" / "write-a-brain.md").read_text()
+    has = {*dir(roost.Turn), *(field.name for field in fields(roost.Turn))}
+    assert [name for name in sorted(has) if not name.startswith("_") and f"`turn.{name}" not in page] == []
+
+
 def test_every_decision_is_listed_by_its_number() -> None:
     listed = re.findall(
         r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (DOCS / "decisions" / "README.md").read_text(), re.MULTILINE
