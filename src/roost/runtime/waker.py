@@ -33,8 +33,6 @@ class Waker:
         self._next: float | None = None
         self._bell: asyncio.Event | None = None
         self._closing = False
-        self.lateness = 0.0
-        """By how much the last timer that was fired was late."""
         hall.waker = self
         self._loop = shop.host.start_loop("roost-waker", self._main, lambda *_: None)
 
