@@ -132,7 +132,7 @@ def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
         return None
     seq, revision, waiting, now = rows[0]
     _note(tx, c)
-    _remove(tx, c.envelopes)
+    tx.write("DELETE FROM inbox WHERE envelope_id = :id", {"id": c.envelopes[0].envelope_id})
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, notes.unpack(c.notes))
     insert(tx, c.talk_id, message, revision, now, c.notes)
     _record(tx, c, c.outcome, message, now)

@@ -17,6 +17,10 @@ from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.messages import newest
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
+_NEW = (
+    "talk_id", "user_id", "profile", "busy", "title", "options", "created", "updated", "last_seq", "revision", "epoch",
+    "waiting", "answer_seq", "agent",
+)  # fmt: skip
 _ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
@@ -25,29 +29,15 @@ def create(
     agent: str = "",
 ) -> Loaded:  # fmt: skip
     """Raises LimitReached when the user has so many already."""
-    have = tx.write(
+    [(have, now)] = tx.write(
         "INSERT INTO users (user_id, talks) VALUES (:user, 1)"
-        " ON CONFLICT (user_id) DO UPDATE SET talks = users.talks + 1 RETURNING talks",
+        " ON CONFLICT (user_id) DO UPDATE SET talks = users.talks + 1 RETURNING talks, roost_now()",
         {"user": user_id},
     )
-    if have[0][0] > most:
+    if have > most:
         raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
-    rows = tx.write(
-        "INSERT INTO talks (talk_id, user_id, profile, busy, title, options, created, updated,"
-        " last_seq, revision, epoch, waiting, answer_seq, agent)"
-        " VALUES (:talk, :user, :profile, :busy, :title, :options, roost_now(), roost_now(), 0, 0, 0, 0, 0, :agent)"
-        f" RETURNING {_TALK}",
-        {
-            "talk": talk_id,
-            "user": user_id,
-            "profile": profile,
-            "busy": busy,
-            "title": title,
-            "options": options,
-            "agent": agent,
-        },
-    )
-    return Loaded(_talk_of(rows[0]), 0, 0, None, [], 0)
+    tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent))
+    return Loaded(_talk_of((talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent)), 0, 0, None, [], 0)
 
 
 def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
