@@ -1,4 +1,4 @@
-"""What the open talk waits for: a person's word on a call, asked and given above the line to type in."""
+"""What waits for a person's word: asked by the open talk above the line to type in, and decided there or in a list."""
 
 from __future__ import annotations
 
@@ -12,38 +12,50 @@ from roost.service import AgentService
 from roost.ui.reading import Reading
 
 NEWEST = 200
-"""Among so many the questions of a talk are looked for."""
+"""So many are looked at."""
 
 
-def asked(service: AgentService, reading: Reading | None) -> tuple[Approval, ...]:
-    """What the talk waits for, the oldest first."""
+def waiting(service: AgentService, user: str) -> tuple[Approval, ...]:
+    """All that waits for this person's word, the oldest first."""
+    return tuple(reversed(service.approvals.list(user, limit=NEWEST)))
+
+
+def here(found: tuple[Approval, ...], reading: Reading | None) -> tuple[Approval, ...]:
+    """What the open talk waits for."""
     if reading is None or not reading.running:
         return ()
-    found = service.approvals.list(reading.user_id, limit=NEWEST)
-    return tuple(one for one in reversed(found) if one.talk_session_id == reading.talk_id)
+    return tuple(one for one in found if one.talk_session_id == reading.talk_id)
 
 
-def draw(service: AgentService, waiting: tuple[Approval, ...]) -> None:
+def words(one: Approval) -> tuple[str, str]:
+    """What the buttons say that have it done, and not done."""
+    return ("Allow", "Refuse") if one.kind is Question.CALL else ("Do it again", "Give up")
+
+
+def draw(service: AgentService, asked: tuple[Approval, ...]) -> None:
     """One question at a time."""
     with st.container(key="asked"):
-        for one in waiting[:1]:
-            is_call = one.kind is Question.CALL
+        for one in asked[:1]:
+            yes, no = words(one)
             with st.container(key="asking"):
                 st.html(f'<div class="roost-notice" role="alert">{escape(one.question())}</div>')
             with st.container(key="deciding", horizontal=True):
-                st.button("Allow" if is_call else "Do it again", key="grant", on_click=_grant, args=(service, one))
-                st.button("Refuse" if is_call else "Give up", key="refuse", on_click=_refuse, args=(service, one))
+                st.button(yes, key="grant", on_click=_decide, args=(service, one, True))
+                st.button(no, key="refuse", on_click=_decide, args=(service, one, False))
 
 
-def _grant(service: AgentService, one: Approval) -> None:
+def _decide(service: AgentService, one: Approval, granted: bool) -> None:
+    if problem := decide(service, one, granted=granted):
+        st.session_state["notice"] = problem
+
+
+def decide(service: AgentService, one: Approval, *, granted: bool, reason: str = "") -> str:
+    """Say the person's word; what is wrong with it, if anything is."""
     try:
-        service.approvals.grant(one.user_id, one.approval_id)
+        if granted:
+            service.approvals.grant(one.user_id, one.approval_id)
+        else:
+            service.approvals.refuse(one.user_id, one.approval_id, reason=reason.strip() or None)
     except RoostError as error:
-        st.session_state["notice"] = str(error)
-
-
-def _refuse(service: AgentService, one: Approval) -> None:
-    try:
-        service.approvals.refuse(one.user_id, one.approval_id)
-    except RoostError as error:
-        st.session_state["notice"] = str(error)
+        return str(error)
+    return ""

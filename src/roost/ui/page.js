@@ -47,9 +47,10 @@
     if (event.target.closest?.('.st-key-new_talk button, [class*="st-key-open_"] button')) fold();
   });
 
-  // --- the second click of a double click asks nothing a second time ------------------------------
+  // --- the second click of a double click asks nothing a second time, nor what comes next -------------
+  const once = ".st-key-suggestions, .st-key-try_again, .st-key-deciding, .st-key-waiting_list";
   document.addEventListener("click", (event) => {
-    if (event.detail > 1 && event.target.closest?.(".st-key-suggestions, .st-key-try_again")) event.stopPropagation();
+    if (event.detail > 1 && event.target.closest?.(once)) event.stopPropagation();
   }, { capture: true });
 
   // --- the server is away: our own quiet words instead of Streamlit's dialog ----------------------

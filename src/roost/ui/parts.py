@@ -127,17 +127,17 @@ def _footing(message: Message, is_asking: bool = False) -> str:
         return ASKING
     if message.status is Status.STREAMING:
         return escape((not message.content and waited_for(message.notes)) or "Writing …")
-    when = _told(message.created)
+    when = moment(message.created)
     return f"Interrupted · {when}" if message.status is Status.INTERRUPTED else when
 
 
-def _told(moment: datetime) -> str:
+def moment(time: datetime) -> str:
     """A time as people near this browser write it: the hour, and the day unless it is today."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
         zone = ZoneInfo("UTC")
-    local, now = moment.astimezone(zone), datetime.now(zone)
+    local, now = time.astimezone(zone), datetime.now(zone)
     if local.date() == now.date():
         return f"{local:%H:%M}"
     if now - local < timedelta(days=300):

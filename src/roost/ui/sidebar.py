@@ -8,11 +8,12 @@ from typing import Any
 
 import streamlit as st
 
+from roost.core.approvals import Approval
 from roost.core.talks import BusyPolicy, Talk
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui import address, menu, parts
+from roost.ui import address, menu, parts, waiting
 from roost.ui.text import plain, told
 
 FIRST = 12
@@ -50,11 +51,15 @@ def shape(talks: Sequence[Talk]) -> tuple[object, ...]:
     return tuple((talk.talk_session_id, talk.title, talk.running) for talk in talks)
 
 
-def draw(service: AgentService, user: str, talks: Sequence[Talk], talk: Talk | None, draft: Draft) -> None:
+def draw(
+    service: AgentService, user: str, talks: Sequence[Talk], talk: Talk | None, draft: Draft,
+    waits: tuple[Approval, ...] = (),
+) -> None:  # fmt: skip
     with st.sidebar:
         with st.container(key="brand"):
             st.markdown("Roost")
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=address.start_new)
+        waiting.button(waits)
         with st.container(key="talks", gap=None):
             _talks(talks, talk.talk_session_id if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):

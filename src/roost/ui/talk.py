@@ -19,7 +19,7 @@ from roost.core.messages import Message, Sender, Status
 from roost.core.talks import Talk
 from roost.errors import Invalid, NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import address, deciding, menu, parts, sidebar
+from roost.ui import address, deciding, menu, parts, sidebar, waiting
 from roost.ui.reading import Reading
 from roost.ui.sending import Line
 from roost.ui.sidebar import Draft
@@ -33,7 +33,7 @@ CALM_AFTER = 15
 LOOK_AT_TALKS = 4.0
 """Seconds between looks at the list of talks."""
 LOOK_AT_QUESTIONS = 1.0
-"""Seconds between looks at what the talk asks the person for, while an answer is being written."""
+"""Seconds between looks at what waits for the person's word; no more often than the page looks at all."""
 GONE = "This talk does not exist any more. Here is a new one."
 
 
@@ -46,8 +46,8 @@ class Scene:
     reading: Reading | None
     talks: list[Talk]
     every: float
-    asked: tuple[Approval, ...] = ()
-    """What the talk waits for."""
+    waiting: tuple[Approval, ...] = ()
+    """What waits for the person's word, in this talk and elsewhere."""
     shape: tuple[object, ...] = ()
     looks: int = 0
 
@@ -56,8 +56,13 @@ class Scene:
 
     def now(self, talks: list[Talk]) -> tuple[object, ...]:
         reading = self.reading.shape if self.reading else ()
-        asked = tuple(one.approval_id for one in self.asked)
+        asked = tuple(one.approval_id for one in self.waiting)
         return (reading, sidebar.shape(talks), self.service.health().problem, asked)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the open talk waits for the person's word."""
+        return bool(deciding.here(self.waiting, self.reading))
 
     @property
     def is_stale(self) -> bool:
@@ -68,7 +73,7 @@ class Scene:
         if self.looks % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
             self.talks = sidebar.listed(self.service, self.user)
         if self.looks % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
-            self.asked = deciding.asked(self.service, self.reading)
+            self.waiting = deciding.waiting(self.service, self.user)
         return self.now(self.talks) != self.shape
 
 
@@ -76,17 +81,18 @@ def page(service: AgentService, user: str) -> None:
     reading, talk = _open(service, user)
     talks = sidebar.listed(service, user)
     draft = _draft(service)
-    sidebar.draw(service, user, talks, talk, draft)
+    found = deciding.waiting(service, user)
+    sidebar.draw(service, user, talks, talk, draft, waiting.elsewhere(found, reading.talk_id if reading else None))
     running = reading is not None and reading.running
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
-    asked = deciding.asked(service, reading)
-    scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW, asked)
+    waiting.dialog(service, user, talks)
+    scene = Scene(service, user, reading, talks, QUICK if running else CALM if calm else SLOW, found)
     line = Line(service, user, draft, reading.talk_id if reading else None)
     _history(scene, line)
     with st.bottom:  # both are always there, so that the line to type in stays where it is
         _notices(service)
-        deciding.draw(service, asked)
+        deciding.draw(service, deciding.here(found, reading))
         with st.container(key="controls"):
             if reading and running:
                 st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
@@ -177,9 +183,9 @@ def _pulse(scene: Scene) -> None:
         _draw_again(scene)
     reading = scene.reading
     if reading and reading.writing:
-        parts.content(reading.writing, is_asking=bool(scene.asked))
+        parts.content(reading.writing, is_asking=scene.is_asking)
     elif reading and reading.running:
-        parts.waiting(is_asking=bool(scene.asked))
+        parts.waiting(is_asking=scene.is_asking)
 
 
 def _draw_again(scene: Scene) -> None:
