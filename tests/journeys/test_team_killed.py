@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 import roost
-from tests.conftest import ENVIRONMENT, eventually
+from tests.conftest import eventually
 from tests.journeys.driver_team import open_team
+from tests.journeys.killing import run_and_kill
 
 DRIVER = Path(__file__).with_name("driver_team.py")
 KILLS = 10
-
-
-def run_and_kill(database: str, ledger: Path, seconds: float) -> None:
-    child = subprocess.Popen(
-        [sys.executable, str(DRIVER), database, str(ledger)], env=ENVIRONMENT, stdout=subprocess.PIPE
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"running\n"
-    threading.Event().wait(seconds)
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
-    child.stdout.close()
 
 
 def finish(service: roost.AgentService) -> None:
@@ -50,7 +36,7 @@ def finish(service: roost.AgentService) -> None:
 def test_a_team_killed_ten_times_does_everything_once(tmp_path: Path, seed: int) -> None:
     database, ledger, luck = f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "ledger", random.Random(seed)
     for _ in range(KILLS):
-        run_and_kill(database, ledger, luck.random() * 0.15)
+        run_and_kill(DRIVER, database, luck.random() * 0.15, str(ledger))
     with open_team(database, ledger) as service:
         finish(service)
         mails = service.mail.inbox("ann", "agent:tester")

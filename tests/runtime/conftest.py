@@ -97,7 +97,7 @@ async def ended(service: AsyncAgentService, talk: str) -> list[Message]:
     return list((await service.get_messages("ann", talk)).messages)
 
 
-async def becomes(look: Callable[[], Awaitable[T]], so: Callable[[T], object]) -> T:
+async def becomes(look: Callable[[], Awaitable[T]], so: Callable[[T], object] = bool) -> T:
     """Look again and again until what is seen is so; that. The worlds' clocks move meanwhile."""
     seen = await look()
     for _ in range(2_000):
@@ -112,7 +112,7 @@ async def until(so: Callable[[], object]) -> None:
     async def look() -> object:
         return so()
 
-    await becomes(look, bool)
+    await becomes(look)
 
 
 def short(messages: list[Message]) -> list[tuple[str, str, str]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator
+from typing import Any
 
 import roost
 from roost import AsyncAgentService, Mail, Turn
+from tests.runtime.conftest import becomes
 
-T = TypeVar("T")
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
 D = "agent:ann/d"
 
@@ -26,24 +25,13 @@ async def answers(turn: Turn) -> AsyncIterator[str]:
 BRAINS: dict[str, roost.Brain] = {"silent": silent, "answers": answers}
 
 
-async def so(ask: Callable[[], Awaitable[T]], enough: Callable[[T], object] = bool) -> T:
-    """Ask again and again until the answer is enough; the worlds' clocks move meanwhile."""
-    answer = await ask()
-    for _ in range(2_000):
-        if enough(answer):
-            return answer
-        await asyncio.sleep(0.005)
-        answer = await ask()
-    raise AssertionError(f"it has not become so: {answer}")
-
-
 async def processed(service: AsyncAgentService, mail_id: str, user_id: str = "ann") -> Mail:
-    return await so(lambda: service.mail.get(user_id, mail_id), lambda mail: mail.processed is not None)
+    return await becomes(lambda: service.mail.get(user_id, mail_id), lambda mail: mail.processed is not None)
 
 
 async def at_rest(service: AsyncAgentService) -> None:
     """Wait until nothing waits for anyone and nobody works: what ends, and what comes of it, is one commit."""
-    await so(lambda: rows(service, "SELECT envelope_id FROM inbox"), lambda waiting: not waiting)
+    await becomes(lambda: rows(service, "SELECT envelope_id FROM inbox"), lambda waiting: not waiting)
 
 
 async def rows(service: AsyncAgentService, sql: str) -> list[Any]:

@@ -25,14 +25,7 @@ async def teller(turn: Turn) -> AsyncIterator[str]:
 
 
 async def until(service: AsyncAgentService, told: Callable[[roost.Agent], bool], agent_id: str = "d") -> roost.Agent:
-    """Look again and again until it is so; the worlds' clocks move meanwhile."""
-    agent = await service.agents.get("ann", agent_id)
-    for _ in range(2_000):
-        if told(agent):
-            return agent
-        await asyncio.sleep(0.005)
-        agent = await service.agents.get("ann", agent_id)
-    raise AssertionError(f"it has not become so: {agent}")
+    return await becomes(lambda: service.agents.get("ann", agent_id), told)
 
 
 async def done(service: AsyncAgentService, prompt: str, **options: object) -> roost.Task:

@@ -12,8 +12,8 @@ import pytest
 import roost
 from roost import AsyncAgentService, Mail, Turn
 from roost.testing import Crash, Simulation
-from tests.runtime.conftest import QUICK
-from tests.runtime.mailing import at_rest, rows, so
+from tests.runtime.conftest import QUICK, becomes
+from tests.runtime.mailing import at_rest, rows
 
 
 def crew(pause: float) -> dict[str, roost.Brain]:
@@ -49,7 +49,7 @@ async def build(service: AsyncAgentService) -> None:
         with contextlib.suppress(roost.Conflict):
             await service.agents.create("ann", agent_id, profile=profile, max_concurrent_tasks=1)
     await service.tasks.send("ann", "planner", "the parser", key="once")
-    await so(lambda: service.mail.inbox("ann"), lambda found: len(found) >= 2)
+    await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) >= 2)
     await at_rest(service)
 
 
@@ -106,11 +106,11 @@ def test_mail_being_dealt_with_when_the_program_dies_is_dealt_with_after_the_res
     async def first(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="slow")
         await service.mail.send("ann", "agent:d", "hello", "words")
-        await so(lambda: service.agents.get("ann", "d"), lambda agent: begun and agent.state == "active")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: begun and agent.state == "active")
         assert await service.mail.inbox("ann") == []
 
     async def second(service: AsyncAgentService) -> list[Mail]:
-        await so(lambda: service.mail.inbox("ann"))
+        await becomes(lambda: service.mail.inbox("ann"))
         await at_rest(service)
         return await service.mail.inbox("ann")
 

@@ -10,8 +10,8 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Mail, Turn
-from tests.runtime.conftest import QUICK, World
-from tests.runtime.mailing import BRAINS, FAST, D, at_rest, processed, rows, so
+from tests.runtime.conftest import QUICK, World, becomes
+from tests.runtime.mailing import BRAINS, FAST, D, at_rest, processed, rows
 
 
 def test_a_person_writes_to_an_agent_and_gets_its_reply(world: World) -> None:
@@ -36,7 +36,7 @@ def test_a_talk_by_mail_goes_on_for_as_long_as_the_person_writes(world: World) -
         await service.agents.create("ann", "d", profile="answers")
         thread_id = await service.mail.send("ann", "agent:d", "hello", "one")
         for number in range(3):
-            (newest,) = await so(lambda: service.mail.inbox("ann", status="unread"))
+            (newest,) = await becomes(lambda: service.mail.inbox("ann", status="unread"))
             if number < 2:
                 await service.mail.reply("ann", newest.mail_id, "more")
         await at_rest(service)
@@ -63,7 +63,7 @@ def test_a_reply_with_what_no_store_can_keep_is_sent_without_it(world: World) ->
     async def story(service: AsyncAgentService) -> list[str]:
         await service.agents.create("ann", "d", profile="mangles")
         await service.mail.send("ann", "agent:d", "hello", "words")
-        return [mail.body for mail in await so(lambda: service.mail.inbox("ann"))]
+        return [mail.body for mail in await becomes(lambda: service.mail.inbox("ann"))]
 
     assert world({"mangles": mangles}, story) == ["a\ufffdb\ufffdc"]
 
@@ -90,7 +90,7 @@ def test_a_shared_agent_of_another_owner_can_be_written_to_and_replies(world: Wo
     async def story(service: AsyncAgentService) -> tuple[Mail, Mail, list[str]]:
         await service.agents.create("bob", "s", profile="answers", shared=True)
         mail_id = await service.mail.send("ann", "agent:bob/s", "hello", "words")
-        (reply,) = await so(lambda: service.mail.inbox("ann"))
+        (reply,) = await becomes(lambda: service.mail.inbox("ann"))
         further = await service.mail.reply("ann", reply.mail_id, "thanks")
         await processed(service, further)
         seen = [m.mail_id for m in await service.mail.thread("bob", mail_id)]
@@ -120,7 +120,7 @@ def test_agents_that_answer_everything_do_not_thank_each_other_for_ever(world: W
         for agent_id in ("d", "e"):
             await service.agents.create("ann", agent_id, profile="answers", **FAST)
         mail_id = await service.mail.send("ann", "agent:e", "hello", "words", sender="agent:d")
-        (_, reply) = await so(lambda: service.mail.thread("ann", mail_id), lambda found: len(found) == 2)
+        (_, reply) = await becomes(lambda: service.mail.thread("ann", mail_id), lambda found: len(found) == 2)
         await processed(service, reply.mail_id)
         await at_rest(service)
         assert await rows(service, "SELECT * FROM dead_letters") == []
@@ -138,7 +138,7 @@ def test_agents_that_write_to_each_other_for_ever_are_cut_off(world: World) -> N
         for agent_id in ("d", "e"):
             await service.agents.create("ann", agent_id, profile="writes", **FAST)
         await service.mail.send("ann", "agent:e", "hello", "words", sender="agent:d")
-        return await so(lambda: rows(service, "SELECT kind, reason FROM dead_letters"))
+        return await becomes(lambda: rows(service, "SELECT kind, reason FROM dead_letters"))
 
     ((kind, reason),) = world({"writes": writes}, story, replace(QUICK, hops=6))
     assert kind == "mail"
@@ -153,7 +153,7 @@ def test_an_agent_that_hears_of_urgent_mail_to_people_and_writes_some_is_cut_off
     async def story(service: AsyncAgentService) -> int:
         await service.agents.create("ann", "d", profile="alarms", subscriptions=["urgent_mail"], **FAST)
         await service.mail.send("ann", "user:ann", "first", "words", priority="urgent")
-        await so(lambda: rows(service, "SELECT * FROM dead_letters"))
+        await becomes(lambda: rows(service, "SELECT * FROM dead_letters"))
         return await service.mail.unread_count("ann")
 
     assert world({"alarms": alarms}, story, replace(QUICK, hops=6)) == 7
@@ -181,7 +181,7 @@ def test_a_turn_that_fails_has_read_its_mail_and_sent_no_reply(world: World) -> 
     async def story(service: AsyncAgentService) -> tuple[Mail, list[Mail], list[Any]]:
         await service.agents.create("ann", "d", profile="fails", max_attempts=2, **FAST)
         mail_id = await service.mail.send("ann", "agent:d", "hello", "words")
-        dead = await so(lambda: rows(service, "SELECT kind, attempts FROM dead_letters"))
+        dead = await becomes(lambda: rows(service, "SELECT kind, attempts FROM dead_letters"))
         return await service.mail.get("ann", mail_id), await service.mail.inbox("ann"), dead
 
     mail, mine, dead = world({"fails": fails}, story)
@@ -238,7 +238,7 @@ def test_urgent_mail_is_also_an_event_for_whoever_listens(world: World) -> None:
         await service.agents.create("bob", "e", profile="listens", subscriptions=["urgent_mail"])
         await service.mail.send("ann", "agent:d", "calm", "words", priority="high")
         mail_id = await service.mail.send("ann", "agent:d", "fire", "words", priority="urgent")
-        await so(lambda: service.agents.get("ann", "e"), lambda agent: facts and not agent.queue_depth)
+        await becomes(lambda: service.agents.get("ann", "e"), lambda agent: facts and not agent.queue_depth)
         assert await rows(service, "SELECT * FROM dead_letters") == []
         return mail_id
 
@@ -252,7 +252,7 @@ def test_mail_that_expires_before_it_is_dealt_with_is_a_dead_letter(world: World
         await service.agents.create("ann", "d", profile="answers", start=False)
         mail_id = await service.mail.send("ann", "agent:d", "hello", "words", expires_in=0)
         await service.agents.start("ann", "d")
-        dead = await so(lambda: rows(service, "SELECT kind, reason FROM dead_letters"))
+        dead = await becomes(lambda: rows(service, "SELECT kind, reason FROM dead_letters"))
         return dead, await service.mail.get("ann", mail_id), await service.mail.inbox("ann")
 
     ((kind, reason),), mail, mine = world(BRAINS, story)
