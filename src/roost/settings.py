@@ -117,6 +117,7 @@ class ProfileSettings(_Frozen):
     agent: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     recent_messages: Annotated[int, Field(ge=2, le=100_000)] | None = None
     tools: tuple[Pattern, ...] | None = None
+    tool_choice: Literal["auto", "required"] = "auto"
 
     @model_validator(mode="after")
     def _asked(self) -> ProfileSettings:

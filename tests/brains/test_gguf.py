@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import roost
 from roost.brains import files
+from roost.brains.chat.context import acts
 from roost.brains.files import Files
 from roost.brains.gguf import model as gguf
 from roost.brains.profiles import Shelf
@@ -316,6 +317,12 @@ def test_a_talk_whose_model_is_gone_says_how_to_get_it(told: roost.AgentService,
 # --- a real one --------------------------------------------------------------------------------------
 
 
+@roost.tool
+async def price(drink: Literal["tea", "coffee"]) -> str:
+    """What a drink costs."""
+    return "4.25 euros"
+
+
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentService]:
     """One Roost for all tests with a real model: it is loaded once."""
@@ -324,7 +331,19 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentServic
     (folder / "models" / "smollm2.gguf").symlink_to(find_model())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROOST_DATA", str(folder))
-        with open_on(folder) as service:
+        (folder / "roost.toml").write_text("""
+[profiles.gguf]
+brain = "gguf"
+tools = []
+
+[profiles.acting]
+brain = "gguf"
+tools = ["price"]
+tool_choice = "required"
+max_tokens = 80
+temperature = 0.0
+""")
+        with open_on(folder, config=folder / "roost.toml", default="gguf", tools=[price]) as service:
             yield service
 
 
@@ -337,6 +356,19 @@ def test_a_real_model_answers_piece_by_piece(real: roost.AgentService) -> None:
     assert "Hello" in message.content
     assert len([piece for piece in pieces if piece]) > 3
     assert "Loading smollm2" in notes(message)
+
+
+def test_a_real_model_calls_a_tool_and_answers_with_what_it_gave(real: roost.AgentService) -> None:
+    talk = real.create_talk_session("ann", profile="acting")
+    message = ask(real, talk, "What does a coffee cost?")
+    assert message.status == "complete"
+    assert message.content.strip("… ")
+    assert "{" not in message.content
+    [call] = acts(message)
+    assert (call.tool, call.arguments["drink"] in ("tea", "coffee"), call.result) == ("price", True, "4.25 euros")
+    run = real.runs.get("ann", str(message.run_id))
+    assert [(step.kind, step.outcome) for step in run.steps] == [("model", "done"), ("tool", "done"), ("model", "done")]
+    assert real.runs.replay("ann", str(message.run_id)).is_identical
 
 
 def test_a_real_model_listens_at_no_port(real: roost.AgentService) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ from tests.servers import find_model
 async def price(sku: str) -> float:
     """What it costs."""
     return 4.25
+
+
+class Size(StrEnum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+@roost.tool
+async def order(sku: str, size: Size) -> str:
+    """Buy it."""
+    return f"{size} {sku}"
 
 
 @pytest.fixture
@@ -140,6 +152,45 @@ def test_one_that_takes_no_tools_is_shown_only_the_words_of_a_talk_that_had_some
         ("assistant", "It costs 4.25."),
         ("user", "sure?"),
     ]
+
+
+def test_one_that_must_call_a_tool_may_answer_after_that(rig: GgufRig, tmp_path: Path) -> None:
+    rig.play(Call("price", {"sku": "tea"}))
+    rig.play("It costs 4.25.")
+    said(rig.open(tmp_path, tools=[price], tool_choice="required"), "what is tea?")
+    assert [json.loads(asked).get("tool_choice") for asked in rig.asked] == ["required", None]
+
+
+def test_one_that_takes_no_tools_can_be_made_to_call_one(rig: GgufRig, tmp_path: Path) -> None:
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file("{{ messages }}"))
+    rig.play('{"tool": "price", ', '"arguments": {"sku": "tea"}}')
+    rig.play("It costs 4.25.")
+    service = rig.open(tmp_path, tools=[price, order], tool_choice="required", instructions="Be brief.")
+    last = said(service, "what is tea?")
+    assert last.content == "It costs 4.25."
+    assert [(one.tool, one.arguments, one.result) for one in context.acts(last)] == [
+        ("price", {"sku": "tea"}, "4.25")
+    ]  # fmt: skip
+    first, second = (json.loads(asked) for asked in rig.asked)
+    told = first["messages"][0]["content"]
+    assert told.startswith("Be brief.\n\nBefore you answer, call one of these tools")
+    schema = first["response_format"]["json_schema"]["schema"]
+    assert [one["properties"]["tool"]["const"] for one in schema["anyOf"]] == ["price", "order"]
+    assert schema["anyOf"][1]["properties"]["arguments"]["properties"]["size"] == {"$ref": "#/$defs/Size"}
+    assert schema["$defs"]["Size"]["enum"] == ["small", "large"]
+    assert "response_format" not in second
+    assert second["messages"][1:] == [{"role": "user", "content": "what is tea?\n\n[price says: 4.25]"}]
+    replayed = service.runs.replay("ann", str(last.run_id))
+    assert replayed.is_identical, replayed.diff
+
+
+def test_a_choice_that_is_cut_off_is_told_and_it_answers(rig: GgufRig, tmp_path: Path) -> None:
+    (rig.models / "smollm2.gguf").write_bytes(gguf_file("{{ messages }}"))
+    rig.play('{"tool": "price", "arguments": {"sku": "te')
+    rig.play("I do not know.")
+    last = said(rig.open(tmp_path, tools=[price], tool_choice="required"), "what is tea?")
+    assert (last.content, last.status) == ("I do not know.", "complete")
+    assert "[price says: the arguments are no JSON object" in shown(rig)[-1]["content"]
 
 
 def test_whether_a_model_takes_tools_is_in_its_file(tmp_path: Path) -> None:

@@ -250,6 +250,20 @@ def test_several_tools_are_called_at_once_and_one_that_fails_is_told_to_the_mode
     assert set(told) == {"a", "b", "c", "d"}
 
 
+def test_one_that_must_call_a_tool_may_answer_after_that(provider: Provider, opened: Any) -> None:
+    @roost.tool
+    async def look() -> str:
+        return "seen"
+
+    for tools, choices in (([look], ["required", "auto"]), ([], [None])):
+        if tools:
+            provider.plays(Call("look", {}))
+        provider.plays("done")
+        before = len(provider.asked)
+        assert said(opened(tools=tools, tool_choice="required"), "go").content == "done"
+        assert [asked.get("tool_choice") for asked in provider.asked[before:]] == choices
+
+
 def test_the_time_in_which_a_person_is_asked_does_not_count(provider: Provider, opened: Any) -> None:
     @roost.tool(approval=True)
     async def buy() -> str:

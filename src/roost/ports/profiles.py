@@ -44,6 +44,8 @@ class Profile:
     """Of an ADK brain: about how many of the newest messages the agent is shown."""
     tools: tuple[str, ...] | None = None
     """Names of tools it may use, or patterns such as `mail.*`; None: all there are."""
+    tool_choice: str = "auto"
+    """`required`: a model calls one of its tools before it answers."""
     label: str = ""
     """What people read in place of a name that says little."""
 

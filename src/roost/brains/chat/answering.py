@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from roost.brains.chat import context
-from roost.brains.chat.dialogue import Answer, Dialogue, size, summing, told
+from roost.brains.chat.dialogue import Answer, Dialogue, Returned, size, summing, told
 from roost.brains.chat.hands import Hands
 from roost.core.faults import Fault
 from roost.core.messages import Sender
@@ -45,8 +45,13 @@ class Model(Protocol):
     sums_up: bool
     """Whether it can be trusted with a summary of what it is not shown."""
 
-    def ask(self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None) -> AsyncGenerator[Piece | Answer]:
-        """What it says, piece by piece, and at the end all of it; at most so many tokens. Raises BrainFailed."""
+    def ask(
+        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
+    ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
+        """What it says, piece by piece, and at the end all of it; at most so many tokens. Raises BrainFailed.
+
+        `must_call`: one of the tools, in place of an answer.
+        """
         ...
 
     def recorded(self, answer: Answer) -> Any:
@@ -164,6 +169,12 @@ class Answering:
         since = told(self._dialogue.entries[self._prepared :])
         return self._ask(self._dialogue, self._hands.tools, {"new": new, "since": since})
 
+    def _must_call(self, tools: Sequence[Tool]) -> bool:
+        """Once in a turn is enough: then it may answer."""
+        since = self._dialogue.entries[self._prepared :]
+        required = self._turn.profile.tool_choice == "required"
+        return bool(tools) and required and not any(isinstance(entry, Returned) for entry in since)
+
     def _goes_on(self) -> bool:
         """Whether there is more to ask, which is then part of the dialogue."""
         answer, results = self._answer, self._hands.results
@@ -213,7 +224,7 @@ class Answering:
                     else:
                         yield heard
                 return
-            async with aclosing(self._model.ask(dialogue, tools, most)) as pieces:
+            async with aclosing(self._model.ask(dialogue, tools, most, must_call=self._must_call(tools))) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Answer):
                         self._answer = piece

@@ -11,7 +11,7 @@ from roost.brains.chat.answering import Answering, Piece
 from roost.brains.chat.context import FULL
 from roost.brains.chat.dialogue import Answer, Called, Dialogue
 from roost.brains.files import Files
-from roost.brains.gguf.messages import join, messages_of, offered
+from roost.brains.gguf.messages import choosing, chosen, join, messages_of, offered
 from roost.brains.gguf.model import Model
 from roost.core.notes import Channel
 from roost.core.usage import NOTHING, Usage
@@ -73,15 +73,18 @@ class Local:
         self._model = model
         self.name = model.name
         self.window = min(window, int((window - min(self._most, window // 2)) / FULL))
-        self.takes_tools = model.takes_tools
+        self._in_words = not model.takes_tools and turn.profile.tool_choice == "required"
+        """Whether tools are put to it in words, since its template knows of none."""
+        self.takes_tools = model.takes_tools or self._in_words
         self.sums_up = window >= SUMS_UP
 
     async def ask(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None
+        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
     ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
         thought, text, usage = "", "", NOTHING
         calls: list[Called] = []
-        asked = self._model.ask(self._request(dialogue, tools, min(most or self._most, self._most)))
+        chooses = must_call and self._in_words
+        asked = self._model.ask(self._request(dialogue, tools, min(most or self._most, self._most), must_call))
         try:
             while (heard := await asked.next()) is not None:
                 if isinstance(heard, Usage):
@@ -94,9 +97,12 @@ class Local:
                         text += heard
                     elif heard.channel == Channel.THINKING:
                         thought += heard.text
-                    yield heard
+                    if not (chooses and isinstance(heard, str)):
+                        yield heard
         finally:
             self._model.drop(asked)
+        if chooses:
+            calls, text = [chosen(text)], ""
         yield Answer(text, tuple(calls), tokens=usage.tokens, own=(thought, usage))
 
     def recorded(self, answer: Answer) -> Any:
@@ -116,12 +122,16 @@ class Local:
             yield str(recorded["text"])
         yield Answer(recorded["text"], tuple(Called(*call) for call in recorded["calls"]), tokens=usage.tokens)
 
-    def _request(self, dialogue: Dialogue, tools: Sequence[Tool], most: int) -> dict[str, Any]:
+    def _request(self, dialogue: Dialogue, tools: Sequence[Tool], most: int, must_call: bool) -> dict[str, Any]:
         profile = self._turn.profile
         request = {**SAMPLING, "stream": True, "return_progress": True, "stream_options": {"include_usage": True}}
-        request |= {"messages": messages_of(dialogue, with_tools=self.takes_tools), "max_tokens": most}
+        messages = messages_of(dialogue, with_tools=self.takes_tools, in_words=self._in_words)
+        request |= {"messages": messages, "max_tokens": most}
         if profile.temperature is not None:
             request["temperature"] = profile.temperature
-        if tools:  # a call repeats what was said
-            request |= {"tools": offered(tools), "repeat_penalty": 1.0}
+        if tools and (must_call or not self._in_words):
+            request |= choosing(tools, messages) if self._in_words else {"tools": offered(tools)}
+            request["repeat_penalty"] = 1.0  # a call repeats what was said
+        if must_call and not self._in_words:
+            request["tool_choice"] = "required"
         return request

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from roost.brains.chat.dialogue import Answer, Called, Dialogue, Returned, Said
 from roost.ports import Tool
 
 Told = dict[str, Any]
+CHOOSE = "Before you answer, call one of these tools: say which, and with what arguments, as JSON."
 
 
-def messages_of(dialogue: Dialogue, *, with_tools: bool) -> list[Told]:
-    """A person begins, and the model and people take turns: many models know it only so."""
+def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False) -> list[Told]:
+    """A person begins, and the model and people take turns: many models know it only so.
+
+    `in_words`: what tools gave is told as if the person had said so.
+    """
     found: list[Told] = []
     for entry in dialogue.entries:
         match entry:
             case Said(text):
                 _say(found, "user", text)
-            case Answer(text, calls) if found and calls and with_tools:
+            case Returned(call, text) if in_words:
+                _say(found, "user", f"[{call.tool} says: {text}]")
+            case Answer(text, calls) if found and calls and with_tools and not in_words:
                 _say(found, "assistant", text)["tool_calls"] = [_call(call) for call in calls]
             case Answer(text) if found and text:
                 _say(found, "assistant", text)
@@ -37,6 +45,34 @@ def offered(tools: Iterable[Tool]) -> list[Told]:
         }
         for tool in tools
     ]
+
+
+def choosing(tools: Sequence[Tool], messages: Sequence[Told]) -> Told:
+    """What has a model choose a tool whose template knows of none: it is told of them, and can write nothing else."""
+    schemas = [copy.deepcopy(tool.parameters) for tool in tools]
+    shared = {name: one for schema in schemas for name, one in schema.pop("$defs", {}).items()}
+    choices = [
+        {
+            "type": "object", "properties": {"tool": {"const": tool.wire_name}, "arguments": schema},
+            "required": ["tool", "arguments"], "additionalProperties": False,
+        }
+        for tool, schema in zip(tools, schemas, strict=True)
+    ]  # fmt: skip
+    told = "\n".join([CHOOSE, *(json.dumps(one["function"], ensure_ascii=False) for one in offered(tools))])
+    before = messages[0]["content"] if messages and messages[0]["role"] == "system" else ""
+    first = {"role": "system", "content": f"{before}\n\n{told}".strip()}
+    schema = {"type": "json_schema", "json_schema": {"schema": {"anyOf": choices, "$defs": shared}}}
+    return {"messages": [first, *messages[1 if before else 0 :]], "response_format": schema}
+
+
+def chosen(text: str) -> Called:
+    """The call that it wrote. One that was cut off has arguments that are none, which it is told."""
+    try:
+        read = json.loads(text)
+        return Called(read["tool"], read["arguments"], "call_1")
+    except ValueError:
+        named = re.search(r'"tool":\s*"([^"]*)"', text)
+        return Called(named[1] if named else "", text, "call_1")
 
 
 def join(calls: list[Called], deltas: Iterable[Told]) -> None:

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ThinkingPartDelta,
 )
+from pydantic_ai.settings import ModelSettings
 
 from roost.brains.attending import attending
 from roost.brains.chat.answering import Answering, Piece
@@ -70,10 +71,13 @@ class Provided:
         self.window = window_of(turn.profile)
 
     async def ask(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None
+        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
     ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
+        settings = settings_of(self._profile, most)
+        if must_call:
+            settings["tool_choice"] = "required"
         try:
-            async with aclosing(self._listen(dialogue, tools, most)) as pieces:
+            async with aclosing(self._listen(dialogue, tools, settings)) as pieces:
                 async for piece in pieces:
                     yield piece
         except TROUBLES as error:
@@ -91,10 +95,10 @@ class Provided:
         yield answer_of(response)
 
     async def _listen(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None
+        self, dialogue: Dialogue, tools: Sequence[Tool], settings: ModelSettings
     ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
         async with model_request_stream(
-            await self._opened(), messages_of(dialogue), model_settings=settings_of(self._profile, most),
+            await self._opened(), messages_of(dialogue), model_settings=settings,
             model_request_parameters=offered(tools),
         ) as stream:  # fmt: skip
             try:
