@@ -326,6 +326,36 @@ def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -
     world({"endless": endless}, story)
 
 
+def test_a_refusal_and_a_later_answer_of_the_same_agent_come_in_that_order_again(simulated: World) -> None:
+    there: list[bool] = []
+
+    async def asks(turn: Turn) -> AsyncIterator[str]:
+        for deadline in (-1, 5, 5, 5):
+            try:
+                yield await turn.ask("agent:b", "you?", deadline=deadline) + " "
+            except roost.RoostError as error:
+                yield f"{type(error).__name__} "
+            if deadline > 0:
+                await until(lambda: there)
+
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        turn.state["asked"] = turn.state.get("asked", 0) + 1
+        yield f"yes {turn.state['asked']}"
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="asks")
+        task = await service.tasks.send("ann", "d", "go")
+        await becomes(lambda: service.agents.inspect("ann", "d"), lambda found: found.running)
+        await asyncio.sleep(0.5)
+        await service.agents.create("ann", "b", profile="answers")
+        there.append(True)
+        assert (await service.tasks.wait("ann", task)).result == "Invalid NotFound yes 1 yes 2 "
+        [run] = await service.runs.list("ann", agent="d")
+        assert (await service.runs.replay("ann", run.run_id)).diff == ""
+
+    simulated({"asks": asks, "answers": answers}, story)
+
+
 def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
     """Whom it could not write to, ask or invite, and what it could not remember; side by side with what it could."""
 

@@ -94,6 +94,8 @@ class Means:
         for one in recorded:
             if one.kind == "ask":
                 self._asked.setdefault(one.name, deque()).append(one)
+        self._asks: dict[str, int] = {}
+        """How often each was asked."""
         self._requests: list[Request] = []
         """Asked, and not handed over yet."""
         self.asleep: wake.Condition | None = None
@@ -215,7 +217,9 @@ class Means:
             raise Invalid("only an agent can ask: this turn is not one of an agent")
         await self.journal.open()
         seconds = checks.seconds(deadline, "the deadline")
-        asked = self._asked.get(addresses.parse(to, self._user_id).key) if self._asked else None
+        key = addresses.parse(to, self._user_id).key
+        self._asks[key] = count = self._asks.get(key, 0) + 1
+        asked = self._asked.get(key)
         there = asked.popleft() if asked else None
         if there is not None and there.done:
             return _answered(to, json.loads(there.result or "{}"))
@@ -232,7 +236,7 @@ class Means:
                 await self._post_request(to, text, priority, number, name)
             found = await self._answers.get(name, number, seconds, look=there is not None)
         except RoostError as error:
-            self.seen.setdefault("asks", []).append([to, refused_as(error)])
+            self.seen.setdefault("asks", []).append([key, count, refused_as(error)])
             raise
         finally:
             thinking.acts -= 1

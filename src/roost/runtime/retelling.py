@@ -41,6 +41,8 @@ class Retelling:
         self._steps = _by_key(logged.recorded, self._run_id)
         self._left = {one.key for one in logged.recorded if one.outcome in _LEFT}
         self._asked = [one for one in logged.recorded if one.kind == StepKind.ASK]
+        self._asks: dict[str, int] = {}
+        """How often each was asked."""
         given = json.loads(logged.given or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
         self._sends: dict[int, Any] = dict(self._seen.get("sends", ()))
@@ -159,12 +161,14 @@ class Retelling:
         self.sent.append("sleep")
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
+        checks.seconds(deadline, "the deadline")
         key = addresses.parse(to, self.owner).key
+        self._asks[key] = count = self._asks.get(key, 0) + 1
+        for *whom, refusal in self._seen.get("asks", ()):
+            if whom == [key, count]:
+                raise _refusal(*refusal)
         there = next((one for one in self._asked if one.name == key), None)
         if there is None:
-            refusal = next((refusal for whom, refusal in self._seen.get("asks", ()) if whom == to), None)
-            if refusal is not None:
-                raise _refusal(*refusal)
             await self._replayer.halt(f"what it asks {to} is not on record")
         self._asked.remove(there)
         answer = json.loads(there.result or "{}")
