@@ -282,6 +282,21 @@ def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
     assert len(acted) == 100
 
 
+def test_a_broadcast_to_those_who_wait_reaches_one_that_rests(world: World) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> None:
+        await waiting_task(service)
+        await service.agents.create("ann", "other", profile="pays")
+        whom = {"state": "waiting"}
+        assert await service.agents.broadcast("ann", "hello", **whom) == 1
+        assert (await service.agents.inspect("ann", "d")).agent.queue_depth == 2
+        await rests(service)
+        assert await service.agents.broadcast("ann", "hello", ids="d", state="idle") == 0
+
+    world(brains, story, SOON, tools)
+
+
 # --- meetings --------------------------------------------------------------------------------------
 
 
@@ -438,6 +453,23 @@ def test_a_talk_that_waits_shows_what_was_said_and_goes_on_with_it(world: World)
     world(brains, story, SOON, tools)
     assert acted.count("look") == 4
     assert len(acted) == 6
+
+
+def test_a_talk_that_rests_is_forgotten_like_any_other_also_after_a_restart(tmp_path: Path) -> None:
+    brains, tools = paying([])
+    simulation = Simulation(tmp_path, seed=1)
+    talk = simulation.run(waiting_talk(simulation.start(brains, SOON, tools)))
+    simulation.crash()
+    service = simulation.start(brains, replace(SOON, talks_in_memory=1), tools)
+    assert simulation.run(shown(service, talk))[-1] == ("bill of 5: ", "streaming")
+    other = simulation.run(service.create_talk_session("ann", profile="pays"))
+    talks = service.roost.shop.talks
+    talks.trim()
+    assert (talks.known(talk), talks.known(other) is None) == (None, False)
+    [one] = simulation.run(service.approvals.list("ann"))
+    simulation.run(service.approvals.grant("ann", one.approval_id))
+    assert simulation.run(ended(service, talk))[-1].content == "bill of 5: 5 paid"
+    simulation.crash()
 
 
 AFTERWARDS = {

@@ -181,3 +181,5 @@ class Loaded:
     messages: list[tuple[Message, int]]
     floor: int
     """No message older than those was changed after this revision."""
+    rests: bool = False
+    """Whether its run waits for a person, and is nowhere in memory."""

@@ -78,7 +78,7 @@ class LiveTalk:
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
         """Deleted, or out of step with the store: whoever needs it asks for it again."""
-        self.rests = False
+        self.rests = loaded.rests
         """Its run waits for a person, and nothing of it is in memory."""
         self.touched = False
         self.used = host.clock.monotonic()

@@ -168,7 +168,7 @@ class Office:
         while after is not None:
             pages += 1
             page = await self._shop.store.read(
-                self._shop.statements.agents.audience, user_id, whom.group, PAGE, after
+                self._shop.statements.agents.audience, user_id, whom.group, PAGE, after, whom.state is not None
             )  # fmt: skip
             for agent_id, resting, config in page:
                 key = f"{user_id}/{agent_id}"

@@ -35,9 +35,12 @@ class AgentStatements(Protocol):
         ...
 
     def audience(
-        self, tx: Tx, user_id: str, group: str | None, limit: int, after: str, /
+        self, tx: Tx, user_id: str, group: str | None, limit: int, after: str, exact: bool, /
     ) -> list[tuple[str, State, AgentConfig]]:  # fmt: skip
-        """By id, those after `after`, as they rest; with a group all that are in it are among them."""
+        """By id, those after `after`, as they rest; with a group all that are in it are among them.
+
+        `exact`: with whether they wait for a person, which costs a look at each.
+        """
         ...
 
     def depths(self, tx: Tx, keys: Sequence[str], most: int, /) -> dict[str, int]:

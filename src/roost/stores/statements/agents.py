@@ -27,10 +27,14 @@ from roost.stores.statements.sleep import (
     wake_up,
 )
 
+_WAITS = (
+    f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.due > 0 AND i.{RESTS})"
+)
+"""Whether something of it rests until a person has decided."""
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
     " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth,"
-    f" EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.due > 0 AND i.{RESTS})"
+    f" {_WAITS}"
 )
 
 
@@ -101,11 +105,12 @@ def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int
 
 
 def audience(
-    tx: Tx, user_id: str, group: str | None, limit: int, after: str
+    tx: Tx, user_id: str, group: str | None, limit: int, after: str, exact: bool
 ) -> list[tuple[str, State, AgentConfig]]:  # fmt: skip
     """By id, those after `after`; with a group all that are in it are among them."""
+    state = f"CASE WHEN state = 'idle' AND {_WAITS} THEN 'waiting' ELSE state END" if exact else "state"
     rows = tx.read(
-        "SELECT agent_id, state, config FROM agents WHERE user_id = :user AND agent_id > :after"
+        f"SELECT agent_id, {state}, config FROM agents WHERE user_id = :user AND agent_id > :after"
         " AND config LIKE :like ESCAPE '!' ORDER BY agent_id LIMIT :limit",
         {"user": user_id, "after": after, "limit": limit, "like": "%" if group is None else _like(group)},
     )

@@ -15,6 +15,7 @@ from roost.stores.statements import diary
 from roost.stores.statements.approvals import WAITED_FOR
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.messages import newest
+from roost.stores.statements.resting import RESTING_TALK
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
 _NEW = (
@@ -90,7 +91,8 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
 def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
     row = found(
         tx.one(
-            f"SELECT {_TALK}, revision, epoch, state FROM talks WHERE talk_id = :talk AND user_id = :user",
+            f"SELECT {_TALK}, revision, epoch, state, {RESTING_TALK} FROM talks"
+            " WHERE talk_id = :talk AND user_id = :user",
             _ids(user_id, talk_id),
         )
     )
@@ -102,7 +104,7 @@ def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
             {"talk": talk_id, "first": messages[0][0].seq},
         )
         floor = older[0] if older else 0
-    return Loaded(_talk_of(row[:11]), row[11], row[12], row[13], messages, floor)
+    return Loaded(_talk_of(row[:11]), row[11], row[12], row[13], messages, floor, bool(row[14]))
 
 
 def found(row: Row | None) -> Row:
