@@ -85,8 +85,9 @@ class Answering:
     async def answer(self) -> AsyncGenerator[Piece]:
         if self._turn.kind == "talk" and self._turn.tools and not self._model.takes_tools and self._is_first:
             yield Chunk(f"{self._model.name} takes no tools: it answers without them. ", Channel.COMMENTARY)
-        async for piece in self._prepare():
-            yield piece
+        async with aclosing(self._prepare()) as pieces:
+            async for piece in pieces:
+                yield piece
         for _ in range(self._turn.profile.steps):
             async with aclosing(self._step()) as pieces:
                 async for piece in pieces:
@@ -160,8 +161,9 @@ class Answering:
                 if error.kind != Fault.TOO_LONG or heard or not self._view.messages:
                     raise
             self._window = min(self._window, int(self._view.tokens / context.FULL) + 1) // 2
-            async for piece in self._prepare():
-                yield piece
+            async with aclosing(self._prepare()) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     def _ask_on(self) -> AsyncGenerator[Piece]:
         """It is found again by what this run is about: what was before it may have grown by an answer cut off."""

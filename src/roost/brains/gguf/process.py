@@ -12,6 +12,7 @@ import os
 import select
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -28,6 +29,8 @@ class Process:
 
     def __init__(self, output: int) -> None:
         self._output = output
+        self._come: deque[bytes] = deque()
+        """What has come together with a question, after it."""
 
     def say(self, **what: Any) -> None:
         try:
@@ -37,16 +40,17 @@ class Process:
 
     def questions(self) -> Iterator[dict[str, Any]]:
         """Without a buffer of Python's: what has come must show in `select`."""
-        unread = b""
+        unread, come = b"", self._come
         while piece := os.read(INPUT, 65_536):
             *lines, unread = (unread + piece).split(b"\n")
-            for line in lines:
-                if line != b"stop":  # of an answer that had ended by then
+            come += lines
+            while come:
+                if (line := come.popleft()) != b"stop":  # of an answer that has ended by now
                     yield json.loads(line)
 
     def hear(self, said: dict[str, Any]) -> bool:
         """What the model says, piece by piece; True makes it stop."""
-        if select.select([INPUT], [], [], 0)[0]:
+        if self._come or select.select([INPUT], [], [], 0)[0]:
             return True
         if "error" in said:
             self.say(error=said["error"])
