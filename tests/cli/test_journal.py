@@ -170,3 +170,15 @@ def test_runs_are_listed_shown_and_replayed(tmp_path: Path, service: package.Age
     missing = told(tmp_path, "replay", "no-such-run")
     assert missing.exit_code == 1
     assert "there is no run 'no-such-run'" in missing.stderr
+
+
+def test_a_turn_in_a_meeting_is_shown_with_its_meeting(tmp_path: Path, service: package.AgentService) -> None:
+    meeting = service.meetings.call("ann", "it", required=["agent:d"])
+    eventually(lambda: service.meetings.view("ann", meeting).phase == "running")
+    service.meetings.say("ann", meeting, "it")
+    [asked] = eventually(lambda: service.approvals.list("ann"))
+    service.approvals.grant("ann", asked.approval_id)
+    [run] = eventually(lambda: [one for one in service.runs.list("ann") if one.steps])
+    shown = said(tmp_path, "runs", "show", run.run_id)
+    assert f"\nagent    d\nmeeting  {meeting}\n" in shown
+    assert json.loads(said(tmp_path, "runs", "show", run.run_id, "--json"))["run"]["meetingId"] == meeting

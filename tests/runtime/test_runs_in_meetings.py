@@ -87,7 +87,7 @@ def test_each_turn_of_a_meeting_is_replayed_and_does_nothing(world: World) -> No
         view = await service.meetings.view("ann", meeting, seen_by="agent:a")
         assert len(runs) >= 3
         for run in runs:
-            assert (run.kind, run.outcome, run.steps) == ("meeting", "done", 2)
+            assert (run.kind, run.outcome, run.steps, run.meeting_id) == ("meeting", "done", 2, meeting)
             entry = await service.runs.get("ann", run.run_id)
             replay = await service.runs.replay("ann", run.run_id)
             assert (replay.diff, replay.is_identical) == ("", True)

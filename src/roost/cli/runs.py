@@ -65,6 +65,7 @@ def _facts(one: RunEntry) -> Iterator[str]:
             ("kind", run.kind),
             ("agent", run.agent_id),
             ("talk", run.talk_session_id),
+            ("meeting", run.meeting_id),
             ("profile", one.given.get("profile")),
             ("outcome", f"{run.outcome} ({run.fault})" if run.fault else run.outcome),
             ("tries", str(run.attempts)),

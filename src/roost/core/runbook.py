@@ -65,6 +65,8 @@ class Run:
     steps: int
     """How many steps are on record of what it was about."""
     root: str
+    meeting_id: str | None = None
+    """Where it took part, if it was a turn in a meeting."""
 
 
 @dataclass(frozen=True, slots=True)

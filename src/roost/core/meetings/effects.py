@@ -26,6 +26,15 @@ def turn_lane(meeting_id: str) -> str:
     return _TURN + meeting_id
 
 
+def turn_id(meeting_id: str, participant: str, number: int) -> str:
+    """Of the envelope of a turn."""
+    return f"{meeting_id}:{participant}:{number}"
+
+
+def meeting_of_turn(turn: str) -> str:
+    return turn.partition(":")[0]
+
+
 def is_post(envelope: Envelope) -> bool:
     return envelope.lane.startswith(_LOG)
 

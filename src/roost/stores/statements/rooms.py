@@ -16,7 +16,7 @@ from roost.core.meetings import posts
 from roost.core.meetings.attention import attention, is_person, is_pressing
 from roost.core.meetings.bodies import Body
 from roost.core.meetings.decisions import due_at
-from roost.core.meetings.effects import MeetingChange, log_lane, turn_lane
+from roost.core.meetings.effects import MeetingChange, log_lane, turn_id, turn_lane
 from roost.core.meetings.entries import Entry, to_json
 from roost.core.meetings.posts import Post
 from roost.core.meetings.seats import Seat
@@ -214,7 +214,7 @@ class Room:
         if found is None:
             return False
         place.turns += 1
-        place.turn = f"{place.meeting_id}:{place.participant}:{place.turns}"
+        place.turn = turn_id(place.meeting_id, place.participant, place.turns)
         self.posted.append(self._turn(place, config))
         return found.at_once
 

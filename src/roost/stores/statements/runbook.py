@@ -8,6 +8,8 @@ from typing import Any
 
 from roost.core import checks
 from roost.core.addresses import of_key
+from roost.core.envelopes import Kind
+from roost.core.meetings.effects import meeting_of_turn
 from roost.core.messages import at
 from roost.core.runbook import Run
 from roost.core.steps import Step, StepKind, StepOutcome, idempotency_key
@@ -138,4 +140,5 @@ def _run_of(row: Row) -> Run:
     return Run(
         run_id, kind, talk_id or None, of_key(address).agent_id if address else None,
         root if talk_id else envelope_id, outcome, attempts, at(started), at(ended), fault, count, root,
+        meeting_of_turn(envelope_id) if kind == Kind.MEETING else None,
     )  # fmt: skip
