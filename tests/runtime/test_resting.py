@@ -61,6 +61,52 @@ def test_an_agent_that_waits_for_a_person_rests_and_goes_on_when_they_have_decid
     assert len(acted) == 2
 
 
+async def goes(service: AsyncAgentService, *changes: tuple[str, str, str]) -> None:
+    """Wait until this is on record of it as the last."""
+
+    async def went() -> list[tuple[str, str, str]]:
+        found = (await service.agents.history("ann", "d"))[: len(changes)]
+        return [(str(change.before), str(change.after), change.cause) for change in reversed(found)]
+
+    await becomes(went, lambda found: found == list(changes))
+    newest = (await service.agents.inspect("ann", "d")).changes[0]
+    assert (newest.before, newest.after, newest.cause) == changes[-1]
+
+
+def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
+    brains, tools = paying([])
+
+    async def other(turn: Turn) -> AsyncIterator[str]:
+        if turn.text != "pay":
+            yield "done"
+            return
+        async for piece in brains["pays"](turn):  # type: ignore[union-attr]
+            yield str(piece)
+
+    async def story(service: AsyncAgentService) -> None:
+        task = await waiting_task(service, idle_timeout=0.1)
+        began, waits = ("idle", "active", "task from user:ann"), ("active", "waiting", "waits for a person")
+        await goes(service, began, waits)
+        await service.tasks.wait("ann", await service.tasks.send("ann", "d", "other"))
+        await rests(service)
+        await goes(service, waits)
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        await service.tasks.wait("ann", task)
+        await rests(service)
+        await goes(service, began, ("active", "idle", "nothing left to do"))
+        task = await service.tasks.send("ann", "d", "pay")
+        await asked(service)
+        await rests(service)
+        await service.tasks.cancel("ann", task)
+        await goes(service, waits, ("waiting", "idle", "rests until a person has decided"))
+        await waiting_talk(service, agent="d")
+        await rests(service)
+        await goes(service, waits)
+
+    world({"pays": other}, story, SOON, tools)
+
+
 def test_it_may_take_days_and_restarts_and_nobody_is_woken_by_them(tmp_path: Path) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)

@@ -35,7 +35,7 @@ class Invitations(StrEnum):
 MOVES: Mapping[State, frozenset[State]] = {
     State.IDLE: frozenset({State.ACTIVE, State.SLEEPING, State.STOPPED}),
     State.ACTIVE: frozenset({State.IDLE, State.WAITING, State.SLEEPING, State.STOPPED}),
-    State.WAITING: frozenset({State.ACTIVE, State.SLEEPING, State.STOPPED}),
+    State.WAITING: frozenset({State.ACTIVE, State.IDLE, State.SLEEPING, State.STOPPED}),
     State.SLEEPING: frozenset({State.IDLE, State.STOPPED}),
     State.STOPPED: frozenset({State.IDLE}),
 }

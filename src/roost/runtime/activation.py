@@ -23,6 +23,7 @@ from roost.errors import Invalid, Unavailable
 from roost.ports import Profile
 from roost.runtime.attending import attended
 from roost.runtime.closings import expired, news, worn_out
+from roost.runtime.course import RESTS
 from roost.runtime.desk import Lane
 from roost.runtime.presence import Presence
 from roost.runtime.recollection import Recollection
@@ -428,13 +429,13 @@ class Activation(Presence):
                 self._known.discard(envelope_id)
                 self.desk.offer(lane)
 
-    def waits(self, waiting: bool) -> None:
-        """A turn waits for an answer, or does not any more; if all do that run, the agent is waiting."""
+    def waits(self, waiting: bool, cause: str, *, rests: bool) -> None:
+        """A turn waits, or does not any more, unless it `rests` now; if all do that run, the agent is waiting."""
         self._waiting += 1 if waiting else -1
         busy = self.desk.busy
         if self.course.state is State.ACTIVE and self._waiting == busy and not self.talks.lanes:
-            self.course.move(State.WAITING, "waits for an answer")
-        elif self.course.state is State.WAITING and self._waiting < busy:
+            self.course.move(State.WAITING, cause)
+        elif self.course.state is State.WAITING and self._waiting < busy and not rests:
             self.course.move(State.ACTIVE, "goes on")
         self._go_on()
 
@@ -449,8 +450,8 @@ class Activation(Presence):
 
     def _settle_down(self) -> None:
         """It is idle if there is nothing left to do."""
-        if not self.desk.has_ready() and self.course.state is State.ACTIVE and not self.has_work:
-            self.course.move(State.IDLE, "nothing left to do")
+        if not self.desk.has_ready() and self.course.state is not State.IDLE and not self.has_work:
+            self.course.move(State.IDLE, RESTS if self.desk.rests else "nothing left to do")
 
     def fell_asleep(self, condition: str) -> None:
         """A turn of a talk has asked for it, and it is written."""

@@ -20,6 +20,7 @@ from roost.core.memories import Memory
 from roost.core.messages import MOST, PAGE, at
 from roost.errors import Invalid, Unavailable
 from roost.ports import Tx
+from roost.runtime.course import FOR_A_PERSON
 from roost.runtime.followups import Followups
 from roost.runtime.hall import Hall
 from roost.runtime.paging import fitting
@@ -192,7 +193,10 @@ class Agents:
         self._check(user_id, agent_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         last = checks.place(before, "`before`") or LAST
-        return await self._shop.store.read(self._ops.history, user_id, agent_id, limit, last)
+        found = await self._shop.store.read(self._ops.history, user_id, agent_id, limit + 1, last)
+        if before is None:
+            found = _as_it_is(found, (await self.get(user_id, agent_id)).state)
+        return found[:limit]
 
     # --- looking at them -------------------------------------------------------------------------
 
@@ -212,7 +216,7 @@ class Agents:
         return Inspection(
             agent, self._shop.monitor.health_of(agent), tuple(running),
             {lane: depth for lane, depth in waiting.items() if depth > 0}, json.loads(memory or "{}"),
-            seen.memories, seen.timers, seen.changes, seen.runs,
+            seen.memories, seen.timers, tuple(_as_it_is(seen.changes, agent.state)), seen.runs,
         )  # fmt: skip
 
     async def find(
@@ -323,6 +327,14 @@ def _id(agent: Agent) -> str:
 
 def _has(agent: Agent, text: str) -> bool:
     return text in agent.agent_id.casefold() or text in agent.config.description.casefold()
+
+
+def _as_it_is(changes: Sequence[AgentChange], state: State) -> builtins.list[AgentChange]:
+    """Newest first. One that rests while it waits for a person is idle on record, and waits for all others."""
+    newest, *older = changes or (None,)
+    if newest is None or state is not State.WAITING or newest.after is not State.IDLE:
+        return list(changes)
+    return older if newest.before is state else [replace(newest, after=state, cause=FOR_A_PERSON), *older]
 
 
 def _key(user_id: str, agent_id: str) -> str:

@@ -10,6 +10,10 @@ BRIEF = 0.1
 """Seconds without work after which it is recorded that an agent is idle, or waits for an answer."""
 
 
+FOR_A_PERSON = "waits for a person"
+RESTS = "rests until a person has decided"
+
+
 class Course:
     """On the loop of its agent; `state` may be read anywhere."""
 

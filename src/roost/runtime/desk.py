@@ -140,6 +140,11 @@ class Desk:
         return all(lane.rests for lane in list(self.lanes.values()))
 
     @property
+    def rests(self) -> bool:
+        """Whether anything waits for a person."""
+        return any(lane.rests for lane in list(self.lanes.values()))
+
+    @property
     def busy(self) -> int:
         """How many lanes are being worked on."""
         return sum(lane.busy for lane in list(self.lanes.values()))

@@ -18,6 +18,7 @@ from roost.core.steps import Recorded, StepKind, Try
 from roost.errors import LimitReached, NotFound
 from roost.ports import Meeting, Profile, Turn
 from roost.runtime.acting import Acting
+from roost.runtime.course import FOR_A_PERSON
 from roost.runtime.diary import Diary
 from roost.runtime.means import Means
 from roost.runtime.thinking import FINAL
@@ -164,7 +165,8 @@ class Work(Acting):
         before = self._waits
         self._waits += 1 if waiting else -1
         if not before or not self._waits:
-            self._home.waits(waiting)
+            cause = FOR_A_PERSON if self.is_parked else "waits for an answer"
+            self._home.waits(waiting, cause, rests=self.why is Why.WAIT)
 
     def _agent(self) -> Activation | None:
         return self._home
