@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.approvals import Decision
+from roost.core.approvals import Decision, Question
 from roost.runtime.thinking import Thinking
-from roost.testing import Simulation
+from roost.testing import Faults, Simulation, aeventually, insist
 from tests.conftest import eventually
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
 from tests.runtime.meeting_rooms import all_see, over, running, seen, texts
 from tests.runtime.test_approvals import DAY, asked, paying
+from tests.runtime.test_runs_in_meetings import is_said
 
 SOON = replace(QUICK, rest_after=0.05)
 
@@ -420,6 +423,38 @@ def test_a_turn_that_rests_outlasts_restarts_the_end_of_its_meeting_and_its_rete
     simulation.run(decide())
     simulation.crash()
     assert len(acted) == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 150))])
+def test_a_turn_in_a_meeting_pays_once_whatever_goes_wrong_while_it_rests(seed: int) -> None:
+    acted: list[str] = []
+    brains, tools = attending(acted)
+    words = ("pay a", "pay bb", "hello")
+
+    async def story(service: AsyncAgentService) -> None:
+        with contextlib.suppress(roost.Conflict):
+            await insist(lambda: service.agents.create("ann", "d", profile="attends", max_attempts=100))
+        meeting = await insist(
+            lambda: service.meetings.call("ann", "bills", required=["agent:d"], deadline=9_000.0, key="once")
+        )
+        for word in words:
+            await aeventually(partial(is_said, service, meeting, word), within=5_000)
+        await aeventually(partial(is_answered, service, meeting), within=20_000)
+
+    async def is_answered(service: AsyncAgentService, meeting: str) -> bool:
+        for one in await insist(lambda: service.approvals.list("ann")):
+            with contextlib.suppress(roost.Conflict, roost.Unavailable):
+                if one.kind is Question.CALL:
+                    await service.approvals.grant("ann", one.approval_id)
+                else:  # it was done, and a crash has cut it off before that was on record
+                    await service.approvals.answer("ann", one.approval_id, "paid")
+        view = await insist(lambda: service.meetings.view("ann", meeting))
+        said = " ".join(word.text for word in view.words if word.sender != "user:ann")
+        return all(word in said for word in words)
+
+    with Simulation(seed=seed, faults=Faults.some(seed)) as simulation:
+        simulation.play(story, brains, replace(SOON, rest_after=0.5, attempts=1_000), tools)
+    assert len(set(acted)) == len(acted)
 
 
 def test_one_who_was_asked_rests_and_so_do_all_of_a_broadcast(world: World) -> None:

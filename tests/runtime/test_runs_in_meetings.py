@@ -121,7 +121,7 @@ def test_what_differs_in_a_meeting_is_told_and_done_live(world: World) -> None:
     world({"brain": room.brain}, story, tools=room.tools())
 
 
-def test_without_the_log_of_the_meeting_it_is_said_what_is_missing(world: World) -> None:
+def test_without_the_log_of_the_meeting_itis_said_what_is_missing(world: World) -> None:
     room = Room()
 
     async def story(service: AsyncAgentService) -> None:
@@ -240,7 +240,7 @@ def test_every_word_is_noted_once_whatever_goes_wrong(seed: int) -> None:
             lambda: service.meetings.call("ann", "notes", required=["agent:d"], deadline=9_000.0, key="once")
         )
         for word in words:
-            await aeventually(partial(_is_said, service, meeting, word), within=5_000)
+            await aeventually(partial(is_said, service, meeting, word), within=5_000)
         await aeventually(lambda: _are_noted(service, meeting, words), within=5_000)
 
     with Simulation(seed=seed, faults=Faults.some(seed)) as simulation:
@@ -256,7 +256,7 @@ def test_every_word_is_noted_once_whatever_goes_wrong(seed: int) -> None:
         assert not any(simulation.run(replayed(simulation.service)))
 
 
-async def _is_said(service: AsyncAgentService, meeting: str, word: str) -> bool:
+async def is_said(service: AsyncAgentService, meeting: str, word: str) -> bool:
     """Say it as soon as that may be."""
     with contextlib.suppress(roost.Forbidden, roost.Unavailable):
         await service.meetings.say("ann", meeting, word, key=word)
