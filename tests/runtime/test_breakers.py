@@ -82,3 +82,33 @@ def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path) -> None:
 
     simulation.run(story())
     simulation.crash()
+
+
+def test_of_many_that_wait_one_tries_and_the_others_wait_for_its_luck(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        asked.append(turn.text)
+        await asyncio.sleep(5.0)
+        if len(asked) <= 6:
+            raise ConnectionError
+        yield "answer"
+
+    simulation = Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": slow}, LIMITS)
+
+    async def story() -> None:
+        names = [f"d{number}" for number in range(5)]
+        await service.agents.create_many("ann", names, profile="model", **{**FAST, "retry_delay": 0.5})
+        tasks = [await service.tasks.send("ann", name, name) for name in names]
+        await asyncio.sleep(7.0)
+        assert (len(asked), service.roost.shop.breakers.open()) == (5, ["model"])
+        await asyncio.sleep(30.0)  # one tries, and takes its time
+        assert len(asked) == 6
+        await asyncio.sleep(36.0)  # it has failed; another one tries, and has not come to its end
+        assert len(asked) == 7
+        done = [await service.tasks.wait("ann", task, timeout=60) for task in tasks]
+        assert {task.status for task in done} == {"done"}
+
+    simulation.run(story())
+    simulation.crash()
