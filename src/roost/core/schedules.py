@@ -359,3 +359,5 @@ class Fired:
     next: float | None
     meetings: tuple[tuple[str, str], ...] = ()
     """Participants of meetings who look at them: each with the meeting."""
+    expiring: tuple[str, ...] = ()
+    """For whom something has waited too long."""

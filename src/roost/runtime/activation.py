@@ -116,7 +116,16 @@ class Activation(Presence):
                 continue
             self._known.add(envelope.envelope_id)
             self.desk.put(envelope)
+        if taken:
+            self._give_up()
         self.depth = len(self._known)
+
+    def _give_up(self) -> None:
+        """What it did not come to in time."""
+        now = self.shop.host.clock.now()
+        for lane in self.desk.unbegun():
+            while lane.waiting and (lane.waiting[0].expires or NEVER) <= now:
+                self._close(expired(lane.waiting[0], self.epoch, now), lane)
 
     def look_again(self) -> None:
         """There may be more in the store than it was told of; what comes now comes after that."""

@@ -153,6 +153,10 @@ class Desk:
     def works(self) -> tuple[Work, ...]:
         return tuple(work for lane in list(self.lanes.values()) if (work := lane.work) is not None)
 
+    def unbegun(self) -> list[Lane]:
+        """Those of which nothing is being done, and nothing is tried again later."""
+        return [lane for lane in self.lanes.values() if not lane.busy and not lane.due]
+
     def untried(self) -> list[Envelope]:
         """What was handed over, and counted as tried, and not begun."""
         handed: list[Envelope] = []

@@ -162,6 +162,8 @@ class Hall:
         boxes: dict[str, list[Envelope]] = {}
         posts: list[Envelope] = []
         for envelope in envelopes:
+            if envelope.expires is not None:
+                self.ring(envelope.expires)
             if envelope.kind is Kind.MEETING and is_post(envelope):
                 posts.append(envelope)
             elif envelope.due > now:

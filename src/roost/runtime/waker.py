@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from functools import partial
 
 from roost.core.facts import Name
 from roost.core.schedules import Fired
 from roost.errors import Unavailable
 from roost.ports import Loop
+from roost.runtime.closings import expired
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
 
@@ -101,6 +104,7 @@ class Waker:
         finally:
             for late, fired in done:
                 self._fired(late, fired)
+        await self._expire([address for _, fired in done for address in fired.expiring])
 
     def _fired(self, late: float | None, fired: Fired) -> None:
         self._shop.monitor.ticked(fired.posted, late if fired.looked or fired.posted else None)
@@ -115,6 +119,15 @@ class Waker:
             self._hall.listener.tick(fired.meetings)
         for address in fired.looked:
             self._hall.look(address)
+
+    async def _expire(self, addresses: Sequence[str]) -> None:
+        """What nobody came to in time is given up; those who work see to it themselves."""
+        if addresses:
+            now, inbox = self._shop.host.clock.now(), self._shop.statements.inbox
+            found = await self._shop.store.read(inbox.expired, addresses, now)
+            closings = tuple(expired(envelope, epoch, now) for envelope, epoch in found)
+            if closings:
+                await self._shop.store.write(inbox.settle, closings, then=partial(self._hall.settled, closings))
 
     async def _look_at_load(self) -> None:
         self._hall.load = self._shop.host.load()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.core.envelopes import (
@@ -83,6 +83,10 @@ class InboxStatements(Protocol):
         What is sent to those who are `full` is not handed over: they fetch it when they have room. `notes` are
         changes of agents' states that come with no try.
         """
+        ...
+
+    def expired(self, tx: Tx, addresses: Sequence[str], now: float, /) -> tuple[tuple[Envelope, int], ...]:
+        """What nobody came to in time, of agents that sleep, are stopped or paused, each with the agent's epoch."""
         ...
 
 

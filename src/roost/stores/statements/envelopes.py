@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 from roost.core.envelopes import Envelope, Kind
 from roost.core.priority import Priority
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk
+from roost.stores.statements.resting import RESTS
+from roost.stores.statements.sleep import arm_all
 
 _COLUMNS = (
     "envelope_id", "address", "kind", "lane", "priority", "sender", "body", "created", "rank", "due", "attempts",
@@ -41,7 +43,10 @@ def put(tx: Tx, envelope: Envelope) -> bool:
     values = {name: getattr(envelope, name) for name in _COLUMNS}
     values["recorded"] = int(envelope.recorded)
     values["attempts"] = 1 if envelope.claimed else 0
-    return bool(tx.write(_INSERT, values))
+    there = bool(tx.write(_INSERT, values))
+    if there and envelope.expires is not None:
+        watch_expiry(tx, {envelope.address: envelope.expires})
+    return there
 
 
 def put_all(tx: Tx, envelopes: Sequence[Envelope], *, recorded: bool) -> None:
@@ -49,3 +54,25 @@ def put_all(tx: Tx, envelopes: Sequence[Envelope], *, recorded: bool) -> None:
     constants = {"recorded": str(int(recorded)), "seq": "0", "busy": "''"}
     rows = [_values(envelope) for envelope in envelopes]
     bulk.insert(tx, "inbox", _MANY, rows, " ON CONFLICT (envelope_id) DO NOTHING", constants)
+    expiring: dict[str, float] = {}
+    for envelope in envelopes:
+        if envelope.expires is not None:
+            expiring[envelope.address] = min(envelope.expires, expiring.get(envelope.address, envelope.expires))
+    watch_expiry(tx, expiring)
+
+
+def watch_expiry(tx: Tx, first: Mapping[str, float]) -> None:
+    """Have agents looked at when the first of what waits for them expires, whether they work or not."""
+    timers = [(address, "expiry", due) for address, due in first.items()]
+    arm_all(tx, timers, " WHERE timers.due > excluded.due")
+
+
+def expired(tx: Tx, addresses: Sequence[str], now: float) -> tuple[tuple[Envelope, int], ...]:
+    """What nobody came to in time, of agents that do not work now, each with the agent's epoch."""
+    rows = bulk.among(
+        tx, f"SELECT {', '.join(f'inbox.{name}' for name in _COLUMNS)}, agents.epoch FROM inbox"
+        " JOIN agents ON agents.address = inbox.address WHERE inbox.expires <= ? AND inbox.address <> ''"
+        " AND (agents.state = 'stopped' OR (inbox.attempts = 0 AND (agents.state = 'sleeping' OR agents.paused = 1)))"
+        f" AND NOT inbox.{RESTS} AND inbox.address IN", addresses, " ORDER BY inbox.envelope_id", [now],
+    )  # fmt: skip
+    return tuple((envelope_of(row, claimed=False), row[-1]) for row in rows)

@@ -15,13 +15,14 @@ from roost.core.meetings.effects import MeetingEffect
 from roost.core.steps import Recorded
 from roost.ports import Tx
 from roost.stores.statements import bulk, steps
+from roost.stores.statements.envelopes import expired
 from roost.stores.statements.posting import post, post_all
 from roost.stores.statements.requests import answer_to, ask
 from roost.stores.statements.settling import settle
 from roost.stores.statements.taking import take
 
 __all__ = [
-    "answer_to", "ask", "claim", "post", "post_all", "post_now", "settle", "take",
+    "answer_to", "ask", "claim", "expired", "post", "post_all", "post_now", "settle", "take",
 ]  # fmt: skip
 
 _OURS = "EXISTS (SELECT 1 FROM agents a WHERE a.address = :address AND a.epoch = :epoch)"

@@ -155,6 +155,8 @@ def _keep(
     kept: dict[str, tuple[float, int]] = {}
     for c in taken:
         address = c.envelope.address
+        if c.fault == "expired":  # nobody has tried it
+            continue
         before = kept[address][1] if address in kept else errors[address]
         if c.memory is None and not c.changes and c.verdict is Verdict.DONE and not before:
             continue

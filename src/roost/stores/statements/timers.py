@@ -15,6 +15,7 @@ from roost.core.schedules import Fired, Missed, Overlap, Schedule
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk, burial, mail
+from roost.stores.statements.envelopes import watch_expiry
 from roost.stores.statements.posting import post_ticks, refuse_tick
 from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm_all
@@ -45,8 +46,21 @@ def fire(tx: Tx, now: float) -> Fired:
     looked = {address: key for address, key in rows if not key.startswith((_PREFIX, _MEETING))}
     looked_at = tuple((who, key.removeprefix(_MEETING)) for who, key in rows if key.startswith(_MEETING))
     mail.check(tx, [address for address, key in rows if key == "mail"], now)
+    expiring = [address for address, key in rows if key == "expiry"]
+    _watch_on(tx, expiring, now)
     posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
-    return Fired(tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at)
+    return Fired(
+        tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at, tuple(expiring)
+    )  # fmt: skip
+
+
+def _watch_on(tx: Tx, addresses: Sequence[str], now: float) -> None:
+    """For what expires later, and after a while for what has expired, if it is still there then."""
+    rows = bulk.among(
+        tx, "SELECT address, min(expires) FROM inbox WHERE expires IS NOT NULL AND address <> '' AND address IN",
+        addresses, " GROUP BY address",
+    )  # fmt: skip
+    watch_expiry(tx, {address: first if first > now else now + AGAIN for address, first in rows})
 
 
 def next_due(tx: Tx) -> float | None:
