@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from roost.core.agents import State
+from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Envelope, Kind, Publish, SendTask, Taken, Verdict, WorkClosing
 from roost.core.priority import Priority
+from roost.errors import Conflict, LimitReached
 from roost.stores.statements import agents, inbox, tasks
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create, take
@@ -61,3 +62,21 @@ def test_the_state_that_only_whoever_works_for_it_knows_is_on_record(store: Driv
     change = Change("change_x", 3.0, before, State.SLEEPING, "put to sleep", "user:ann")
     store.write(agents.sleep, "ann", "d", '{"event":"x"}', change)
     assert store.read(agents.history, "ann", "d", 1, "\x7f")[0].before == (before or "idle")
+
+
+def test_there_is_a_bound_on_agents_and_deleting_makes_room(store: Driven) -> None:
+    change = Change("change_x", 1.0, None, State.IDLE, "created", "user:ann")
+
+    def make(*names: str) -> None:
+        store.write(agents.create, "ann", names, AgentConfig(), change, 3)
+
+    make("a", "b")
+    with pytest.raises(LimitReached, match="delete some first"):
+        make("c", "d")
+    with pytest.raises(Conflict, match="'b' already"):
+        make("b")
+    assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["a", "b"]
+    make("c")
+    store.write(agents.delete, "ann", "a")
+    make("d")
+    assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["b", "c", "d"]

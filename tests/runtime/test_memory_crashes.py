@@ -68,3 +68,35 @@ def test_a_crash_at_any_commit_loses_no_memory_and_doubles_none(tmp_path: Path, 
             assert found == EXPECTED
             break
     assert crashes > 15, "the story has fewer commits than it should have"
+
+
+def test_what_a_person_edits_is_not_undone_by_an_end_that_is_written_later(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path, seed=3)
+    gate: list[str] = []
+
+    async def keeper(turn: Turn) -> AsyncIterator[str]:
+        turn.state["turn"] = turn.text
+        while not gate:  # noqa: ASYNC110 — the story says when
+            await asyncio.sleep(0.1)
+        yield "kept"
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="keeper")
+        task = await service.tasks.send("ann", "d", "work")
+        await asyncio.sleep(1.0)
+        database = simulation.database
+        assert database is not None
+        start = database.commits
+        database.failing = lambda commit: commit <= start + 1  # of the end of the turn
+        gate.append("go on")
+        await asyncio.sleep(0.15)
+        database.failing = lambda commit: False
+        assert (await service.tasks.get("ann", task)).status == "queued"
+        await service.agents.set_memory("ann", "d", {"edited": True})
+        await service.tasks.wait("ann", task, timeout=60)
+
+    simulation.run(story(simulation.start({"keeper": keeper}, QUICK)))
+    simulation.crash()
+    service = simulation.start({"keeper": keeper}, QUICK)
+    assert simulation.run(service.agents.inspect("ann", "d")).memory == {"edited": True}
+    simulation.crash()
