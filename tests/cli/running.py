@@ -16,11 +16,14 @@ from typer.testing import CliRunner
 
 from roost.cli.main import app
 from roost.cli.ports import bind
+from tests.cli.forks import Forks
 from tests.conftest import eventually
 from tests.servers import ROOT
 
 COMMAND = [sys.executable, "-m", "roost.cli.main"]
 PATIENCE = 30
+FORKED: list[Forks] = []
+"""What runs commands in less time, while there is one."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -36,6 +39,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder of its own, to its end."""
+    if FORKED and not variables:
+        return FORKED[0].run(arguments, folder, environment(folder), stdin)
     return subprocess.run(
         [*COMMAND, *arguments], cwd=folder, env=environment(folder) | variables, input=stdin, capture_output=True,
         text=True, timeout=PATIENCE, check=False,
