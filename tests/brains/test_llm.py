@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types import responses
 
 import roost
 from roost.brains.chat import context
+from roost.brains.llm import providers
 from roost.brains.profiles import Shelf
 from roost.core.messages import Message, Status, at
 from roost.core.notes import Note
@@ -347,6 +349,13 @@ def test_without_a_key_it_says_which_one_to_set(opened: Any, monkeypatch: pytest
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     last = said(opened(base_url=None), "hello")
     assert "set OPENAI_API_KEY in the environment or in secrets.toml, and start Roost again" in str(last.error)
+
+
+def test_what_takes_long_to_build_is_built_before_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    providers.prepare(roost.Profile("mine", "llm", model="openai:some-model"))
+    for event in (responses.ResponseCreatedEvent, responses.ResponseTextDeltaEvent, responses.ResponseCompletedEvent):
+        assert event.__pydantic_complete__, "else it is built with the first chunk, while the loop stands still"
 
 
 @pytest.mark.parametrize(("model", "advice"), [("gpt", "provider:name"), ("nobody:x", "'nobody' is no provider")])

@@ -25,6 +25,7 @@ class Provider:
 
     async def __call__(self, turn: Turn) -> AsyncIterator[str]:
         self.asked += 1
+        await asyncio.sleep(0.1)
         if self.down:
             raise ConnectionError
         yield f"answer to {turn.text}"
@@ -48,7 +49,7 @@ def test_users_are_told_at_once_agents_wait_and_one_try_decides(tmp_path: Path) 
         assert provider.asked == 5
         assert "'model' failed again and again" in (service.health().problem or "")
 
-        await service.agents.create("ann", "d", profile="model", **FAST)
+        await service.agents.create("ann", "d", profile="model", max_concurrent_tasks=3, **FAST)
         tasks = [await service.tasks.send("ann", "d", str(number)) for number in range(3)]
         await asyncio.sleep(20)
         assert provider.asked == 5

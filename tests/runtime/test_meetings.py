@@ -360,6 +360,9 @@ def test_a_person_waits_for_news_and_watches_to_the_end(world: World) -> None:
         meeting = await s.meetings.call("ann", "news", required=["agent:d"])
         start = await seen(s, meeting, running)
         assert (await s.meetings.wait("ann", meeting, start.cursor, timeout=0.01)).cursor == start.cursor
+        waiting = asyncio.get_running_loop().create_task(s.meetings.wait("ann", meeting, start.cursor))
+        await asyncio.sleep(0.05)
+        assert not waiting.done(), "nothing has happened"
         phases: list[tuple[str, int]] = []
 
         async def watch() -> None:
@@ -368,6 +371,7 @@ def test_a_person_waits_for_news_and_watches_to_the_end(world: World) -> None:
 
         watching = asyncio.get_running_loop().create_task(watch())
         await s.meetings.say("ann", meeting, "one")
+        assert (await waiting).cursor != start.cursor
         await s.meetings.end("ann", meeting)
         await watching
         assert phases[-1] == ("ended", 1)

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import httpx2
 from pydantic_ai.exceptions import UserError
@@ -43,7 +43,18 @@ def prepare(profile: Profile) -> None:
     client = httpx2.AsyncClient(verify=CERTIFICATES, timeout=profile.patience)
     with suppress(BrainFailed, UserError):  # told when it is asked
         for url in (NOWHERE, None):
-            made(replace(profile, base_url=url, key=None), client)
+            model, _ = made(replace(profile, base_url=url, key=None), client)
+            if type(model).__name__ == "OpenAIResponsesModel":
+                _build_events()
+
+
+@lru_cache(maxsize=1)
+def _build_events() -> None:
+    """What OpenAI's library would build with the first chunk, for half a second of the loop's time or more."""
+    from openai.types.responses import ResponseStreamEvent
+
+    for event in get_args(get_args(ResponseStreamEvent)[0]):
+        event.model_rebuild()
 
 
 def place_of(profile: Profile) -> tuple[str | float | None, ...]:
