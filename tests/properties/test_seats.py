@@ -105,6 +105,19 @@ def test_all_who_are_there_see_the_same(seed: int, count: int, rule: FloorRule, 
     assert all(view == views[0] for view in views)
 
 
+def test_a_gap_is_asked_for_as_soon_as_it_shows() -> None:
+    table = Table(1, 3, FloorRule.FREE, 0.0)
+    table.network.run()
+    speaker, *others = table.names
+    for text, lost in (("lost", 1.0), ("heard", 0.0)):
+        table.network.lose = lost
+        table.seats[speaker].write(Said(text), table.now)
+        table.send(table.seats[speaker])
+        table.network.run()
+    for name in others:
+        assert [word.text for word in table.seats[name].view.words] == ["lost", "heard"]
+
+
 def test_one_who_was_kicked_learns_of_it_and_of_nothing_after_it() -> None:
     table = Table(1, 3, FloorRule.FREE, 0.0)
     table.network.run()
