@@ -64,6 +64,21 @@ def test_an_agent_that_waits_for_a_person_rests_and_goes_on_when_they_have_decid
     assert len(acted) == 2
 
 
+def test_what_waits_for_a_person_was_begun_and_expires_no_more(simulated: World) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> roost.Task:
+        task = await waiting_task(service, task_expiry=2.0)
+        expires = (await service.tasks.get("ann", task)).expires
+        assert expires is not None
+        await until(lambda: service.roost.shop.host.clock.now() > expires.timestamp() + 0.1)
+        [one] = await service.approvals.list("ann")
+        await service.approvals.grant("ann", one.approval_id)
+        return await service.tasks.wait("ann", task, timeout=20)
+
+    assert simulated(brains, story, SOON, tools).status == "done"
+
+
 async def goes(service: AsyncAgentService, *changes: tuple[str, str, str]) -> None:
     """Wait until this is on record of it as the last."""
 
