@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -407,3 +408,26 @@ def test_a_state_that_cannot_be_kept_fails_its_turn_and_not_the_talk(world: Worl
         return short(messages)[2:]
 
     assert world({"keeps": keeps}, scenario) == [("user", "good", "complete"), ("agent", "had 1", "complete")]
+
+
+def test_an_answer_that_never_ends_is_cut_off_and_kept_as_far_as_it_may_go(simulated: World) -> None:
+    async def endless(turn: Turn) -> AsyncIterator[str]:
+        while turn.text != "short":
+            yield "and so on, " * 10
+            await asyncio.sleep(0.01)
+        yield "short"
+
+    async def scenario(service: AsyncAgentService) -> tuple[list[Message], str]:
+        talk = await service.create_talk_session("ann", profile="endless")
+        await service.add_message("ann", talk, "talk")
+        answers = [(await ended(service, talk))[-1]]
+        await service.add_message("ann", talk, "short")
+        answers.append((await ended(service, talk))[-1])
+        await service.agents.create("ann", "d", profile="endless", max_attempts=1)
+        task = await service.tasks.send("ann", "d", "talk")
+        return answers, (await service.tasks.wait("ann", task, timeout=60)).status
+
+    (long, brief), task = simulated({"endless": endless}, scenario, replace(QUICK, answer_chars=1_000))
+    assert (long.status, long.content) == ("failed", ("and so on, " * 90))
+    assert "ask for something shorter" in (long.error or "")
+    assert (brief.status, brief.content, task) == ("complete", "short", "failed")
