@@ -360,7 +360,7 @@ def test_a_real_model_answers_piece_by_piece(real: roost.AgentService) -> None:
 
 def test_a_real_model_calls_a_tool_and_answers_with_what_it_gave(real: roost.AgentService) -> None:
     talk = real.create_talk_session("ann", profile="acting")
-    message = ask(real, talk, "What does a coffee cost?")
+    message = ask(real, talk, "How much is a coffee? Answer with the number.")
     assert message.status == "complete"
     assert message.content.strip("… ")
     assert "{" not in message.content
