@@ -28,7 +28,7 @@ run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@.venv/bin/roost models pull --if-needed || true
 	@exec .venv/bin/roost up $(ARGS)
 
-WAITING := tests/api tests/browser tests/cli tests/client tests/ui
+WAITING := tests/api tests/browser tests/cli tests/client tests/faults tests/ui tests/test_docs.py tests/test_examples.py
 
 test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"

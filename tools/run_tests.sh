@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs all tests, in two groups beside each other: tools/run_tests.sh PYTHON FOLDER…
-# What starts programs and browsers, which is in the folders, mostly waits for them, so the rest is tested beside it.
+# Runs all tests, in two groups beside each other that take about as long: tools/run_tests.sh PYTHON PLACE…
+# What starts programs and browsers, which is in these places, mostly waits for them, so the rest is tested beside it.
 # A test that fails there may only have been starved: it is told, and tried once more by itself. What fails twice fails.
 set -u
 python=$1
 shift
 rest=
-for folder in "$@"; do rest="$rest --ignore=$folder"; done
+for place in "$@"; do rest="$rest --ignore=$place"; done
 mkdir -p .cache
 rm -rf .cache/waiting .cache/rest
 
