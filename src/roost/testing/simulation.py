@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,15 +84,8 @@ class Simulation:
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
         """Run until the scenario has ended. A crash cuts the power and is raised as Crash."""
-        assert self.host is not None
-        try:
-            return self.host.run(scenario)
-        except Crash:
-            self.crash()
-            raise
-        except BaseException as error:
-            self.explain(error)
-            raise
+        with self._watched() as host:
+            return host.run(scenario)
 
     def play(
         self, story: Story[T], brains: Mapping[str, Brain], limits: Limits | None = None, tools: Sequence[Tool] = ()
@@ -123,9 +117,15 @@ class Simulation:
 
     def advance(self, seconds: float) -> None:
         """Let everything run for so long."""
+        with self._watched() as host:
+            host.advance(seconds)
+
+    @contextmanager
+    def _watched(self) -> Iterator[SimulatedHost]:
+        """What is raised meanwhile cuts the power, if it is a crash, or else says how to repeat it."""
         assert self.host is not None
         try:
-            self.host.advance(seconds)
+            yield self.host
         except Crash:
             self.crash()
             raise
