@@ -167,8 +167,9 @@ def meetings_story(s: Face) -> list[Any]:
         s.agents.create("ann", name, start=False)
     people = ["user:ann", "agent:d"]
     game: dict[str, Any] = {"game": "tic-tac-toe", "setting": {"players": people}}
-    one = s.meetings.call("ann", "Grüße 🐦", optional=["agent:d", "agent:e"], floor="moderator", key="k", **game)
-    told: list[Any] = [one == s.meetings.call("ann", "Grüße 🐦", key="k"), s.meetings.view("ann", one, limit=1)]
+    game |= {"optional": ["agent:d", "agent:e"], "floor": "moderator", "key": "k"}
+    one = s.meetings.call("ann", "Grüße 🐦", **game)
+    told: list[Any] = [one == s.meetings.call("ann", "Grüße 🐦", **game), s.meetings.view("ann", one, limit=1)]
     told += [s.meetings.say("ann", one, "to\nall", to=["agent:d"], key="w"), s.meetings.move("ann", one, {"cell": 5})]
     told += [s.meetings.minutes("ann", one), s.meetings.invite("ann", one, "agent:f").participants]
     told += [s.meetings.kick("ann", one, "agent:e", "no room").participants, s.meetings.list("ann", phase="running")]
