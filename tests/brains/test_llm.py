@@ -308,6 +308,22 @@ def test_a_talk_that_grows_beyond_the_window_is_summed_up_and_the_log_stays(prov
     assert all(f"question {n}" in whole[2 * n].content for n in range(12))
 
 
+def test_what_tools_gave_earlier_in_a_run_makes_room_for_what_they_give_now(provider: Provider, opened: Any) -> None:
+    @roost.tool
+    async def read(page: int) -> str:
+        return f"page {page}: " + f"word{page} " * 400
+
+    provider.plays(Call("read", {"page": 1}), End("tool_calls", read=100))
+    provider.plays(Call("read", {"page": 2}), End("tool_calls", read=1_100))
+    provider.plays("Both are full of words.")
+    service = opened(window=2_000, tools=[read])
+    last = said(service, "what is in them?")
+    assert (last.content, last.status) == ("Both are full of words.", "complete")
+    first, second = (json.dumps(body) for body in provider.asked[1:])
+    assert first.count("word1") == 400
+    assert ("left out to make room" in second, second.count("word1"), second.count("word2")) == (True, 0, 400)
+
+
 def test_a_provider_that_finds_it_too_long_is_asked_again_with_less(provider: Provider, opened: Any) -> None:
     service = opened()
     talk = service.create_talk_session("ann")
