@@ -88,7 +88,7 @@ def test_a_body_without_its_type_is_told_to_name_it(served: Served) -> None:
 def test_a_time_that_is_none_is_told_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/agents/sleep", json={"agentId": "d", "until": until})
-    expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or Input should be a valid number"
+    expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or a valid number"
     assert answer.json()["error"]["message"] == expected
 
 

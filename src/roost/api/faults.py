@@ -103,8 +103,12 @@ async def _handle_validation(_: Request, error: Exception) -> JSONResponse:
     for detail in error.errors()[:MOST_REFUSALS]:
         field, expected = _refusal(detail)
         refusals.setdefault(field, []).append(expected)
-    sentences = (f"{field}{', or '.join(dict.fromkeys(expected))}" for field, expected in refusals.items())
-    return _invalid("; ".join(sentences))
+    return _invalid("; ".join(field + _any_of(expected) for field, expected in refusals.items()))
+
+
+def _any_of(expected: list[str]) -> str:
+    first, *others = dict.fromkeys(expected)
+    return ", or ".join((first, *(one.removeprefix("must be ") for one in others)))
 
 
 def _refusal(detail: dict[str, object]) -> tuple[str, str]:
@@ -116,7 +120,11 @@ def _refusal(detail: dict[str, object]) -> tuple[str, str]:
     if names == ["body"] and kind in ("missing", "model_attributes_type"):
         return "", NO_OBJECT
     field = ".".join(names[1:]) or (names[0] if names else "the request")
-    return f"{field:.80}: ", str(detail.get("msg", "is not valid")).removeprefix("Value error, ")
+    said = str(detail.get("msg", "is not valid")).removeprefix("Value error, ")
+    return f"{field:.80}: ", _WORDS.get(str(kind)) or said.replace("Input should be", "must be")
+
+
+_WORDS = {"missing": "must be given", "extra_forbidden": "is not known"}
 
 
 def _is_field(part: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from roost.core.checks import shown
+
 _TYPE = re.compile(r" <[^>]*>$")
 _REQUIRED = re.compile(r"\s*\[required\]$")
 
@@ -57,7 +59,7 @@ def count(least: int, most: int | None = None) -> Callable[[str | int], int]:
         except ValueError:
             number = None
         if number is None or number < least or (most is not None and number > most):
-            raise typer.BadParameter(f"{str(text)!r:.80} is not allowed: give a whole number {allowed}")
+            raise typer.BadParameter(f"{shown(str(text))} is not allowed: give a whole number {allowed}")
         return number
 
     return read
@@ -70,5 +72,5 @@ def share(text: str | float) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number <= 1:
-        raise typer.BadParameter(f"{str(text)!r:.80} is no share: give a number above 0 and up to 1, such as 0.5")
+        raise typer.BadParameter(f"{shown(str(text))} is no share: give a number above 0 and up to 1, such as 0.5")
     return number

@@ -115,6 +115,8 @@ def drop(
     with opened(store, config) as (service, user):
         if _all(letter, every):
             done = service.dead_letters.drop_all(user, agent=agent)
+            if not done:
+                check_agent(service, user, agent, [])
             told = f"Dropped {done}."
         else:
             one, done = _found(service, user, letter or ""), 1

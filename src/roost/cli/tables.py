@@ -12,7 +12,7 @@ from typing import TypeVar
 import typer
 
 from roost.cli.text import line
-from roost.core.checks import LONGEST
+from roost.core.checks import LONGEST, shown
 
 T = TypeVar("T")
 WIDTH = 80
@@ -123,10 +123,10 @@ def duration(text: str) -> float:
     """Seconds, from `90`, `30m`, `1h30m` or `2 d`."""
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
-        raise typer.BadParameter(f"{text!r:.80} is no duration: write it as 45s, 30m, 1h30m or 2d")
+        raise typer.BadParameter(f"{shown(text)} is no duration: write it as 45s, 30m, 1h30m or 2d")
     seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if seconds > LONGEST:
-        raise typer.BadParameter(f"{text!r:.80} is too long: 100 years are allowed")
+        raise typer.BadParameter(f"{shown(text)} is too long: 100 years are allowed")
     return seconds
 
 
@@ -134,7 +134,7 @@ def some_time(text: str) -> float:
     """A duration of which there is some: none would be over before it began."""
     seconds = duration(text)
     if seconds == 0:
-        raise typer.BadParameter(f"{text!r:.80} is no time at all: give more than 0, such as 45s or 30m")
+        raise typer.BadParameter(f"{shown(text)} is no time at all: give more than 0, such as 45s or 30m")
     return seconds
 
 
@@ -144,7 +144,7 @@ def moment(text: str) -> datetime:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
         raise typer.BadParameter(
-            f"{text!r:.80} is no time: write it as 2030-01-01T09:00 or 2030-01-01T09:00Z"
+            f"{shown(text)} is no time: write it as 2030-01-01T09:00 or 2030-01-01T09:00Z"
         ) from None
 
 
@@ -153,7 +153,7 @@ def to_come(text: str) -> datetime:
     time = moment(text)
     away = (time - datetime.now(UTC)).total_seconds()
     if away <= 0:
-        raise typer.BadParameter(f"{text!r:.80} is over: it is {datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} now")
+        raise typer.BadParameter(f"{shown(text)} is over: it is {datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} now")
     if away > LONGEST:
-        raise typer.BadParameter(f"{text!r:.80} is too far away: 100 years are allowed")
+        raise typer.BadParameter(f"{shown(text)} is too far away: 100 years are allowed")
     return time
