@@ -362,6 +362,7 @@ def test_states_say_how_each_agent_is(world: World) -> None:
     }  # fmt: skip
     assert states["asleep"].wake_events == ("news",)
     assert states["failing"].error_count == 4
+    assert states["asleep"].heartbeat is states["stopped"].heartbeat is None
 
 
 def test_an_agent_whose_loop_is_blocked_is_stuck_until_it_goes_on(tmp_path: Path) -> None:
@@ -372,17 +373,24 @@ def test_an_agent_whose_loop_is_blocked_is_stuck_until_it_goes_on(tmp_path: Path
         await asyncio.sleep(20)
         yield "done"
 
+    async def beat_ago() -> float:
+        beat = (await service.monitor.states("ann"))["d"].heartbeat
+        assert beat is not None
+        return simulation.clock.now() - beat.timestamp()
+
     async def story() -> tuple[list[Fact], str, str]:
         async with service:
             await service.agents.create("ann", "d", profile="thinker", **FAST)
             await service.tasks.send("ann", "d", "think")
             await told(service, "RunStarted")
+            assert await beat_ago() < 0.5
             awake = service.roost.hall.awake("ann/d")
             assert awake is not None
             assert isinstance(awake.loop, SimulatedLoop)
             awake.loop.freeze(6.0)
             await told(service, "AgentStuck")
             during = str((await service.monitor.states("ann"))["d"].health)
+            assert await beat_ago() > 1.0
             facts = await told(service, "AgentUnstuck")
             return facts, during, str((await service.monitor.states("ann"))["d"].health)
 

@@ -65,6 +65,8 @@ class AgentStatus:
     error_count: int
     last_active: datetime
     health: AgentHealth
+    heartbeat: datetime | None = None
+    """When its loop last gave a sign of life; None while it has none."""
 
 
 @dataclass(frozen=True, slots=True)

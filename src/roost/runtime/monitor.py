@@ -240,6 +240,7 @@ class Monitor:
             agent.agent_id: health.AgentStatus(
                 agent.state, agent.queue_depth, agent.current_tasks[0] if agent.current_tasks else None,
                 agent.sleep_until, agent.wake_events, agent.error_count, agent.last_active, self.health_of(agent),
+                self._heartbeat(agent),
             )
             for agent in found
         }  # fmt: skip
@@ -304,6 +305,10 @@ class Monitor:
         for user_id, bell in list(self._bells):
             if owners is None or user_id in owners or "" in owners:
                 bell.set(None)
+
+    def _heartbeat(self, agent: Agent) -> datetime | None:
+        awake = self._shop.office.hall.awake(f"{agent.user_id}/{agent.agent_id}")
+        return at(self._shop.host.clock.now() - awake.loop.silence()) if awake is not None and awake.begun else None
 
     def health_of(self, agent: Agent) -> health.AgentHealth:
         hall = self._shop.office.hall
