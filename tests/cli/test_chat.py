@@ -12,6 +12,7 @@ import pytest
 from roost.cli.text import line, plain
 from tests.cli.running import roost, up
 from tests.cli.terminals import terminal
+from tests.conftest import eventually
 
 BRAINS = """
 import asyncio, os
@@ -132,6 +133,7 @@ def test_a_call_that_a_person_is_asked_about_is_decided_where_it_is_asked(folder
         term.becomes('May this be done? launch {"rocket": "ariel"} Type y to allow it, n to refuse.')
         term.type(f"{word}\n")
         term.becomes(end)
+        eventually(lambda: term.shows("\r\n> ") and term.seen.endswith("\r\n> "), 30)  # between, Ctrl-D is not kept
         term.type("\x04")
         assert term.process.wait(30) == 0
 
