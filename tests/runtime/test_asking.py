@@ -166,6 +166,30 @@ def test_an_answer_of_which_nobody_tells_is_found(
     simulation.crash()
 
 
+def test_a_repeated_turn_gets_the_answers_to_what_it_asks_now_and_not_to_what_it_asked(world: World) -> None:
+    asked: list[str] = []
+
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        asked.append(turn.text)
+        yield f"{turn.text}, {len(asked)}"
+
+    async def changes_its_mind(turn: Turn) -> AsyncIterator[str]:
+        words = ("one", "two", "two") if turn.attempt == 1 else ("two", "three", "one", "two")
+        told = [await turn.ask("agent:e", word) for word in words]
+        if turn.attempt == 1:
+            raise ValueError
+        yield "; ".join(told)
+
+    async def story(service: AsyncAgentService) -> tuple[str | None, bool]:
+        await pair(service, "changes", "answers")
+        task = await done(service, "go")
+        [run] = [run for run in await service.runs.list("ann", agent="d") if run.outcome == "done"]
+        return task.result, (await service.runs.replay("ann", run.run_id)).is_identical
+
+    assert world({"changes": changes_its_mind, "answers": answers}, story) == ("two, 2; three, 4; one, 1; two, 3", True)
+    assert asked == ["one", "two", "two", "three"]
+
+
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_crash_at_any_commit_asks_once_and_gets_the_answer(tmp_path: Path, side: str) -> None:
     for commit in range(1, 14):

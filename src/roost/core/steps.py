@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -74,7 +74,10 @@ class Recorded:
     result: str | None
     done: bool
     key: str = ""
-    """By what it is found again: kind, name, what was asked, and how often the same was asked before it."""
+    """By what it is found again: kind, name, what was asked, and how often the same was asked before it.
+
+    Of what another agent was asked, it is the digest of the question; of an older store it may be missing.
+    """
     outcome: str = ""
     run_id: str = ""
 
@@ -104,6 +107,22 @@ def canonical(value: Any, what: str) -> str:
         return checks.whole(json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise BrainFailed(f"{what} must be what JSON can hold: {error}", kind="internal") from error
+
+
+class Asked:
+    """What earlier tries have asked other agents: found again by whom and what, each once, in order."""
+
+    def __init__(self, recorded: Iterable[Recorded]) -> None:
+        self._left = [one for one in recorded if one.kind == StepKind.ASK]
+
+    def take(self, whom: str, text: str) -> Recorded | None:
+        if not self._left:
+            return None
+        key = digest(str(text))
+        found = next((one for one in self._left if one.name == whom and one.key in (key, "")), None)
+        if found is not None:
+            self._left.remove(found)
+        return found
 
 
 def digest(text: str) -> str:

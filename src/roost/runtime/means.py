@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -24,7 +23,7 @@ from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
 from roost.core.priority import Priority
-from roost.core.steps import Recorded, Try
+from roost.core.steps import Asked, Recorded, Try
 from roost.errors import BrainFailed, Invalid, NoAnswer, RoostError
 from roost.ports import ModelCall, Tool
 from roost.runtime.asking import Asking
@@ -89,11 +88,7 @@ class Means:
         self._default_wake = default_wake
         self._root = root
         """With what it all began that this turn is about; whatever it sends says so."""
-        self._asked: dict[str, deque[Recorded]] = {}
-        """What earlier tries have asked each, in order."""
-        for one in recorded:
-            if one.kind == "ask":
-                self._asked.setdefault(one.name, deque()).append(one)
+        self._asked = Asked(recorded)
         self._asks: dict[str, int] = {}
         """How often each was asked."""
         self._requests: list[Request] = []
@@ -219,8 +214,7 @@ class Means:
         seconds = checks.seconds(deadline, "the deadline")
         key = addresses.parse(to, self._user_id).key
         self._asks[key] = count = self._asks.get(key, 0) + 1
-        asked = self._asked.get(key)
-        there = asked.popleft() if asked else None
+        there = self._asked.take(key, text)
         if there is not None and there.done:
             return _answered(to, json.loads(there.result or "{}"))
         if there is None and not self._outbox.is_empty:

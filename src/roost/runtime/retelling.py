@@ -15,7 +15,7 @@ from roost.core.audience import Audience
 from roost.core.meetings.bodies import Body, kind_of
 from roost.core.meetings.stamps import milliseconds
 from roost.core.memories import Memory
-from roost.core.steps import OPEN, REUSED, Recorded, StepKind, StepOutcome, Try, canonical, cut
+from roost.core.steps import OPEN, REUSED, Asked, Recorded, StepKind, StepOutcome, Try, canonical, cut
 from roost.errors import BrainFailed, NoAnswer, RoostError, ToolFailed
 from roost.ports import Logged, Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
@@ -40,7 +40,7 @@ class Retelling:
         self._run_id = logged.run.run_id
         self._steps = _by_key(logged.recorded, self._run_id)
         self._left = {one.key for one in logged.recorded if one.outcome in _LEFT}
-        self._asked = [one for one in logged.recorded if one.kind == StepKind.ASK]
+        self._asked = Asked(logged.recorded)
         self._asks: dict[str, int] = {}
         """How often each was asked."""
         given = json.loads(logged.given or "{}")
@@ -167,10 +167,9 @@ class Retelling:
         for *whom, refusal in self._seen.get("asks", ()):
             if whom == [key, count]:
                 raise _refusal(*refusal)
-        there = next((one for one in self._asked if one.name == key), None)
+        there = self._asked.take(key, text)
         if there is None:
             await self._replayer.halt(f"what it asks {to} is not on record")
-        self._asked.remove(there)
         answer = json.loads(there.result or "{}")
         if "text" in answer:
             return str(answer["text"])

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from roost.core.agents import State
 from roost.core.envelopes import Answered, Envelope, Kind, Request, Verdict, WorkClosing, request_parts
 from roost.core.priority import rank
+from roost.core.steps import digest
 from roost.ports import Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.envelopes import put
 from roost.stores.statements.posting import insert_there
 
-_STEP = ("envelope_id", "step", "name", "created")
+_STEP = ("envelope_id", "step", "name", "created", "key")
 _ASKED = {"kind": "'ask'", "done": "0"}
 _STOPPED = {"error": "it is stopped"}
 _ONCE = " ON CONFLICT (envelope_id, step) DO NOTHING"
@@ -49,8 +50,8 @@ def ask(
     return tuple(found.get(id(r)) for r in requests)
 
 
-def _step(r: Request) -> tuple[str, int, str, float]:
-    return r.envelope_id, r.number, r.envelope.address, r.envelope.created
+def _step(r: Request) -> tuple[str, int, str, float, str]:
+    return r.envelope_id, r.number, r.envelope.address, r.envelope.created, digest(r.envelope.body)
 
 
 def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | None:
