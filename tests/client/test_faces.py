@@ -123,7 +123,7 @@ def monitor_story(s: Face) -> list[Any]:
     told += [(fact.name, fact.about, sorted(fact.data), fact.root) for fact in facts]
     told += [s.monitor.facts("ann", after=facts[0].cursor).facts[0] == facts[1], s.agents.find("ann", "AGAIN")]
     s.agents.set_memory("ann", "d", {"aB_c": [1, None]})
-    eventually(lambda: s.agents.inspect("ann", "d").agent.state == "idle")
+    eventually(lambda: s.agents.inspect("ann", "d").changes[0].after == "idle")
     return [*told, s.agents.inspect("ann", "d"), s.monitor.states("ann")]
 
 
