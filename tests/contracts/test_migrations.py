@@ -54,6 +54,24 @@ def test_every_earlier_version_is_brought_to_the_newest(tmp_path: Path, start: i
     assert schema(old) == schema(new)
 
 
+def test_what_was_to_expire_without_a_timer_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.touch()
+    connection = SqliteConnection(path, now, read_only=False)
+    migrations.migrate(connection, dialect="sqlite", to=7)
+    connection.begin()
+    for name, address, expires in (("1", "ann/d", 9.0), ("2", "ann/d", 5.0), ("3", "ann/e", None), ("4", "", 3.0)):
+        connection.write(
+            "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy, address, expires)"
+            " VALUES (:name, '', 0, 0, 0, '', :address, :expires)",
+            {"name": name, "address": address, "expires": expires},
+        )
+    connection.commit()
+    migrations.migrate(connection, dialect="sqlite")
+    assert connection.read("SELECT address, key, due FROM timers") == [("ann/d", "expiry", 5.0)]
+    connection.close()
+
+
 @pytest.mark.postgres
 def test_an_empty_database_gets_the_same_tables_as_the_stores_of_the_tests_have(postgres: str, tmp_path: Path) -> None:
     with fresh_store(postgres) as copied, fresh_database(postgres) as empty:

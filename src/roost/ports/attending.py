@@ -309,7 +309,7 @@ _EXPECTED = {
 
 def _prompt(meeting: Meeting) -> str:
     view = meeting.view
-    lines = [f"You are {meeting.me} in the meeting {meeting.topic!r}, called by {view.creator}."]
+    lines = [f"You are {meeting.me} in the meeting {meeting.topic!r} ({meeting.meeting_id}), called by {view.creator}."]
     lines += [f"There: {', '.join(view.present)}. The chair is {view.chair}. Floor: {view.rule}."]
     if view.floor.hands:
         lines.append(f"Hands up: {', '.join(view.floor.hands)}.")

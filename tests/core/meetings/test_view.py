@@ -234,7 +234,7 @@ def test_what_is_said_before_the_start_and_by_strangers_is_void() -> None:
         (HOST, Invited(DAN, required=True), "as optional"),
         (ADA, Kicked(BEN), "only agent:ann/host may send"),
         (HOST, Kicked(HOST), "leave instead"),
-        (HOST, Kicked(DAN), "is not there"),
+        (HOST, Kicked(DAN), "neither there nor invited"),
         (ADA, Ended(), "only agent:ann/host may end"),
         (ADA, Raised(), "floor rule is free"),
     ],
