@@ -39,7 +39,7 @@ class Entry:
 
 @app.command()
 def ls(json: Json = False, config: Config = None) -> None:
-    """List the models on this machine and those that can be fetched."""
+    """List the models that are here or can be fetched, by name."""
     settings = settings_of(config)
     listed = list(_listed(settings, Files(models_folder(settings.data), (p.model for p in _local(settings)))))
     show_list(listed, ("MODEL", "SIZE", "TOOLS", "PROFILES", "FILE"), _row, "No models.", as_json=json)
