@@ -20,6 +20,7 @@ from roost.cli import screen, tables, watch
 from roost.cli.agent_settings import SETTINGS
 from roost.cli.text import plain
 from roost.core.agents import Agent, AgentConfig, State
+from roost.core.schedules import described
 from roost.wiring import announce
 from tests.api.serving import serving
 from tests.cli.running import COMMAND, environment, roost
@@ -266,13 +267,52 @@ def test_a_schedule_is_added_shown_paused_resumed_and_removed_by_its_name(
     assert [one.name for one in service.schedules.list("ann")] == ["healthy"]
 
 
-@pytest.mark.parametrize("options", [[], ["--cron", "often"], ["--every", "1h", "--at", "2030-01-01T09:00Z"]])
+def test_a_schedule_is_changed_and_what_is_not_named_stays(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    made = service.schedules.create("ann", "d", "Look", cron="0 9 * * *", zone="Europe/Berlin", name="health")
+
+    def kept() -> tuple[Any, ...]:
+        one = service.schedules.get("ann", made.schedule_id)
+        return described(one.rule), one.prompt, one.priority, one.overlap, one.missed, one.catch_up
+
+    told = said(tmp_path, "schedules", "change", "health", "--cron", "30 8 * * *", "--overlap", "replace")
+    assert "when      30 8 * * * (Europe/Berlin)\n" in told
+    assert "overlap   replace\n" in told
+    assert kept() == ("30 8 * * * (Europe/Berlin)", "Look", "normal", "replace", "once", 86_400)
+    said(tmp_path, "schedules", "change", "health", "--zone", "UTC", "--missed", "all", "--catch-up", "2h")
+    changed = as_json(tmp_path, "schedules", "change", "health", "--task", "Look twice", "--priority", "high")
+    assert (changed["name"], changed["prompt"], changed["priority"]) == ("health", "Look twice", "high")
+    assert kept() == ("30 8 * * * (UTC)", "Look twice", "high", "replace", "all", 7_200)
+    said(tmp_path, "schedules", "change", "health", "--every", "1h")
+    known = kept()
+    for code, why, *options in [
+        (2, "name what to change"),
+        (2, "give one of --cron, --every and --at", "--every", "1h", "--cron", "0 9 * * *"),
+        (1, "a time zone belongs to a cron expression: give cron too", "--zone", "Europe/Berlin", "--task", "x"),
+        (1, "the task must not be empty", "--task", ""),
+    ]:
+        refused = roost(tmp_path, "schedules", "change", "health", *map(str, options))
+        assert (refused.returncode, refused.stdout) == (code, "")
+        assert str(why) in refused.stderr
+        assert kept() == known
+    assert "no schedule 'nope'" in roost(tmp_path, "schedules", "change", "nope", "--every", "1h").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ([], "say when: give one of --cron, --every and --at"),
+        (["--every", "1h", "--at", "2030-01-01T09:00Z"], "say when: give one of --cron, --every and --at"),
+        (["--cron", "often"], "cron 'often' cannot be read"),
+    ],
+)
 def test_a_schedule_that_cannot_be_is_refused_in_one_sentence(
-    tmp_path: Path, service: package.AgentService, options: list[str]
+    tmp_path: Path, service: package.AgentService, options: list[str], why: str
 ) -> None:
     service.agents.create("ann", "d", start=False)
     refused = roost(tmp_path, "schedules", "add", "d", "x", *options)
-    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert (refused.returncode, refused.stdout) == (1 if "--cron" in options else 2, "")
+    assert why in refused.stderr
     assert service.schedules.list("ann") == []
 
 

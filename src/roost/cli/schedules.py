@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,6 @@ from roost.cli.tables import ago, at, duration, facts, lasting, some_time, to_co
 from roost.cli.text import line, plain
 from roost.core import schedules
 from roost.core.schedules import described
-from roost.errors import Invalid
 
 app = group()
 Schedule = Annotated[
@@ -23,31 +22,32 @@ Schedule = Annotated[
 ]
 
 
+Cron = Annotated[str | None, typer.Option("--cron", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')]
+Every = Annotated[
+    float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="So often: 15m, 1h, 1d.")
+]
+At = Annotated[datetime | None, typer.Option("--at", metavar="TIME", parser=to_come, help="Once: 2030-01-01T09:00Z.")]
+Zone = typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")
+Overlapping = typer.Option("--overlap", help="While one is not done yet: skip, queue_one, queue_all or replace.")
+Missing = typer.Option("--missed", help="What came while nothing ran: skip, once or all (see --catch-up).")
+CatchUp = Annotated[
+    float | None, typer.Option("--catch-up", metavar="DURATION", parser=duration, help="How far back (1d).")
+]
+
+
 @app.command()
 def add(
     agent: Agent,
     prompt: Annotated[str, typer.Argument(metavar="TASK", help="What it shall do each time.")],
-    cron: Annotated[
-        str | None, typer.Option("--cron", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')
-    ] = None,
-    every: Annotated[
-        float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="So often: 15m, 1h, 1d.")
-    ] = None,
-    at_time: Annotated[
-        datetime | None, typer.Option("--at", metavar="TIME", parser=to_come, help="Once: 2030-01-01T09:00Z.")
-    ] = None,
-    zone: Annotated[str, typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")] = "UTC",
+    cron: Cron = None,
+    every: Every = None,
+    at_time: At = None,
+    zone: Annotated[str, Zone] = "UTC",
     name: Annotated[str | None, typer.Option("--name", help="What to call it.")] = None,
     priority: Urgency = "normal",
-    overlap: Annotated[
-        str, typer.Option("--overlap", help="While one is not done yet: skip, queue_one, queue_all or replace.")
-    ] = "skip",
-    missed: Annotated[
-        str, typer.Option("--missed", help="What came while nothing ran: skip, once or all (see --catch-up).")
-    ] = "once",
-    catch_up: Annotated[
-        float | None, typer.Option("--catch-up", metavar="DURATION", parser=duration, help="How far back (1d).")
-    ] = None,
+    overlap: Annotated[str, Overlapping] = "skip",
+    missed: Annotated[str, Missing] = "once",
+    catch_up: CatchUp = None,
     json: Json = False,
     store: Store = None,
     config: Config = None,
@@ -59,7 +59,7 @@ def add(
       roost schedules add d "Check system health" --cron "*/15 * * * *" --zone Europe/Berlin
     """
     if sum(rule is not None for rule in (cron, every, at_time)) != 1:
-        raise Invalid("say when: give one of --cron, --every and --at")
+        raise typer.BadParameter("say when: give one of --cron, --every and --at")
     window = {} if catch_up is None else {"catch_up": catch_up}
     with opened(store, config) as (service, user):
         made = service.schedules.create(
@@ -135,6 +135,45 @@ def _facts(one: schedules.Schedule, times: list[datetime]) -> Iterator[str]:
         ]
     )
     yield f"\n{plain(one.prompt)}"
+
+
+@app.command()
+def change(
+    schedule: Schedule,
+    prompt: Annotated[str | None, typer.Option("--task", help="What its agent shall do each time.")] = None,
+    cron: Cron = None,
+    every: Every = None,
+    at_time: At = None,
+    zone: Annotated[str | None, Zone] = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="low, normal, high or urgent.")] = None,
+    overlap: Annotated[str | None, Overlapping] = None,
+    missed: Annotated[str | None, Missing] = None,
+    catch_up: CatchUp = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Change when a schedule comes, and what it does.
+
+    What is not named stays as it is. A new time counts from now.
+
+    \b
+    For example:
+      roost schedules change health --cron "0 * * * *" --overlap replace
+    """
+    if sum(rule is not None for rule in (cron, every, at_time)) > 1:
+        raise typer.BadParameter("give one of --cron, --every and --at, not more")
+    named = {
+        "prompt": prompt, "cron": cron, "every": every, "at": at_time, "zone": zone, "priority": priority,
+        "overlap": overlap, "missed": missed, "catch_up": catch_up,
+    }  # fmt: skip
+    values: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if not values:
+        raise typer.BadParameter("name what to change: `roost schedules change --help` tells all")
+    with opened(store, config) as (service, user):
+        one = service.schedules.change(user, _found(service, user, schedule).schedule_id, **values)
+        times = service.schedules.next_times(user, one.schedule_id)
+    show(one, lambda: _facts(one, times), as_json=json)
 
 
 @app.command()
