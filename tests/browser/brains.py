@@ -39,6 +39,12 @@ def reveal() -> str:
     return f"asked with {os.environ['CANARY_TOKEN']}"
 
 
+@tool(approval=True)
+def pay(euros: int) -> str:
+    """Asks a person first."""
+    return f"{euros} paid"
+
+
 async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
     """Does what the first word says, with the number after it; other words it repeats."""
     command, _, rest = turn.text.partition(" ")
@@ -64,6 +70,8 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
             yield Chunk(answered("1", await turn.call_tool("reveal", {})), Channel.TOOLS)
             yield "half an answer"
             raise ValueError(os.environ["CANARY_TOKEN"])
+        case "pay":
+            yield await turn.call_tool("pay", {"euros": int(rest)})
         case "fail":
             yield "half an answer"
             await asyncio.sleep(PACE)

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 import roost
 from roost.api.auth import Identity, identity
+from roost.stores.sqlite import owner
 from tests.browser.brains import steered
 from tests.servers import ROOT, find_chromium
 
@@ -28,7 +29,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 SETTINGS = """
 default_profile = "steered"
-tools = ["tests.browser.brains:reveal"]
+tools = ["tests.browser.brains:reveal", "tests.browser.brains:pay"]
 
 [profiles.steered]
 brain = "tests.browser.brains:steered"
@@ -53,6 +54,8 @@ class Server:
     identity: Identity
     long_talk: str
     process: subprocess.Popen[bytes]
+    token: str
+    """Of its local user, for programs."""
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +64,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "roost.toml").write_text(SETTINGS)
     long_talk = _hold_long_talk(folder / "roost.db")
     with up(folder, free_port()) as (url, process):
-        yield Server(url, identity(folder), long_talk, process)
+        token = owner(folder / "roost.db.lock")["token"]
+        yield Server(url, identity(folder), long_talk, process, token)
 
 
 @contextmanager

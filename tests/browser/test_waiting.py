@@ -1,0 +1,33 @@
+"""B3: what an agent waits for, outside of any talk, is counted in the sidebar and decided on the page."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from roost.client import connect
+from tests.browser.conftest import Server, Visit
+from tests.browser.steps import shot
+
+pytestmark = pytest.mark.browser
+
+
+def test_what_an_agent_asks_for_in_a_task_is_counted_and_allowed_and_the_task_goes_on(
+    visit: Visit, server: Server
+) -> None:
+    user = server.identity.local_user
+    page = visit(user=user)
+    count = page.get_by_role("button", name="1 waits for your word")
+    expect(count).to_have_count(0)
+    with connect(server.url, server.token) as service:
+        service.agents.create(user, "payer", profile="steered")
+        task = service.tasks.send(user, "payer", "pay 5")
+        count.click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("asked by payer, since")
+        expect(dialog.locator("pre")).to_have_text('{\n  "euros": 5\n}')
+        shot(page, "waiting")
+        dialog.get_by_role("button", name="Allow").click()
+        expect(dialog).to_have_count(0)
+        expect(count).to_have_count(0)
+        assert service.tasks.wait(user, task, 15).result == "5 paid"
