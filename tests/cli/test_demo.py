@@ -49,6 +49,23 @@ def test_the_other_demos_end_by_themselves_and_can_be_kept(home: Path) -> None:
     assert planned.stdout.endswith("- sentry: I see to a watch for the night.\n")
 
 
+def test_a_brain_that_does_not_move_is_not_waited_for_but_one_that_thinks_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in {
+        "stage.RESTED": 1.0,
+        "stage.PATIENCE": 2.0,
+        "meeting_watch.LOOK": 0.1,
+        "demo.PACE": 60,
+    }.items():
+        monkeypatch.setattr(f"roost.cli.{name}", seconds)
+    stuck = command("demo", "tictactoe", "--brain", "echo")
+    why = "agent:crow is to move, and does not: the profile 'echo' cannot play; choose one with a model"
+    assert (stuck.exit_code, stuck.stderr) == (1, f"roost: {why}\n")
+    thinking = command("demo", "tictactoe")
+    assert thinking.stderr == "roost: nothing has happened for 2 s: It is the move of agent:crow.\n"
+
+
 def test_a_demo_in_which_nothing_happens_any_more_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.cli.stage.PATIENCE", 0.2)
     monkeypatch.setattr("roost.cli.meeting_watch.LOOK", 0.1)

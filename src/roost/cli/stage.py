@@ -12,9 +12,10 @@ from typing import Any
 
 from roost import log
 from roost.cli.find import Service, service_of, user_of
-from roost.cli.meeting_text import standing
+from roost.cli.meeting_text import name, standing
 from roost.cli.meeting_watch import looks
 from roost.cli.options import settings_of
+from roost.core.agents import Agent, State
 from roost.core.meetings.shown import MeetingView
 from roost.errors import Conflict, Unavailable
 from roost.service import AgentService
@@ -23,6 +24,8 @@ from roost.wiring import from_settings
 
 PATIENCE = 60.0
 """Seconds in which something must happen."""
+RESTED = 4.0
+"""Seconds after which one who is to move, and has nothing to do, is not waited for."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,9 @@ class Stage:
     prefix: str = ""
     """Of the names of the agents, where there may be others."""
 
-    def cast(self, name: str, profile: str, memory: Mapping[str, Any]) -> str:
+    def cast(self, role: str, profile: str, memory: Mapping[str, Any]) -> str:
         """An agent of this name, made or taken up again; its address."""
-        agent_id, agents = f"{self.prefix}{name}", self.service.agents
+        agent_id, agents = f"{self.prefix}{role}", self.service.agents
         try:
             agents.create(self.user, agent_id, profile=profile, description="Plays in a demo.")
         except Conflict:
@@ -45,13 +48,30 @@ class Stage:
 
     def views(self, meeting_id: str, seen_by: str) -> Iterator[MeetingView]:
         """Raises Unavailable if nothing happens any more; but a person may take as long as they like."""
-        changed, cursor = time.monotonic(), ""
+        changed = busy = time.monotonic()
+        cursor = ""
         for view in looks(self.service, self.user, meeting_id, seen_by):
             yield view
+            now = time.monotonic()
             if view.cursor != cursor or view.mover == f"user:{self.user}":
-                changed, cursor = time.monotonic(), view.cursor
-            elif time.monotonic() > changed + PATIENCE:
+                changed, busy, cursor = now, now, view.cursor
+            elif now > changed + PATIENCE:
                 raise Unavailable(f"nothing has happened for {PATIENCE:g} s: {standing(view, self.user)}")
+            elif (resting := self._resting(view.mover)) is None:
+                busy = now
+            elif now > busy + RESTED:
+                raise Unavailable(
+                    f"{name(view.mover or '', self.user)} is to move, and does not: "
+                    f"the profile {resting.config.profile!r} cannot play; choose one with a model"
+                )
+
+    def _resting(self, mover: str | None) -> Agent | None:
+        """The agent that is to move, if it has nothing to do: its brain was asked, and did not."""
+        if mover is None:
+            return None
+        agent = self.service.agents.get(self.user, mover.rpartition("/")[2])
+        is_at_it = agent.queue_depth or agent.state in (State.ACTIVE, State.WAITING)
+        return None if is_at_it else agent
 
 
 @contextmanager
