@@ -165,10 +165,10 @@ def test_what_is_wrong_is_told_in_one_sentence_and_does_nothing(service: package
     for arguments in [("show", "nothing"), ("say", bobs, "hello"), ("join", bobs), ("move", "nothing", "5"),
                       ("watch", "nothing"), ("minutes", "nothing"), ("end", bobs)]:  # fmt: skip
         assert "it was deleted, or it never existed" in refused(*arguments)
-    assert "use one of" in refused("call", "x", "--with", "d", "--floor", "none")
+    assert "use one of" in refused("call", "x", "--with", "d", "--floor", "none", code=2)
     assert "'nobody'" in refused("call", "x", "--with", "nobody")
     assert "'nobody'" in refused("call", "x", "--with", "d", "--as", "nobody")
-    assert "tic-tac-toe needs" in refused("call", "x", "--game", "tic-tac-toe", "--player", "d")
+    assert "tic-tac-toe needs" in refused("call", "x", "--game", "tic-tac-toe", "--player", "d", code=2)
     assert "'chess'" in refused("call", "x", "--game", "chess")
     assert "is no duration" in refused("call", "x", "--deadline", "soon", code=2)
     assert as_json("ls") == []

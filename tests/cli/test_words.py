@@ -65,6 +65,9 @@ def test_the_help_of_settings_tells_their_defaults() -> None:
         (["tasks", "send", "d", "x", "--expires", "0"], "'0' is no time at all"),
         (["mail", "send", "d", "x", "y", "--expires", "0"], "'0' is no time at all"),
         (["meetings", "call", "x", "--deadline", "0"], "'0' is no time at all"),
+        (["schedules", "add", "d", "x", "--cron", "0 0 30 2 *"], "cron '0 0 30 2 *' cannot be read"),
+        (["schedules", "change", "x", "--zone", "Nowhere"], "'Nowhere'"),
+        (["meetings", "call", "x", "--game", "tic-tac-toe"], "two players: give --player twice"),
         (["meetings", "call", "x", "--player", "d"], "--player needs --game"),
         (["meetings", "call", "x", "--moderator", "d"], "--moderator needs --floor moderator"),
     ],
@@ -74,6 +77,26 @@ def test_what_cannot_be_meant_is_told_in_our_words(home: Path, arguments: list[s
     assert refused.exit_code == 2
     assert why in refused.output
     assert "Input should" not in refused.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tasks", "send", "d", "x", "--priority"], ["tasks", "ls", "--status"], ["agents", "ls", "--state"],
+        ["agents", "broadcast", "x", "--state"], ["agents", "broadcast", "x", "--priority"],
+        ["agents", "sleep", "d", "--on-mail"], ["agents", "create", "d", "--wake-on-priority"],
+        ["agents", "set", "d", "--invitations"], ["mail", "send", "d", "x", "y", "--priority"],
+        ["mail", "reply", "x", "y", "--priority"], ["mail", "ls", "--status"], ["events", "publish", "x", "--priority"],
+        ["schedules", "add", "d", "x", "--every", "1h", "--priority"], ["schedules", "change", "x", "--priority"],
+        ["schedules", "change", "x", "--overlap"], ["schedules", "change", "x", "--missed"],
+        ["meetings", "call", "x", "--floor"], ["meetings", "call", "x", "--priority"], ["meetings", "ls", "--phase"],
+        ["dead-letters", "ls", "--kind"],
+    ],
+)  # fmt: skip
+def test_a_choice_there_is_not_is_a_wrong_use_and_told_with_those_there_are(home: Path, arguments: list[str]) -> None:
+    refused = command(*arguments, "nonsense")
+    assert refused.exit_code == 2
+    assert "'nonsense' is not known: use one of " in refused.output
 
 
 def test_a_moment_to_come_is_taken(home: Path) -> None:

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.commands import count
+from roost.cli.commands import choice, count
+from roost.cli.options import urgency
 from roost.cli.tables import duration, some_time
+from roost.core.agents import Invitations
 
 
 def _expiry(text: str) -> float:
@@ -34,7 +36,10 @@ SETTINGS: dict[str, Any] = {
         "--check-mail-interval", help="How often it looks at mail that does not wake it (30s)."
     ),
     "wake_on_priority": Annotated[
-        str | None, typer.Option("--wake-on-priority", metavar="PRIORITY", help="Mail from here on wakes it (normal).")
+        str | None,
+        typer.Option(
+            "--wake-on-priority", metavar="PRIORITY", parser=urgency, help="Mail from here on wakes it (normal)."
+        ),
     ],
     "subscriptions": Annotated[
         list[str] | None,
@@ -63,7 +68,12 @@ SETTINGS: dict[str, Any] = {
     ],
     "invitations": Annotated[
         str | None,
-        typer.Option("--invitations", metavar="WHAT", help="Of meetings: accept, decline, or ask its brain (accept)."),
+        typer.Option(
+            "--invitations",
+            metavar="WHAT",
+            parser=choice("invitations", Invitations),
+            help="Of meetings: accept, decline, or ask its brain (accept).",
+        ),
     ],
     "description": Annotated[str | None, typer.Option("--description", help="What it is for.")],
 }

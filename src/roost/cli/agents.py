@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agent_settings import with_settings
-from roost.cli.commands import share
+from roost.cli.commands import choice, share
 from roost.cli.desk import NEWEST, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.memories import forget, memories, remember
-from roost.cli.options import Agent, Config, Json, Limit, Store, group
+from roost.cli.options import Agent, Config, Json, Limit, Store, Urgency, group, urgency
 from roost.cli.tables import ago, at, facts, lasting, listing, some_time, to_come
 from roost.cli.text import line
 from roost.core import agents, wake
@@ -27,10 +27,15 @@ app = group()
 DURATIONS = {"check_mail_interval", "retry_delay", "task_expiry", "idle_timeout"}
 HEADINGS = ("AGENT", "STATE", "INBOX", "DOING", "ACTIVE", "PROFILE", "WAKES")
 
+InState = Annotated[
+    str | None,
+    typer.Option("--state", parser=choice("the state", State), help="idle, active, sleeping, waiting or stopped."),
+]
+
 
 @app.command()
 def ls(
-    state: Annotated[str | None, typer.Option("--state", help="idle, active, sleeping, waiting or stopped.")] = None,
+    state: InState = None,
     json: Json = False,
     limit: Limit = 200,
     store: Store = None,
@@ -212,7 +217,8 @@ def sleep(
         list[str] | None, typer.Option("--on-event", metavar="EVENT", help="Until such an event; may be given again.")
     ] = None,
     on_mail: Annotated[
-        str | None, typer.Option("--on-mail", metavar="PRIORITY", help="Until mail of at least this priority.")
+        str | None,
+        typer.Option("--on-mail", metavar="PRIORITY", parser=urgency, help="Until mail of at least this priority."),
     ] = None,
     on_load: Annotated[
         float | None,
@@ -270,8 +276,8 @@ def broadcast(
     to_group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Only those in this group.")] = None,
     profile: Annotated[str | None, typer.Option("--profile", help="Only those that think so.")] = None,
     ids: Annotated[str | None, typer.Option("--ids", metavar="PATTERN", help="Only those such as worker-*.")] = None,
-    state: Annotated[str | None, typer.Option("--state", help="idle, active, sleeping, waiting or stopped.")] = None,
-    priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
+    state: InState = None,
+    priority: Urgency = "normal",
     json: Json = False,
     store: Store = None,
     config: Config = None,

@@ -57,7 +57,7 @@ class Chat:
         if profile is not None:
             self._check_profile(profile)
         if agent is not None:
-            self._check_agent(agent, profile or talk_id)
+            self._check_agent(agent)
         if talk_id is not None:
             profile = self._go_on(talk_id)
         if isinstance(service, AgentService) and self._agent is None:
@@ -80,9 +80,7 @@ class Chat:
         if name not in known:
             raise Invalid(f"there is no profile {name!r:.80}: use one of {', '.join(known)}")
 
-    def _check_agent(self, agent: str, other: str | None) -> None:
-        if other is not None:
-            raise Invalid("give --agent, or --profile and --talk: an agent has its own profile")
+    def _check_agent(self, agent: str) -> None:
         if "/" not in agent:  # else it is someone else's, who may share it
             self._service.agents.get(self._user, agent.removeprefix("agent:"))
 

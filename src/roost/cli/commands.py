@@ -1,16 +1,20 @@
-"""Commands as people read of them: plain usage lines, and our own words for a number that is none."""
+"""Commands as people read of them: plain usage lines, and our own words for what cannot be meant."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
+from roost.core import checks
 from roost.core.checks import shown
+from roost.errors import Invalid
 
+T = TypeVar("T")
 _TYPE = re.compile(r" <[^>]*>$")
 _REQUIRED = re.compile(r"\s*\[required\]$")
 
@@ -63,6 +67,23 @@ def count(least: int, most: int | None = None) -> Callable[[str | int], int]:
         return number
 
     return read
+
+
+def checked(check: Callable[[str], T]) -> Callable[[str], T]:
+    """Reads what the check lets through; what it refuses is told as a wrong use of the command."""
+
+    def read(text: str) -> T:
+        try:
+            return check(text)
+        except Invalid as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return read
+
+
+def choice(what: str, kind: type[StrEnum]) -> Callable[[str], StrEnum]:
+    """Reads one of these."""
+    return checked(lambda text: checks.choice(text, what, kind))
 
 
 def share(text: str | float) -> float:

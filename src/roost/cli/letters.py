@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from roost.cli.commands import choice
 from roost.cli.desk import NEWEST, check_agent, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
 from roost.cli.tables import ago, at, facts
 from roost.cli.text import plain
-from roost.core.envelopes import DeadLetter
+from roost.core.envelopes import DeadLetter, LetterKind
 
 app = group()
 Letter = Annotated[
@@ -28,7 +29,12 @@ All = Annotated[bool, typer.Option("--all", help="All there are.")]
 @app.command()
 def ls(
     agent: OfAgent = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="talk, task, mail, event, meeting or outgoing.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind", parser=choice("the kind", LetterKind), help="talk, task, mail, event, meeting or outgoing."
+        ),
+    ] = None,
     json: Json = False,
     limit: Limit = 50,
     store: Store = None,

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from roost.cli.commands import choice
 from roost.cli.desk import NEWEST, check_agent, found, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.meeting_desk import address, full
-from roost.cli.options import Config, Json, Limit, Store, group
+from roost.cli.options import Config, Json, Limit, Store, Urgency, group, urgency
 from roost.cli.tables import ago, at, facts, some_time
 from roost.cli.text import line, plain
 from roost.core import mail
@@ -36,7 +37,7 @@ def send(
     sender: Annotated[
         str | None, typer.Option("--from", metavar="AGENT", help="The agent of yours who writes it.")
     ] = None,
-    priority: Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")] = "normal",
+    priority: Urgency = "normal",
     expires: Annotated[
         float | None,
         typer.Option("--expires", metavar="DURATION", parser=some_time, help="How long it is worth reading."),
@@ -65,7 +66,9 @@ def send(
 def reply(
     mail: Mail,
     body: Body,
-    priority: Annotated[str | None, typer.Option("--priority", help="Else as urgent as the mail itself.")] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", parser=urgency, help="Else as urgent as the mail itself.")
+    ] = None,
     json: Json = False,
     store: Store = None,
     config: Config = None,
@@ -86,7 +89,10 @@ def _text(body: str) -> str:
 @app.command()
 def ls(
     agent: Box = None,
-    status: Annotated[str | None, typer.Option("--status", help="unread, read, replied or archived.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option("--status", parser=choice("the status", MailStatus), help="unread, read, replied or archived."),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
     json: Json = False,
     limit: Limit = 50,

@@ -166,6 +166,8 @@ def chat(
     config: Config = None,
 ) -> None:
     """Talk in the terminal. What you type interrupts the answer; Ctrl-C stops it, a second one leaves."""
+    if agent is not None and (profile is not None or talk is not None):
+        raise typer.BadParameter("give --agent, or --profile and --talk: an agent has its own profile")
     from roost.cli import chat as command
 
     raise typer.Exit(command.run(settings_of(config, store=store), profile, talk, agent, thoughts=thoughts))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from roost.cli import meeting_acts
+from roost.cli.commands import choice
 from roost.cli.desk import check_agent, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.meeting_desk import LATER, By, Meeting, address, found, full
@@ -16,8 +17,10 @@ from roost.cli.meeting_text import everything, name
 from roost.cli.options import Config, Json, Limit, Store, Urgency, group
 from roost.cli.tables import ago, duration, some_time
 from roost.cli.text import plain
+from roost.core.meetings.bodies import FloorRule
 from roost.core.meetings.shown import MeetingSummary, MeetingView
-from roost.errors import Invalid, RoostError
+from roost.core.meetings.view import Phase
+from roost.errors import RoostError
 
 app = group()
 SeenBy = Annotated[str | None, typer.Option("--as", metavar="AGENT", help="As this participant of yours sees it.")]
@@ -28,7 +31,10 @@ def ls(
     participant: Annotated[
         str | None, typer.Option("--with", metavar="AGENT", help="Only those of this agent of yours.")
     ] = None,
-    phase: Annotated[str | None, typer.Option("--phase", help="calling, running, failed or ended.")] = None,
+    phase: Annotated[
+        str | None,
+        typer.Option("--phase", parser=choice("the phase", Phase), help="calling, running, failed or ended."),
+    ] = None,
     json: Json = False,
     limit: Limit = 50,
     store: Store = None,
@@ -135,7 +141,12 @@ def call(
         list[str] | None, typer.Option("--optional", metavar="WHO", help="Who may come; may be given again.")
     ] = None,
     floor: Annotated[
-        str, typer.Option("--floor", help="free, round_robin, raise_hand, moderator or mention.")
+        str,
+        typer.Option(
+            "--floor",
+            parser=choice("the floor rule", FloorRule),
+            help="free, round_robin, raise_hand, moderator or mention.",
+        ),
     ] = "free",
     moderator: Annotated[str | None, typer.Option("--moderator", metavar="WHO", help="Who gives the floor.")] = None,
     game: Annotated[str | None, typer.Option("--game", help="What is played: tic-tac-toe.")] = None,
@@ -170,7 +181,7 @@ def call(
     if players and game is None:
         raise typer.BadParameter("--player needs --game: say what they play, tic-tac-toe")
     if game == "tic-tac-toe" and len(set(players)) != 2:
-        raise Invalid("tic-tac-toe needs two players: give --player twice, first X and then O")
+        raise typer.BadParameter("tic-tac-toe needs two players: give --player twice, first X and then O")
     if moderator is not None and floor != "moderator":
         raise typer.BadParameter("--moderator needs --floor moderator: with other rules nobody gives the floor")
     with opened(store, config, hosting=watching) as (service, user):

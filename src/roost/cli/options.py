@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.commands import Commands, count
+from roost.cli.commands import Commands, choice, count
+from roost.core.priority import Priority
 
 if TYPE_CHECKING:
     from roost.settings import Settings
@@ -26,7 +27,8 @@ Limit = Annotated[
 ]
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The id of an agent.")]
 OfAgent = Annotated[str | None, typer.Option("--agent", help="Only those of this agent.")]
-Urgency = Annotated[str, typer.Option("--priority", help="low, normal, high or urgent.")]
+urgency = choice("the priority", Priority)
+Urgency = Annotated[str, typer.Option("--priority", parser=urgency, help="low, normal, high or urgent.")]
 
 
 def settings_of(config: Path | None, **options: Any) -> Settings:

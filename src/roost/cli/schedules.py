@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
+from roost.cli.commands import checked, choice
 from roost.cli.desk import NEWEST, check_agent, found, opened, short, show, show_list
 from roost.cli.find import Service
-from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
+from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group, urgency
 from roost.cli.tables import ago, at, duration, facts, lasting, some_time, to_come
 from roost.cli.text import line, plain
 from roost.core import schedules
-from roost.core.schedules import described
+from roost.core.schedules import Missed, Overlap, described
 
 app = group()
 Schedule = Annotated[
@@ -22,14 +23,34 @@ Schedule = Annotated[
 ]
 
 
-Cron = Annotated[str | None, typer.Option("--cron", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')]
+def _cron(text: str) -> str:
+    schedules.parse(cron=text, now=datetime.now(UTC).timestamp())
+    return text
+
+
+def _zone(text: str) -> str:
+    schedules.parse(cron="0 0 * * *", zone=text, now=datetime.now(UTC).timestamp())
+    return text
+
+
+Cron = Annotated[
+    str | None, typer.Option("--cron", parser=checked(_cron), help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')
+]
 Every = Annotated[
     float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="So often: 15m, 1h, 1d.")
 ]
 At = Annotated[datetime | None, typer.Option("--at", metavar="TIME", parser=to_come, help="Once: 2030-01-01T09:00Z.")]
-Zone = typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")
-Overlapping = typer.Option("--overlap", help="While one is not done yet: skip, queue_one, queue_all or replace.")
-Missing = typer.Option("--missed", help="What came while nothing ran: skip, once or all (see --catch-up).")
+Zone = typer.Option("--zone", parser=checked(_zone), help="The time zone of --cron, such as Europe/Berlin.")
+Overlapping = typer.Option(
+    "--overlap",
+    parser=choice("the overlap policy", Overlap),
+    help="While one is not done yet: skip, queue_one, queue_all or replace.",
+)
+Missing = typer.Option(
+    "--missed",
+    parser=choice("`missed`", Missed),
+    help="What came while nothing ran: skip, once or all (see --catch-up).",
+)
 CatchUp = Annotated[
     float | None, typer.Option("--catch-up", metavar="DURATION", parser=duration, help="How far back (1d).")
 ]
@@ -145,7 +166,9 @@ def change(
     every: Every = None,
     at_time: At = None,
     zone: Annotated[str | None, Zone] = None,
-    priority: Annotated[str | None, typer.Option("--priority", help="low, normal, high or urgent.")] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", parser=urgency, help="low, normal, high or urgent.")
+    ] = None,
     overlap: Annotated[str | None, Overlapping] = None,
     missed: Annotated[str | None, Missing] = None,
     catch_up: CatchUp = None,

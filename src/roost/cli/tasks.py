@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.commands import count
+from roost.cli.commands import choice, count
 from roost.cli.desk import NEWEST, check_agent, found, missing, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
@@ -114,7 +114,12 @@ def _why(task: tasks.Task) -> str:
 def ls(
     agent: OfAgent = None,
     status: Annotated[
-        str | None, typer.Option("--status", help="queued, running, waiting, done, failed, cancelled or expired.")
+        str | None,
+        typer.Option(
+            "--status",
+            parser=choice("the status", TaskStatus),
+            help="queued, running, waiting, done, failed, cancelled or expired.",
+        ),
     ] = None,
     json: Json = False,
     limit: Limit = 50,
