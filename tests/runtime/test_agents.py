@@ -14,6 +14,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.agents import State
+from roost.runtime.looks import Looks
 from tests.runtime.conftest import QUICK, World, becomes
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
@@ -268,6 +269,41 @@ def test_what_one_agent_sends_to_another_is_handled_in_the_order_of_sending(worl
 
     world({"sends": sends, "hears": hears}, story)
     assert heard == [str(number) for number in range(20)]
+
+
+def test_a_burst_to_one_that_rests_is_looked_for_a_few_times_and_not_again_and_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the ends of what it has done are being written, a look finds all of it once more."""
+    heard: list[str] = []
+    looks: list[Any] = []
+    taken = Looks._taken
+
+    def counted(self: Looks, found: Any) -> None:
+        looks.append(found)
+        taken(self, found)
+
+    monkeypatch.setattr(Looks, "_taken", counted)
+
+    async def sends(turn: Turn) -> AsyncIterator[str]:
+        for number in range(400):
+            await turn.send("agent:e", str(number))
+        yield "sent"
+
+    async def hears(turn: Turn) -> AsyncIterator[str]:
+        heard.append(turn.text)
+        yield ""
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="sends", max_concurrent_tasks=1)
+        await service.agents.create("ann", "e", profile="hears")
+        for _ in range(5):
+            await service.tasks.send("ann", "d", "go")
+        await until(service, lambda agent: len(heard) == 2_000 and not agent.queue_depth, "e")
+
+    world({"sends": sends, "hears": hears}, story)
+    assert heard == [str(number) for _ in range(5) for number in range(400)]
+    assert len(looks) < 20
 
 
 def test_a_turn_that_fails_has_sent_nothing(world: World) -> None:

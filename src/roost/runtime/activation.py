@@ -110,12 +110,15 @@ class Activation(Presence):
             self._more = True  # these come after what is still in the store
             self.hall.not_begun(self.address, [envelope.envelope_id for envelope in envelopes if envelope.claimed])
             return
+        again: dict[str, dict[str, Envelope]] = {}
         for envelope in envelopes:
             if envelope.envelope_id in self._known:
-                self._accept_again(envelope)
+                again.setdefault(envelope.lane, {})[envelope.envelope_id] = envelope
                 continue
             self._known.add(envelope.envelope_id)
             self.desk.put(envelope)
+        for name, newer in again.items():
+            self._accept_again(name, newer)
         if taken:
             self._give_up()
         self.depth = len(self._known)
@@ -132,12 +135,15 @@ class Activation(Presence):
         self._more = True
         self.hall.look(self.address)
 
-    def _accept_again(self, envelope: Envelope) -> None:
-        """It is here, and a look has counted its first try; or it was retried while its end is being written."""
-        lane = self.desk.lanes.get(envelope.lane)
-        if lane is not None and lane.take_up(envelope):
+    def _accept_again(self, name: str, newer: dict[str, Envelope]) -> None:
+        """They are here, and a look has counted their first try; or their end is being written.
+
+        What is in the store when all of that is written was posted anew, and is looked for then.
+        """
+        lane = self.desk.lanes.get(name)
+        if lane is not None and lane.rests and lane.take_up(newer):
             self.desk.offer(lane)
-        elif lane is None or not lane.replace(envelope):
+        if lane is None or lane.replace(newer) < len(newer):
             self._returned = True
 
     def _go_on(self) -> None:
@@ -171,7 +177,8 @@ class Activation(Presence):
     def _idle(self) -> None:
         if self.ending:
             self._let_go()
-        elif self._more:
+        elif self._more or self._returned:
+            self._returned = False
             self.hall.look(self.address)
         elif self.hall.is_crowded and self.desk.is_at_rest:
             asyncio.get_running_loop().call_soon(self.retire)
@@ -395,9 +402,6 @@ class Activation(Presence):
             elif closing.sleep is not None:
                 self.fell_asleep(closing.sleep)
         self.depth = len(self._known)
-        if self._returned:
-            self._returned = False
-            self.hall.look(self.address)
 
     def unsettled(self, error: Exception) -> None:
         """What was done could not be written: until it can be, it is kept in memory, and all that follows behind it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from roost.core.envelopes import NEVER, Envelope
@@ -50,29 +50,32 @@ class Lane:
         for envelope in kept:
             self.append(envelope)
 
-    def replace(self, envelope: Envelope) -> bool:
-        """The same envelope as it is now, in its old place, if it was not begun there; False: it is not there.
+    def replace(self, newer: Mapping[str, Envelope]) -> int:
+        """The same envelopes as they are now, in their old places, if they were not begun there; how many are here.
 
         One that has been tried since it was handed over stays as it is.
         """
+        found = 0
         for place, waiting in enumerate(self.waiting):
-            if waiting.envelope_id == envelope.envelope_id:
-                if envelope.attempts > waiting.attempts and envelope.claimed and not (self.busy and place == 0):
-                    self.waiting[place] = envelope
-                return True
-        return False
+            envelope = newer.get(waiting.envelope_id)
+            if envelope is None:
+                continue
+            found += 1
+            if envelope.attempts > waiting.attempts and envelope.claimed and not (self.busy and place == 0):
+                self.waiting[place] = envelope
+        return found
 
     @property
     def rests(self) -> bool:
         """Whether its first envelope waits for a person."""
         return self.due == NEVER
 
-    def take_up(self, envelope: Envelope) -> bool:
-        """The person has decided about this one; False: it does not rest here."""
-        if not self.rests or self.waiting[0].envelope_id != envelope.envelope_id:
-            return False
-        self.waiting[0], self.due = envelope, 0.0
-        return True
+    def take_up(self, newer: Mapping[str, Envelope]) -> bool:
+        """The person has decided about what rests here; False: that is none of these."""
+        envelope = newer.get(self.waiting[0].envelope_id)
+        if envelope is not None:
+            self.waiting[0], self.due = envelope, 0.0
+        return envelope is not None
 
     @property
     def rank(self) -> float:
