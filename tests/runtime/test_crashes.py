@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost import AsyncAgentService, Limits, Message, Turn
+from roost.runtime.supervisor import Supervisor
 from roost.testing import Crash, Simulation
 from tests.runtime.conftest import ended, said
 
@@ -162,3 +163,42 @@ def test_a_frozen_loop_is_given_up_and_its_talks_go_on_elsewhere(tmp_path: Path)
     assert [str(m.status) for m in messages] == ["complete", "interrupted", "complete"]
     assert messages[1].content.count("[") < WORDS
     check(messages, ["first"])
+
+
+@pytest.mark.parametrize("busy", ["interrupt", "queue", "collect", "steer", "rollback"])
+def test_a_message_that_comes_before_what_was_cut_off_is_found_is_answered_and_so_is_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    async def answers(turn: Turn) -> AsyncIterator[str]:
+        yield "I hear "
+        await asyncio.sleep(0.5)
+        yield " and ".join(message.content for message in turn.messages)
+
+    async def finds_nothing(_: Supervisor) -> None:
+        """As if it had not come that far."""
+
+    simulation = Simulation(tmp_path, seed=5)
+    service = simulation.start({"answers": answers}, LIMITS)
+
+    async def begin() -> str:
+        talk = await service.create_talk_session("ann", profile="answers")
+        await service.add_message("ann", talk, "one")
+        await said(service, talk, "I hear")
+        return talk
+
+    talk = simulation.run(begin())
+    simulation.crash()
+    monkeypatch.setattr(Supervisor, "_sweep", finds_nothing)
+    again = simulation.start({"answers": answers}, LIMITS)
+
+    async def go_on() -> list[tuple[str, str, str]]:
+        await again.add_message("ann", talk, "two", busy=busy)
+        await ended(again, talk)
+        return [(m.sender, m.status, m.content) for m in (await again.get_messages("ann", talk)).messages]
+
+    cut_off = ("agent", "withdrawn", "") if busy == "rollback" else ("agent", "interrupted", "I hear ")
+    whole = "I hear two" if busy == "rollback" else "I hear one and two"
+    assert simulation.run(go_on()) == [
+        ("user", "complete", "one"), cut_off, ("user", "complete", "two"), ("agent", "complete", whole)
+    ]  # fmt: skip
+    simulation.crash()

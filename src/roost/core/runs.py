@@ -121,6 +121,8 @@ class Posted:
     agent: str = ""
     rested: bool = False
     """No run is under way: the one there was waits for a person, or did until this superseded it."""
+    alone: bool = True
+    """Nothing else waits for an answer, and none is being written."""
 
 
 @dataclass(frozen=True, slots=True)

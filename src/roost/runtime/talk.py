@@ -205,7 +205,9 @@ class Talks:
         if posted.superseded is not None:
             self._inbox.stop(talk_id, posted.superseded, posted.message.created.timestamp())
         if not posted.rested:
-            self._inbox.deliver(talk_id, user_id, posted.envelope, posted.agent)
+            # What nobody here has was left by a program that was killed: all of it is taken over together.
+            left = not posted.alone and not self._inbox.holds(talk_id)
+            self._inbox.deliver(talk_id, user_id, None if left else posted.envelope, posted.agent)
         elif posted.superseded is not None:
             self._inbox.deliver(talk_id, user_id, None, posted.agent)
 

@@ -46,7 +46,8 @@ def post(
     if rested and superseded is not None:
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
-    return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=rested)
+    alone = waiting == 1 and not answer_seq
+    return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=rested, alone=alone)
 
 
 def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
