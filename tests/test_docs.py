@@ -193,11 +193,11 @@ def tells(roosted: roost.AgentService, words: str) -> bool:
 def test_what_is_said_about_workers_that_are_down_is_the_programs(service: Open) -> None:
     roosted = service(limits=roost.Limits(drain=0.5, stop_patience=0.3, crashes=1))
     crash(roosted)  # the one that is allowed
-    eventually(lambda: (roosted.health().restarts, roosted.health().workers) == (1, 2))
+    eventually(lambda: (roosted.health().restarts, roosted.health().workers) == (1, 2), 60)
     problems = []
     for told in ("1 of 2", "2 of 2"):
         crash(roosted)
-        eventually(partial(tells, roosted, told))
+        eventually(partial(tells, roosted, told), 60)
         problems.append(roosted.health().problem or "")
     assert quoted("The workers are down") == problems[1:]
     page = (DOCS / "troubleshooting.md").read_text()

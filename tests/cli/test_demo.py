@@ -53,7 +53,7 @@ def test_a_brain_that_does_not_move_is_not_waited_for_but_one_that_thinks_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, seconds in {
-        "stage.RESTED": 1.0,
+        "stage.RESTED": 0.3,
         "stage.PATIENCE": 2.0,
         "meeting_watch.LOOK": 0.1,
         "demo.PACE": 60,
