@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import roost
+from roost.runtime.thinking import Thinking
 from roost.service import AgentService
 from tests.brains_for_tests import until
 from tests.conftest import QUICK, eventually, everything, settled
@@ -132,6 +133,34 @@ def test_it_is_stopped_while_it_waits_to_try_again(rig: Rig, tmp_path: Path) -> 
     talk = begun(rig, service)
     stopped(service, talk)
     assert all(m.status != "failed" for m in everything(service, "ann", talk))
+
+
+@those_with("retry")
+def test_it_has_stopped_within_100_ms_while_it_waits_to_try_again(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best of some tries: machines are slow at times."""
+    waits, pause = threading.Event(), Thinking.pause
+
+    async def told(self: Thinking, tries: int, at_least: float) -> None:
+        waits.set()
+        await pause(self, tries, at_least)
+
+    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 60.0)
+    monkeypatch.setattr(Thinking, "pause", told)
+    service = rig.open(tmp_path)
+
+    def took() -> float:
+        waits.clear()
+        rig.fail("provider")
+        talk = service.create_talk_session("ann")
+        service.add_message("ann", talk, "go")
+        assert waits.wait(30)
+        receipt = service.stop("ann", talk, wait=SOON)
+        assert receipt.quiesced is not None
+        return (receipt.quiesced - receipt.requested).total_seconds()
+
+    assert any(took() <= 0.1 for _ in range(10))
 
 
 def test_the_next_run_sees_all_that_was_said_and_that_it_was_interrupted(

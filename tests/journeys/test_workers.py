@@ -25,7 +25,7 @@ def crash(service: roost.AgentService, number: int = 0) -> None:
 
     worker = service.roost.inbox.workers[number]
     worker.loop.call(die)
-    eventually(lambda: worker.name not in {thread.name for thread in threading.enumerate()})
+    eventually(lambda: worker.loop.over.done)
 
 
 def streaming(service: roost.AgentService, talk: str, content: str = "begun ") -> None:
