@@ -115,3 +115,26 @@ def test_words_that_come_during_a_turn_are_the_next_batch() -> None:
         assert [words for _, words in given] == [["0"], ["1", "2", "3"]]
 
     play(story, {**BRAINS, "listener": slow})
+
+
+def test_a_persons_message_is_not_held_back_by_what_agents_say_after_it() -> None:
+    given: Given = []
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        given.append((asyncio.get_running_loop().time(), [m.content for m in turn.messages]))
+        await asyncio.sleep(3)
+        yield ""
+
+    async def story(s: AsyncAgentService) -> None:
+        meeting = await meeting_of(s)
+        await say(s, meeting, 0)
+        await asyncio.sleep(1)
+        await say(s, meeting, 1)
+        await asyncio.sleep(1.9)
+        await say(s, meeting, 2, by="agent:d")  # a moment before the turn about the person's begins
+        await asyncio.sleep(10)
+        [(began, first), (later, second)] = given
+        assert (first, second) == (["0"], ["1", "2"])
+        assert later - began < 3.2
+
+    play(story, {**BRAINS, "listener": slow})

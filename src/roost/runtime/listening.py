@@ -7,6 +7,7 @@ handed their turns; while others speak, a turn waits for a quiet moment.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -40,7 +41,7 @@ class Listener:
         self._ticks: dict[tuple[str, str], None] = {}
         self._writing = False
         self._speech: dict[tuple[str, str], tuple[float, float]] = {}
-        """Of turns that wait for a quiet moment: when the first words came that it is about, and the last."""
+        """Of turns to come: when the first words came that it is about, and the last. A person's have waited enough."""
         self.bells: dict[str, list[Pending[Any]]] = {}
         """Who waits for news of a meeting."""
 
@@ -111,7 +112,7 @@ class Listener:
             address = change.participant.removeprefix("agent:")
             name = (address, change.meeting_id)
             if change.at_once:
-                self._speech.pop(name, None)
+                self._speech[name] = (-math.inf, now)  # whatever agents say until it begins
                 if (activation := self._hall.awake(address)) is not None:
                     activation.call(partial(activation.hurry, change.meeting_id))
             elif change.is_asked:
