@@ -90,7 +90,8 @@ class Answer:
         elif text.length + text.noted > self._rung_at + self._shop.limits.checkpoint_chars:
             self._rung_at = text.length + text.noted
             self._loop.call(self._ring)
-        self._live.grown()
+        if text.message is not None:  # nobody sees it before it has its number, and then they are told
+            self._live.grown()
 
     def split(self) -> None:
         """Make what was said a message of its own; what is said from now on is opened after that."""

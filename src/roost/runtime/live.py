@@ -264,7 +264,8 @@ class LiveTalk:
     def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
         messages = self._fresh([self._get(seq) for seq in numbers])
         reached = self._cursor(messages, cursor)
-        reached = replace(reached, revision=self._reached(cursor))
+        if (revision := self._reached(cursor)) != reached.revision:
+            reached = replace(reached, revision=revision)
         # What was changed while a long list was read in several pages comes after it.
         more = self.revision > reached.revision
         page = Page(messages, reached.encode(self.talk_id), self.running, more_after=more)

@@ -32,9 +32,7 @@ class Pieces:
             self._remember(message)
             whole = number == len(new) and not reached.target
             cursor = reached if whole else self._between(start, reached, message.seq)
-            seq, offset, read = self._part
-            cursor = replace(cursor, seq=seq, offset=offset, noted=read)
-            yield Change(message, text, cursor.encode(self._talk_id), reset, noted)
+            yield Change(message, text, self._read(cursor).encode(self._talk_id), reset, noted)
 
     def _grown(self, message: Message) -> tuple[str, Notes, bool]:
         known, (seq, read, noted) = self._seen.get(message.seq), self._part
@@ -48,6 +46,13 @@ class Pieces:
         return (message.content[read:], notes.after(message.notes, noted), False) if fits else (
             message.content, message.notes, True
         )  # fmt: skip
+
+    def _read(self, cursor: Cursor) -> Cursor:
+        """The same, with what was read of a message in part."""
+        if (cursor.seq, cursor.offset, cursor.noted) == self._part:
+            return cursor
+        seq, offset, noted = self._part
+        return replace(cursor, seq=seq, offset=offset, noted=noted)
 
     def _between(self, start: Cursor, reached: Cursor, seq: int) -> Cursor:
         """Where a reader stands after one message of a page, before the others."""

@@ -12,17 +12,21 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
 from roost.core.metrics import SIZES, Histogram
 from roost.errors import Invalid, RoostError, Unavailable
 from roost.ports import Host, Pace, Pending, Tx
+from roost.stores import together
 
 T = TypeVar("T")
 log = logging.getLogger("roost.store")
 
 BATCH = 256
+_op = attrgetter("op")
 
 
 class Connection(Tx, Protocol):
@@ -209,7 +213,7 @@ class _Writer:
         connection = self.connection
         connection.begin()
         try:
-            results = [self._do(job) for job in batch]
+            results = [result for _, jobs in groupby(batch, _op) for result in self._do_all(list(jobs))]
             connection.catch_up()
             self._finish()
         except BaseException:
@@ -224,6 +228,14 @@ class _Writer:
             if self._database.is_doubtful(error):
                 raise _DoubtfulError(error) from error
             raise
+
+    def _do_all(self, jobs: list[_Job]) -> list[Any]:
+        """Jobs of one operation."""
+        many = together.many_of(jobs[0].op) if len({job.key for job in jobs}) == len(jobs) > 1 else None
+        if many is None:
+            return [self._do(job) for job in jobs]
+        done = many(self.connection, [job.args for job in jobs])
+        return [self._do(job) if result is None else result for job, result in zip(jobs, done, strict=True)]
 
     def _do(self, job: _Job) -> Any:
         """A refusal before anything was written harms no one else in the batch, and is kept as the result."""

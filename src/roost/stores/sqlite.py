@@ -93,16 +93,19 @@ class SqliteConnection(Gathering):
         """The time is handed over: a function that SQLite calls would have to wait for the interpreter."""
         if self._left:
             self.catch_up(sql)
-        timed = _timed(sql)
-        if timed is not None:
-            return self._db.execute(timed, {**params, "roost_now": self._now()})  # type: ignore[dict-item]
-        return self._db.execute(sql, params)
+        timed = _timed(sql, len(params))
+        if timed is None:
+            return self._db.execute(sql, params)
+        now = self._now()
+        return self._db.execute(timed, {**params, "roost_now": now} if isinstance(params, dict) else [*params, now])
 
 
 @lru_cache(maxsize=1_024)
-def _timed(sql: str) -> str | None:
-    """The statement with the time as a parameter; None: it does not ask for it."""
-    return sql.replace("roost_now()", ":roost_now") if "roost_now()" in sql else None
+def _timed(sql: str, count: int) -> str | None:
+    """The statement with the time as one more parameter; None: it does not ask for it."""
+    if "roost_now()" not in sql:
+        return None
+    return sql.replace("roost_now()", f"?{count + 1}" if "?" in sql else ":roost_now")
 
 
 class Sqlite:

@@ -9,9 +9,7 @@ from roost.core import notes
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Opened, Settled
 from roost.ports import Row, Tx
-from roost.stores.statements.messages import MESSAGE, message_of, saved
-
-_SAID = ("talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision", "notes")
+from roost.stores.statements.messages import MESSAGE, insert, message_of, saved
 
 
 def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Opened | None:
@@ -25,7 +23,7 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, not
         seq, revision, now = rows[0]
         said = notes.unpack(noted)
         message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id, notes=said)
-        insert(tx, talk_id, message, revision, now, noted)
+        insert(tx, talk_id, message, revision, now, noted=noted)
         return Opened(message, revision)
     # Opened before, by an attempt that seemed to fail: then it has its number already.
     there = tx.write(
@@ -93,7 +91,7 @@ def write_answer(
         message = _end(tx, talk_id, run_id, answer_seq, content, noted, status, error, revision)
     elif adds:
         message = Message(last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, notes.unpack(noted))
-        insert(tx, talk_id, message, revision, now, noted)
+        insert(tx, talk_id, message, revision, now, noted=noted)
     return Settled(revision, epoch, waiting, message, superseded)
 
 
@@ -122,13 +120,6 @@ def message_at(tx: Tx, talk_id: str, seq: int) -> Message | None:
     ids = {"talk": talk_id, "seq": seq}
     row = tx.one(f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk AND m.seq = :seq", ids)
     return None if row is None else message_of(row)
-
-
-def insert(tx: Tx, talk_id: str, message: Message, revision: int, now: float, noted: str) -> None:
-    m = message
-    tx.later(
-        "messages", _SAID, (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted)
-    )  # fmt: skip
 
 
 def _end(

@@ -9,7 +9,9 @@ from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Envelope, Posted, Why
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements import bulk
 from roost.stores.statements.resting import interrupt, is_idle
+from roost.stores.together import Calls, done_by
 
 MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
@@ -24,7 +26,34 @@ WHERE talk_id = :talk AND user_id = :user AND waiting < :most
 RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
 """
 
+_ADVANCE_IDLE = """
+UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = 1, updated = roost_now(),
+  title = CASE WHEN title = '' THEN given.name ELSE title END
+FROM given WHERE talk_id = given.talk AND user_id = given.person AND waiting = 0
+RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
+"""
+_GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
 
+
+def post_all(tx: Tx, calls: Calls) -> list[Posted | None]:
+    """Those with a key, and those to talks that are busy, are left."""
+    given = [(talk_id, user_id, title) for user_id, talk_id, _, key, _, title, *_ in calls if key is None]
+    advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
+    posted: list[Posted | None] = []
+    for _, talk_id, content, _, busy, _, envelope_id, quiet, _ in calls:
+        row = advanced.get(talk_id)
+        if row is None:
+            posted.append(None)
+            continue
+        seq, revision, epoch, policy, now, answer_seq, agent = row
+        message, envelope = _say(
+            tx, talk_id, seq, content, None, revision, now, envelope_id, busy or policy, quiet, agent
+        )  # fmt: skip
+        posted.append(Posted(message, revision, epoch, envelope, None, agent=agent, alone=not answer_seq))
+    return posted
+
+
+@done_by(post_all)
 def post(
     tx: Tx, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None, title: str,
     envelope_id: str, quiet: float, most: int,
@@ -37,15 +66,12 @@ def post(
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
     seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
-    tx.later("messages", _SAID, (talk_id, seq, "user", content, "complete", key, now, revision))
-    envelope = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
-    _insert(tx, envelope, agent)
+    message, envelope = _say(tx, talk_id, seq, content, key, revision, now, envelope_id, policy, quiet, agent)
     superseded = Why(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
     rested = waiting > 1 and is_idle(tx, talk_id)
     withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is Why.ROLLBACK else 0
     if rested and superseded is not None:
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
-    message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
     alone = waiting == 1 and not answer_seq
     return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=rested, alone=alone)
 
@@ -145,10 +171,27 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
     return answer_seq
 
 
-def _insert(tx: Tx, envelope: Envelope, agent: str) -> None:
-    e = envelope
-    tx.later("inbox", _ENVELOPE, (e.envelope_id, e.lane, e.seq, e.attempts, e.due, e.busy, agent, e.due))
+def _say(
+    tx: Tx, talk_id: str, seq: int, content: str, key: str | None, revision: int, now: float, envelope_id: str,
+    policy: str, quiet: float, agent: str,
+) -> tuple[Message, Envelope]:  # fmt: skip
+    message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
+    insert(tx, talk_id, message, revision, now, key=key)
+    e = Envelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
+    tx.later("inbox", _ENVELOPE, (envelope_id, talk_id, seq, e.attempts, e.due, policy, agent, e.due))
+    return message, e
+
+
+def insert(
+    tx: Tx, talk_id: str, m: Message, revision: int, now: float, *, noted: str = "", key: str | None = None
+) -> None:
+    tx.later(
+        "messages", _SAID,
+        (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted, key),
+    )  # fmt: skip
 
 
 _ENVELOPE = ("envelope_id", "lane", "seq", "attempts", "due", "busy", "address", "rank")
-_SAID = ("talk_id", "seq", "sender", "content", "status", "key", "created", "revision")
+_SAID = (
+    "talk_id", "seq", "sender", "content", "status", "error", "run_id", "created", "revision", "notes", "key",
+)  # fmt: skip

@@ -13,40 +13,58 @@ from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Outcome, Settled
 from roost.ports import Row, Tx
-from roost.stores.statements import diary, resting
+from roost.stores.statements import bulk, diary, resting
 from roost.stores.statements.answers import (
     checkpoint,
     close_lost,
-    insert,
     lock,
     message_at,
     open_answer,
     split_answer,
     write_answer,
 )
+from roost.stores.statements.messages import insert
 from roost.stores.statements.posting import post_all
 from roost.stores.statements.resting import IDLE_TALK, RESTING_TALK
 from roost.stores.statements.sleep import fall_asleep
 from roost.stores.statements.spending import spend, used
 from roost.stores.statements.talks import found
+from roost.stores.together import Calls, done_by
 
 __all__ = [
     "checkpoint", "claim", "open_answer", "rest", "settle", "split_answer", "stop", "unfinished", "used",
 ]  # fmt: skip
 
 
+_END = """
+UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - 1,
+  state = COALESCE(given.kept, state)
+FROM given WHERE talk_id = given.talk AND epoch = given.reign AND answer_seq = 0
+  AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = given.envelope)
+RETURNING talk_id, last_seq, revision, waiting, roost_now()
+"""
+_GIVEN = {"talk": "TEXT", "reign": "BIGINT", "kept": "TEXT", "envelope": "TEXT"}
+
+
+def settle_all(tx: Tx, calls: Calls) -> list[Settled | None]:
+    """The usual end of short turns, in as few statements as can be; those that are not that simple are left."""
+    simple = [c for [c] in calls if _is_simple(c)]
+    given = [(c.talk_id, c.epoch, None if c.agent else c.state, c.envelopes[0].envelope_id) for c in simple]
+    ended = {row[0]: row[1:] for row in bulk.using(tx, _END, _GIVEN, given)}
+    gone = [c.envelopes[0].envelope_id for c in simple if c.talk_id in ended]
+    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone)
+    return [_settle_simple(tx, c, ended[c.talk_id]) if c.talk_id in ended else None for [c] in calls]
+
+
+@done_by(settle_all)
 def settle(tx: Tx, c: Closing) -> Settled:
     """End a run: its message, its envelopes, its record and the talk's state, all at once.
 
     A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
     not opened one, its envelopes stay for the run that comes after it.
     """
-    if (
-        c.handled
-        and not c.supersede
-        and (c.text or c.error or c.notes)
-        and (settled := _settle_at_once(tx, c)) is not None
-    ):
+    [settled] = settle_all(tx, [(c,)])
+    if settled is not None:
         return settled
     row = lock(tx, c.talk_id)
     if row is None:
@@ -110,34 +128,19 @@ def rest(tx: Tx, c: Closing) -> Settled:
     return Settled(revision, c.epoch, waiting, message, left=left, rested=rested)
 
 
-def _settle_at_once(tx: Tx, c: Closing) -> Settled | None:
-    """The usual end of a short turn, in as few statements as can be. None: it is not that simple."""
-    if c.status is Status.INTERRUPTED or len(c.envelopes) != 1:
-        return None
-    rows = tx.write(
-        "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - :done,"
-        " state = COALESCE(:state, state)"
-        " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0"
-        " AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = :envelope)"
-        " RETURNING last_seq, revision, waiting, roost_now()",
-        {
-            "talk": c.talk_id,
-            "epoch": c.epoch,
-            "done": 1,
-            "state": None if c.agent else c.state,
-            "envelope": c.envelopes[0].envelope_id,
-        },
-    )
-    if not rows:
-        return None
-    seq, revision, waiting, now = rows[0]
+def _is_simple(c: Closing) -> bool:
+    """Whether it handles one message, and was over before its answer was opened."""
+    said = bool(c.text or c.error or c.notes) and c.status is not Status.INTERRUPTED
+    return bool(c.handled) and not c.supersede and said and len(c.envelopes) == 1
+
+
+def _settle_simple(tx: Tx, c: Closing, row: Row) -> Settled:
+    seq, revision, waiting, now = row
     _note(tx, c)
-    tx.write("DELETE FROM inbox WHERE envelope_id = :id", {"id": c.envelopes[0].envelope_id})
     message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, notes.unpack(c.notes))
-    insert(tx, c.talk_id, message, revision, now, c.notes)
+    insert(tx, c.talk_id, message, revision, now, noted=c.notes)
     _record(tx, c, c.outcome, message, now)
-    posted = _act(tx, c, now)
-    return Settled(revision, c.epoch, waiting, message, posted=posted)
+    return Settled(revision, c.epoch, waiting, message, posted=_act(tx, c, now))
 
 
 def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:

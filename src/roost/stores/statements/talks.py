@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from roost.stores.statements.approvals import WAITED_FOR
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.messages import newest
 from roost.stores.statements.resting import RESTING_TALK
+from roost.stores.together import Calls, done_by
 
 _TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
 _NEW = (
@@ -25,18 +27,42 @@ _NEW = (
 _ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
+def create_all(tx: Tx, calls: Calls) -> list[Loaded | None]:
+    """Those of a user who would have too many are left."""
+    most = {user_id: bound for _, user_id, _, _, _, _, bound, *_ in calls}
+    counted = sorted(Counter(call[1] for call in calls).items())
+    times = {user_id: _count(tx, user_id, count, most[user_id]) for user_id, count in counted}
+    return [None if (now := times[call[1]]) is None else _create(tx, now, *call) for call in calls]
+
+
+@done_by(create_all)
 def create(
     tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, most: int,
     agent: str = "",
 ) -> Loaded:  # fmt: skip
     """Raises LimitReached when the user has so many already."""
-    [(have, now)] = tx.write(
-        "INSERT INTO users (user_id, talks) VALUES (:user, 1)"
-        " ON CONFLICT (user_id) DO UPDATE SET talks = users.talks + 1 RETURNING talks, roost_now()",
-        {"user": user_id},
-    )
-    if have > most:
+    now = _count(tx, user_id, 1, most)
+    if now is None:
         raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
+    return _create(tx, now, talk_id, user_id, profile, busy, title, options, most, agent)
+
+
+def _count(tx: Tx, user_id: str, new: int, most: int) -> float | None:
+    """Count so many talks more, and give the time; None if these were too many."""
+    if new > most:
+        return None
+    rows = tx.write(
+        "INSERT INTO users (user_id, talks) VALUES (:user, :new) ON CONFLICT (user_id)"
+        " DO UPDATE SET talks = users.talks + :new WHERE users.talks + :new <= :most RETURNING roost_now()",
+        {"user": user_id, "new": new, "most": most},
+    )
+    return rows[0][0] if rows else None
+
+
+def _create(
+    tx: Tx, now: float, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, _most: int,
+    agent: str = "",
+) -> Loaded:  # fmt: skip
     tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent))
     return Loaded(_talk_of((talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent)), 0, 0, None, [], 0)
 

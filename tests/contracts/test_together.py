@@ -1,0 +1,217 @@
+"""Done for many at once or one by one: the same is given, refused and written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roost.core.messages import Status
+from roost.core.runs import Closing, Envelope, Outcome
+from roost.errors import Invalid, RoostError
+from roost.hosts.pending import drive
+from roost.ports import Tx
+from roost.stores.statements import messages, runs, talks
+from roost.stores.together import Calls, done_by, many_of
+from tests.contracts.conftest import Driven
+
+TABLES = ("talks", "messages", "inbox", "runs", "users", "parts")
+POLICIES = ("interrupt", "rollback", "queue", "collect", "reject")
+everywhere = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def one_by_one(tx: Tx, op: Callable[..., Any], calls: Calls) -> list[Any]:
+    def done(call: tuple[Any, ...]) -> Any:
+        try:
+            return op(tx, *call)
+        except RoostError as refusal:
+            return repr(refusal)
+
+    return [done(call) for call in calls]
+
+
+def at_once(tx: Tx, op: Callable[..., Any], calls: Calls) -> list[Any]:
+    many = many_of(op)
+    assert many is not None
+    done = many(tx, calls)
+    return [one_by_one(tx, op, [call])[0] if one is None else one for call, one in zip(calls, done, strict=True)]
+
+
+def forgotten(tx: Tx) -> None:
+    for table in TABLES:
+        tx.write(f"DELETE FROM {table}")
+
+
+def alike(value: Any) -> Any:
+    """Without what is of the moment."""
+    if isinstance(value, float | datetime):
+        return "a time"
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(f.name, alike(getattr(value, f.name))) for f in fields(value)]
+    return [alike(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def both_ways(
+    store: Driven, prepare: Callable[[Tx], Any], op: Callable[..., Any], calls: Callable[[Any], Calls]
+) -> None:
+    def result(do: Callable[..., list[Any]]) -> tuple[Any, Any]:
+        def act(tx: Tx) -> tuple[Any, Any]:
+            forgotten(tx)
+            given = calls(prepare(tx))
+            return alike(do(tx, op, given)), rows_without_times(tx)
+
+        found: tuple[Any, Any] = store.write(act)
+        return found
+
+    assert result(at_once) == result(one_by_one)
+
+
+def rows_without_times(tx: Tx) -> dict[str, list[str]]:
+    return {
+        table: sorted(repr(alike(tuple(row))) for row in tx.read(f"SELECT * FROM {table}")) for table in TABLES
+    }  # fmt: skip
+
+
+class Talk:
+    """How a talk stands before: `waiting` messages, perhaps an answer that is being written, perhaps just stopped."""
+
+    def __init__(self, name: str, waiting: int, opened: bool, stopped: bool, busy: str) -> None:
+        self.name, self.waiting, self.opened, self.stopped, self.busy = name, waiting, opened, stopped, busy
+        self.envelopes: list[Envelope] = []
+        self.epoch = 0
+
+    def prepare(self, tx: Tx) -> Talk:
+        self.envelopes = []
+        talks.create(tx, self.name, "ann", "echo", self.busy, "", "{}", 100)
+        for number in range(self.waiting):
+            posted = messages.post(
+                tx, "ann", self.name, f"before {number}", f"key-{number}", "queue", "t", f"e-{self.name}-{number}",
+                1.0, 100,
+            )  # fmt: skip
+            self.envelopes.append(posted.envelope)
+            self.epoch = posted.epoch
+        if self.opened and self.waiting:
+            runs.open_answer(tx, self.name, f"run-{self.name}", self.epoch, "half an ans")
+        if self.stopped:
+            runs.stop(tx, "ann", self.name)
+        return self
+
+
+@st.composite
+def standing(draw: st.DrawFn) -> list[Talk]:
+    number, flags = draw(st.integers(1, 5)), st.tuples(st.booleans(), st.booleans())
+    return [
+        Talk(f"t{n}", draw(st.integers(0, 2)), *draw(flags), draw(st.sampled_from(POLICIES)))
+        for n in range(number)
+    ]  # fmt: skip
+
+
+def choices(data: st.DataObject) -> Callable[..., Any]:
+    return lambda *values: data.draw(st.sampled_from(values))
+
+
+@everywhere
+@given(st.lists(st.sampled_from(["ann", "bob"]), min_size=1, max_size=6), st.integers(0, 6))
+def test_talks_are_made_alike(store: Driven, owners: list[str], most: int) -> None:
+    calls = [(f"t{n}", owner, "echo", "queue", "", "{}", most) for n, owner in enumerate(owners)]
+    both_ways(store, lambda tx: None, talks.create, lambda _: calls)
+
+
+@everywhere
+@given(standing(), st.data())
+def test_messages_are_posted_alike(store: Driven, there: list[Talk], data: st.DataObject) -> None:
+    one_of = choices(data)
+    calls = [
+        (
+            one_of("ann", "ann", "ann", "bob"), talk.name, one_of("a", "before 0"), one_of(None, None, "new", "key-0"),
+            one_of(None, *POLICIES), "title", f"new-{talk.name}", 2.0, one_of(1, 100),
+        )
+        for talk in there
+    ]  # fmt: skip
+    calls += [("ann", "nowhere", "a", None, None, "title", "new-nowhere", 2.0, 100)]
+    both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], messages.post, lambda _: calls)
+
+
+@everywhere
+@given(standing(), st.data())
+def test_runs_are_settled_alike(store: Driven, there: list[Talk], data: st.DataObject) -> None:
+    one_of = choices(data)
+    drawn = [
+        {
+            "outcome": one_of(Outcome.DONE, Outcome.FAILED, Outcome.STOPPED), "text": one_of("answer", ""),
+            "status": one_of(Status.COMPLETE, Status.COMPLETE, Status.FAILED, Status.INTERRUPTED),
+            "handled": one_of(True, True, False, None), "state": one_of(None, '{"n": 1}'),
+            "error": one_of(None, "it failed"), "supersede": one_of(False, False, True), "late": one_of(0, 0, 0, 1),
+            "all": one_of(False, True),
+        }
+        for _ in there
+    ]  # fmt: skip
+
+    def calls(prepared: list[Talk]) -> Sequence[tuple[Closing]]:
+        closings = []
+        for talk, how in zip(prepared, drawn, strict=True):
+            given = dict(how)
+            epoch, every = talk.epoch - given.pop("late"), given.pop("all")
+            envelopes = tuple(talk.envelopes if every else talk.envelopes[:1])
+            closings.append((Closing(f"run-{talk.name}", talk.name, epoch, envelopes=envelopes, started=1.0, **given),))
+        return closings
+
+    both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], runs.settle, calls)
+
+
+# --- the engine ------------------------------------------------------------------------------------
+
+asked: list[list[str]] = []
+
+
+def note_all(tx: Tx, calls: Calls) -> list[str | None]:
+    asked.append([name for [name] in calls])
+    return [None if name in ("alone", "refused") else f"{name} with others" for [name] in calls]
+
+
+@done_by(note_all)
+def note(tx: Tx, name: str) -> str:
+    if name == "refused":
+        raise Invalid("no")
+    return f"{name} by itself"
+
+
+@pytest.mark.parametrize(
+    ("keys", "together"), [(["k", "l", "m", "n"], True), (["k", "l", "k", "n"], False)], ids=["different", "the same"]
+)
+def test_the_engine_does_those_with_different_keys_at_once(store: Driven, keys: list[str], together: bool) -> None:
+    asked.clear()
+    writer = store.engine._writers[0]
+    del store.engine._writers[1:]  # whose keys fall on one writer
+    hold, go = threading.Event(), threading.Event()
+
+    def block(tx: Tx) -> None:
+        hold.set()
+        go.wait(10)
+
+    first = store.engine.write(block)
+    assert hold.wait(10)
+    assert not writer.queue
+    names = ["a", "alone", "refused", "b"]
+    jobs = [store.engine.write(note, name, key=key) for name, key in zip(names, keys, strict=True)]
+    go.set()
+
+    async def results() -> list[str]:
+        await first
+        found = []
+        for job in jobs:
+            try:
+                found.append(await job)
+            except Invalid as refusal:
+                found.append(str(refusal))
+        return found
+
+    how = "with others" if together else "by itself"
+    assert drive(results()) == [f"a {how}", "alone by itself", "no", f"b {how}"]
+    assert asked == ([names] if together else [])
