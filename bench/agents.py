@@ -201,7 +201,7 @@ def timers(folder: Path) -> Iterator[Figure]:
         tasks: list[roost.Task] = []
         while len(page := service.tasks.list("ann", limit=1_000, before=tasks[-1].task_id if tasks else None)):
             tasks += page
-        assert counter.count == len(tasks) == count
+        assert counter.count == len(tasks) == count, (counter.count, len(tasks), handled)
         lateness = [task.created.timestamp() - due for task in tasks]
         yield Figure("timers_late_p99", percentile(lateness, 99), "s", count, 0.25)
         yield Figure("timers_all_handled", handled, "s", count, 1.0)

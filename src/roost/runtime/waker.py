@@ -36,6 +36,7 @@ class Waker:
         self._next: float | None = None
         self._bell: asyncio.Event | None = None
         self._closing = False
+        self._new_task = partial(shop.host.new_id, "task")
         hall.waker = self
         self._loop = shop.host.start_loop("roost-waker", self._main, lambda *_: None)
 
@@ -98,7 +99,7 @@ class Waker:
                 now, expected = self._shop.host.clock.now(), self._next
                 late = None if not expected or expected > now else now - expected
                 self._next = None  # whoever rings meanwhile is heard
-                fired = await self._shop.store.write(self._shop.statements.timers.fire, now)
+                fired = await self._shop.store.write(self._shop.statements.timers.fire, now, self._new_task)
                 self._expect(fired.next)
                 done.append((late, fired))
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.core.envelopes import (
@@ -143,8 +143,11 @@ class TimerStatements(Protocol):
         """When the next timer is due."""
         ...
 
-    def fire(self, tx: Tx, now: float, /) -> Fired:
-        """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once."""
+    def fire(self, tx: Tx, now: float, new_id: Callable[[], str], /) -> Fired:
+        """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once.
+
+        `new_id` is of a task.
+        """
         ...
 
     def create(

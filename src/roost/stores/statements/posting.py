@@ -54,7 +54,7 @@ def post_each(
 
 
 def post_ticks(tx: Tx, ticks: Sequence[tuple[Envelope, str]]) -> None:
-    """Tasks of schedules, each with the schedule's id, to agents that exist; a tick that was posted before is not."""
+    """Tasks of schedules, each with the schedule's id, to agents that exist."""
     put_all(tx, [envelope for envelope, _ in ticks], recorded=True)
     rows = [_task_of(envelope, schedule_id, None) for envelope, schedule_id in ticks]
     bulk.insert(tx, "tasks", _TASK, rows, " ON CONFLICT (task_id) DO NOTHING", _QUEUED)

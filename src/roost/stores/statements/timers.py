@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from zlib import crc32
+from collections.abc import Callable, Sequence
 
 from roost.core import schedules
 from roost.core.agents import AgentConfig
 from roost.core.envelopes import Envelope, Kind
-from roost.core.ids import encode
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
 from roost.core.schedules import Fired, Missed, Overlap, Schedule
@@ -30,7 +28,7 @@ _PREFIX = "schedule:"
 _MEETING = "meeting:"
 
 
-def fire(tx: Tx, now: float) -> Fired:
+def fire(tx: Tx, now: float, new_id: Callable[[], str]) -> Fired:
     """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once."""
     rows = tx.read(
         "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
@@ -48,7 +46,8 @@ def fire(tx: Tx, now: float) -> Fired:
     mail.check(tx, [address for address, key in rows if key == "mail"], now)
     expiring = [address for address, key in rows if key == "expiry"]
     _watch_on(tx, expiring, now)
-    posted, cancelled = _tick(tx, [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)], now)
+    ticking = [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)]
+    posted, cancelled = _tick(tx, ticking, now, new_id)
     return Fired(
         tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at, tuple(expiring)
     )  # fmt: skip
@@ -68,7 +67,9 @@ def next_due(tx: Tx) -> float | None:
     return row[0] if row else None
 
 
-def _tick(tx: Tx, schedule_ids: Sequence[str], now: float) -> tuple[list[Envelope], list[tuple[str, str]]]:
+def _tick(
+    tx: Tx, schedule_ids: Sequence[str], now: float, new_id: Callable[[], str]
+) -> tuple[list[Envelope], list[tuple[str, str]]]:  # fmt: skip
     """What these schedules post now, and which of their tasks they have cancelled, each with its agent."""
     rows = bulk.among(
         tx, "SELECT s.schedule_id, s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last,"
@@ -83,14 +84,14 @@ def _tick(tx: Tx, schedule_ids: Sequence[str], now: float) -> tuple[list[Envelop
     for schedule_id, address, prompt, priority, text, overlap, missed, window, last, config in rows:
         rule, settings = schedules.from_json(text), AgentConfig.from_json(config)
         waiting, running = unfinished.get(schedule_id, ([], []))
-        for tick in schedules.missed_ticks(rule, last, now, Missed(missed), window):
+        for _ in schedules.missed_ticks(rule, last, now, Missed(missed), window):
             decision = schedules.admits(Overlap(overlap), len(waiting), len(running))
             if decision == "drop":
                 continue
             if decision == "replace":
                 cancelled += [(address, task_id) for task_id in waiting + running]
                 waiting, running = [], []
-            envelope = _envelope(schedule_id, address, prompt, Priority(priority), settings, tick, now)
+            envelope = _envelope(new_id(), schedule_id, address, prompt, Priority(priority), settings, now)
             if depths.get(address, 0) >= settings.inbox_limit:
                 refuse_tick(tx, envelope, schedule_id, burial.crowded_out(envelope, settings.inbox_limit))
                 continue
@@ -144,10 +145,8 @@ def _cancel(tx: Tx, task_ids: Sequence[str], now: float) -> None:
 
 
 def _envelope(
-    schedule_id: str, address: str, prompt: str, priority: Priority, config: AgentConfig, tick: float, now: float
+    task_id: str, schedule_id: str, address: str, prompt: str, priority: Priority, config: AgentConfig, now: float
 ) -> Envelope:  # fmt: skip
-    """Its id is that of the tick, so that no tick happens twice."""
-    task_id = f"task_{encode(int(tick * 1000), crc32(schedule_id.encode()) << 20 | int(tick * 1e6) % 1000)}"
     expires = None if config.task_expiry is None else now + config.task_expiry
     return Envelope(
         task_id, address, Kind.TASK, task_id, priority, f"schedule:{schedule_id}", prompt, now, rank(now, priority),
