@@ -8,14 +8,15 @@ from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Envelope, Kind, Publish, SendTask, Taken, Verdict, WorkClosing
 from roost.core.priority import Priority
 from roost.errors import Conflict, LimitReached
+from roost.ports import Tx
 from roost.stores.statements import agents, inbox, tasks
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create, take
 
 
-def given_task(store: Driven, address: str) -> tuple[Taken, Envelope]:
+def given_task(store: Driven, address: str, name: str = "task_1") -> tuple[Taken, Envelope]:
     """What the agent is handed over when it wakes."""
-    task = Envelope("task_1", address, Kind.TASK, "task_1", Priority.NORMAL, "user:ann", "do", 1.0, 1.0, recorded=True)
+    task = Envelope(name, address, Kind.TASK, name, Priority.NORMAL, "user:ann", "do", 1.0, 1.0, recorded=True)
     store.write(inbox.post, SendTask(task))
     taken = take(store, address)
     return taken, taken.envelopes[0]
@@ -54,6 +55,35 @@ def test_whoever_works_for_an_agent_that_is_stopped_ends_nothing(store: Driven) 
     assert store.write(inbox.claim, envelope, taken.epoch) is None
     assert store.read(tasks.get, "ann", "task_1").status == "queued"
     assert not take(store, address).ready
+
+
+def errors(store: Driven) -> list[int]:
+    def look(tx: Tx) -> list[int]:
+        return [row[0] for row in tx.read("SELECT errors FROM agents ORDER BY address")]
+
+    found: list[int] = store.read(look)
+    return found
+
+
+@pytest.mark.parametrize("odd", ["none", "taken over", "has failed", "gone"])
+def test_of_many_that_end_at_once_each_is_looked_at(store: Driven, odd: str) -> None:
+    given = [given_task(store, create(store, f"a{number}"), f"task_{number}") for number in range(7)]
+    if odd == "has failed":
+        taken, envelope = given[3]
+        again = WorkClosing("run_x", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, "no", "brain", due=1.0)
+        assert store.write(inbox.settle, (again,))[0].taken
+        assert errors(store) == [0, 0, 0, 1, 0, 0, 0]
+    elif odd == "taken over":
+        take(store, "ann/a3")
+    elif odd == "gone":
+        store.write(lambda tx: tx.write("DELETE FROM agents WHERE address = 'ann/a3'"))
+    closings = tuple(
+        WorkClosing(f"run_{number}", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0)
+        for number, (taken, envelope) in enumerate(given)
+    )
+    lost = odd in ("taken over", "gone")
+    assert [one.taken for one in store.write(inbox.settle, closings)] == [True] * 3 + [not lost] + [True] * 3
+    assert not any(errors(store))
 
 
 @pytest.mark.parametrize("before", [None, "active"])
