@@ -6,6 +6,7 @@ one of a few, so that the texts stay few and prepared: where it does no harm, th
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +17,8 @@ from roost.ports import Row, Tx
 
 T = TypeVar("T")
 _SKIP = "DO NOTHING"
+_FROM = " FROM given WHERE "
+"""So written, what is done with one row needs no table."""
 NONE: Mapping[str, str] = {}
 FEW = 4
 """Of so few, the rows themselves come as quickly as their number."""
@@ -63,6 +66,8 @@ def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequen
 def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> list[Row]:
     """Read or write with a table `given` of these rows, whose columns have these names and types."""
     described, do = tuple(columns.items()), tx.read if sql.startswith("SELECT") else tx.write
+    if len(rows) == 1 and _FROM in sql:
+        return do(_with_one(sql, described), dict(zip(columns, rows[0], strict=True)))
     found: list[Row] = []
     for part in padded(rows):
         found += do(_given(sql, described, len(part)), list(chain.from_iterable(part)))
@@ -98,6 +103,13 @@ def _insertion(
 @lru_cache(maxsize=256)
 def _listed(sql: str, count: int, ending: str) -> str:
     return f"{sql} ({', '.join('?' * count)}){ending}"
+
+
+@lru_cache(maxsize=256)
+def _with_one(sql: str, columns: tuple[tuple[str, str], ...]) -> str:
+    for name, kind in columns:
+        sql = re.sub(rf"\bgiven\.{name}\b", f"CAST(:{name} AS {kind})", sql)
+    return sql.replace(_FROM, " WHERE ")
 
 
 @lru_cache(maxsize=256)

@@ -36,13 +36,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-_END = """
-UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - 1,
-  state = COALESCE(given.kept, state)
-FROM given WHERE talk_id = given.talk AND epoch = given.reign AND answer_seq = 0
-  AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = given.envelope)
-RETURNING talk_id, last_seq, revision, waiting, roost_now()
-"""
+_END = (
+    "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - 1,"
+    " state = COALESCE(given.kept, state) FROM given WHERE talk_id = given.talk AND epoch = given.reign"
+    " AND answer_seq = 0 AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = given.envelope)"
+    " RETURNING talk_id, last_seq, revision, waiting, roost_now()"
+)
 _GIVEN = {"talk": "TEXT", "reign": "BIGINT", "kept": "TEXT", "envelope": "TEXT"}
 
 
