@@ -93,19 +93,17 @@ class SqliteConnection(Gathering):
         """The time is handed over: a function that SQLite calls would have to wait for the interpreter."""
         if self._left:
             self.catch_up(sql)
-        timed = _timed(sql, len(params))
-        if timed is None:
-            return self._db.execute(sql, params)
-        now = self._now()
-        return self._db.execute(timed, {**params, "roost_now": now} if isinstance(params, dict) else [*params, now])
+        if isinstance(params, dict):
+            timed = _timed(sql, ":roost_now")
+            return self._db.execute(timed or sql, {**params, "roost_now": self._now()} if timed else params)
+        timed = _timed(sql, f"?{len(params) + 1}")
+        return self._db.execute(timed or sql, [*params, self._now()] if timed else params)
 
 
 @lru_cache(maxsize=1_024)
-def _timed(sql: str, count: int) -> str | None:
+def _timed(sql: str, parameter: str) -> str | None:
     """The statement with the time as one more parameter; None: it does not ask for it."""
-    if "roost_now()" not in sql:
-        return None
-    return sql.replace("roost_now()", f"?{count + 1}" if "?" in sql else ":roost_now")
+    return sql.replace("roost_now()", parameter) if "roost_now()" in sql else None
 
 
 class Sqlite:
