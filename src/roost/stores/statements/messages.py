@@ -35,7 +35,7 @@ RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
 _GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
 
 
-def post_all(tx: Tx, calls: Calls) -> list[Posted | None]:
+def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
     """Those with a key, and those to talks that are busy, are left."""
     given = [(talk_id, user_id, title) for user_id, talk_id, _, key, _, title, *_ in calls if key is None]
     advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
@@ -53,7 +53,7 @@ def post_all(tx: Tx, calls: Calls) -> list[Posted | None]:
     return posted
 
 
-@done_by(post_all)
+@done_by(post_many)
 def post(
     tx: Tx, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None, title: str,
     envelope_id: str, quiet: float, most: int,

@@ -45,7 +45,7 @@ _END = (
 _GIVEN = {"talk": "TEXT", "reign": "BIGINT", "kept": "TEXT", "envelope": "TEXT"}
 
 
-def settle_all(tx: Tx, calls: Calls) -> list[Settled | None]:
+def settle_many(tx: Tx, calls: Calls) -> list[Settled | None]:
     """The usual end of short turns, in as few statements as can be; those that are not that simple are left."""
     simple = [c for [c] in calls if _is_simple(c)]
     given = [(c.talk_id, c.epoch, None if c.agent else c.state, c.envelopes[0].envelope_id) for c in simple]
@@ -55,14 +55,14 @@ def settle_all(tx: Tx, calls: Calls) -> list[Settled | None]:
     return [_settle_simple(tx, c, ended[c.talk_id]) if c.talk_id in ended else None for [c] in calls]
 
 
-@done_by(settle_all)
+@done_by(settle_many)
 def settle(tx: Tx, c: Closing) -> Settled:
     """End a run: its message, its envelopes, its record and the talk's state, all at once.
 
     A superseded run may close the message it had opened, as interrupted, and nothing else; if it had
     not opened one, its envelopes stay for the run that comes after it.
     """
-    [settled] = settle_all(tx, [(c,)])
+    [settled] = settle_many(tx, [(c,)])
     if settled is not None:
         return settled
     row = lock(tx, c.talk_id)

@@ -27,7 +27,7 @@ _NEW = (
 _ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
-def create_all(tx: Tx, calls: Calls) -> list[Loaded | None]:
+def create_many(tx: Tx, calls: Calls) -> list[Loaded | None]:
     """Those of a user who would have too many are left."""
     most = {user_id: bound for _, user_id, _, _, _, _, bound, *_ in calls}
     counted = sorted(Counter(call[1] for call in calls).items())
@@ -35,7 +35,7 @@ def create_all(tx: Tx, calls: Calls) -> list[Loaded | None]:
     return [None if (now := times[call[1]]) is None else _create(tx, now, *call) for call in calls]
 
 
-@done_by(create_all)
+@done_by(create_many)
 def create(
     tx: Tx, talk_id: str, user_id: str, profile: str, busy: str, title: str, options: str, most: int,
     agent: str = "",
