@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
+from roost.ports import Pending, Tx
 from roost.stores.engine import Engine
 from roost.wiring import database
 from tests.servers import fresh_store
@@ -42,6 +45,28 @@ class Driven:
             return await self.engine.read(op, *args)
 
         return drive(run())
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What is written meanwhile waits for its writer, and is one batch."""
+        holds, go = threading.Event(), threading.Event()
+
+        def hold(tx: Tx) -> None:
+            holds.set()
+            go.wait(10)
+
+        del self.engine._writers[1:]  # where there are several, one has it all
+        held = self.engine.write(hold)
+        assert holds.wait(10)
+        try:
+            yield
+        finally:
+            go.set()
+        drive(_awaited(held))
+
+
+async def _awaited(pending: Pending[None]) -> None:
+    await pending
 
 
 @pytest.fixture

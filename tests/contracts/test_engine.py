@@ -36,23 +36,14 @@ def test_what_is_written_can_be_read(store: Driven) -> None:
 
 
 def test_one_that_fails_in_a_batch_fails_alone(store: Driven) -> None:
-    hold, go = threading.Event(), threading.Event()
-
-    def block(tx: Tx) -> None:
-        hold.set()
-        go.wait(10)
-
-    first = store.engine.write(block)
-    assert hold.wait(10)
-    batch: list[Pending[Any]] = [
-        store.engine.write(put, "a", "1"),
-        store.engine.write(put_and_refuse, "b"),
-        store.engine.write(put, "c", "3"),
-    ]
-    go.set()
+    with store.held():
+        batch: list[Pending[Any]] = [
+            store.engine.write(put, "a", "1"),
+            store.engine.write(put_and_refuse, "b"),
+            store.engine.write(put, "c", "3"),
+        ]
 
     async def all_of_them() -> None:
-        await first
         await batch[0]
         await batch[2]
         with pytest.raises(Invalid, match="refused"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -16,7 +15,7 @@ from roost.core.messages import Status
 from roost.core.runs import Closing, Envelope, Outcome
 from roost.errors import Invalid, RoostError
 from roost.hosts.pending import drive
-from roost.ports import Tx
+from roost.ports import Pending, Tx
 from roost.stores.statements import messages, runs, talks
 from roost.stores.together import Calls, done_by, many_of
 from tests.contracts.conftest import Driven
@@ -59,7 +58,9 @@ def alike(value: Any) -> Any:
 
 def both_ways(
     store: Driven, prepare: Callable[[Tx], Any], op: Callable[..., Any], calls: Callable[[Any], Calls]
-) -> None:
+) -> tuple[Any, Any]:
+    """What is given and written at once, and one by one."""
+
     def result(do: Callable[..., list[Any]]) -> tuple[Any, Any]:
         def act(tx: Tx) -> tuple[Any, Any]:
             forgotten(tx)
@@ -69,7 +70,7 @@ def both_ways(
         found: tuple[Any, Any] = store.write(act)
         return found
 
-    assert result(at_once) == result(one_by_one)
+    return result(at_once), result(one_by_one)
 
 
 def rows_without_times(tx: Tx) -> dict[str, list[str]]:
@@ -120,7 +121,8 @@ def choices(data: st.DataObject) -> Callable[..., Any]:
 @given(st.lists(st.sampled_from(["ann", "bob"]), min_size=1, max_size=6), st.integers(0, 6))
 def test_talks_are_made_alike(store: Driven, owners: list[str], most: int) -> None:
     calls = [(f"t{n}", owner, "echo", "queue", "", "{}", most) for n, owner in enumerate(owners)]
-    both_ways(store, lambda tx: None, talks.create, lambda _: calls)
+    together, alone = both_ways(store, lambda tx: None, talks.create, lambda _: calls)
+    assert together == alone
 
 
 @everywhere
@@ -135,7 +137,8 @@ def test_messages_are_posted_alike(store: Driven, there: list[Talk], data: st.Da
         for talk in there
     ]  # fmt: skip
     calls += [("ann", "nowhere", "a", None, None, "title", "new-nowhere", 2.0, 100)]
-    both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], messages.post, lambda _: calls)
+    together, alone = both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], messages.post, lambda _: calls)
+    assert together == alone
 
 
 @everywhere
@@ -162,10 +165,27 @@ def test_runs_are_settled_alike(store: Driven, there: list[Talk], data: st.DataO
             closings.append((Closing(f"run-{talk.name}", talk.name, epoch, envelopes=envelopes, started=1.0, **given),))
         return closings
 
-    both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], runs.settle, calls)
+    together, alone = both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], runs.settle, calls)
+    assert together == alone
 
 
 # --- the engine ------------------------------------------------------------------------------------
+
+
+def told(jobs: Sequence[Pending[Any]]) -> list[Any]:
+    """What came of each, or why not."""
+
+    async def results() -> list[Any]:
+        found = []
+        for job in jobs:
+            try:
+                found.append(await job)
+            except RoostError as refusal:
+                found.append(str(refusal))
+        return found
+
+    return drive(results())
+
 
 asked: list[list[str]] = []
 
@@ -187,31 +207,30 @@ def note(tx: Tx, name: str) -> str:
 )
 def test_the_engine_does_those_with_different_keys_at_once(store: Driven, keys: list[str], together: bool) -> None:
     asked.clear()
-    writer = store.engine._writers[0]
-    del store.engine._writers[1:]  # whose keys fall on one writer
-    hold, go = threading.Event(), threading.Event()
-
-    def block(tx: Tx) -> None:
-        hold.set()
-        go.wait(10)
-
-    first = store.engine.write(block)
-    assert hold.wait(10)
-    assert not writer.queue
     names = ["a", "alone", "refused", "b"]
-    jobs = [store.engine.write(note, name, key=key) for name, key in zip(names, keys, strict=True)]
-    go.set()
-
-    async def results() -> list[str]:
-        await first
-        found = []
-        for job in jobs:
-            try:
-                found.append(await job)
-            except Invalid as refusal:
-                found.append(str(refusal))
-        return found
-
+    with store.held():
+        jobs = [store.engine.write(note, name, key=key) for name, key in zip(names, keys, strict=True)]
     how = "with others" if together else "by itself"
-    assert drive(results()) == [f"a {how}", "alone by itself", "no", f"b {how}"]
+    assert told(jobs) == [f"a {how}", "alone by itself", "no", f"b {how}"]
     assert asked == ([names] if together else [])
+
+
+def test_a_message_that_no_store_keeps_fails_alone(store: Driven) -> None:
+    owners = {f"t{number}": "ann" if number != 2 else "bob" for number in range(5)}
+    for talk, owner in owners.items():
+        store.write(talks.create, talk, owner, "echo", "queue", "", "{}", 10)
+    said = ["one", "half of \ud800 a pair", "not ann's", "three", "four"]
+    with store.held():
+        jobs = [
+            store.engine.write(messages.post, "ann", talk, text, None, None, "t", f"e-{talk}", 1.0, 9, key=talk)
+            for talk, text in zip(owners, said, strict=True)
+        ]
+    one, half, foreign, three, four = told(jobs)
+    assert [posted.message.content for posted in (one, three, four)] == ["one", "three", "four"]
+    assert half == "it contains half of a surrogate pair, which no store keeps"
+    assert foreign == "there is no such talk: it was deleted, or it never existed"
+
+    def kept(tx: Tx) -> tuple[list[Any], list[Any]]:
+        return tx.read("SELECT content FROM messages ORDER BY talk_id"), tx.read("SELECT lane FROM inbox ORDER BY lane")
+
+    assert store.read(kept) == ([("one",), ("three",), ("four",)], [("t0",), ("t3",), ("t4",)])
