@@ -132,7 +132,7 @@ def test_messages_are_posted_alike(store: Driven, there: list[Talk], data: st.Da
     calls = [
         (
             one_of("ann", "ann", "ann", "bob"), talk.name, one_of("a", "before 0"), one_of(None, None, "new", "key-0"),
-            one_of(None, *POLICIES), "title", f"new-{talk.name}", 2.0, one_of(1, 100),
+            one_of(None, *POLICIES), "title", f"new-{talk.name}", 2.0, one_of(0, 1, 100),
         )
         for talk in there
     ]  # fmt: skip

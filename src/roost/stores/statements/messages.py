@@ -36,8 +36,8 @@ _GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
 
 
 def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
-    """Those with a key, and those to talks that are busy, are left."""
-    given = [(talk_id, user_id, title) for user_id, talk_id, _, key, _, title, *_ in calls if key is None]
+    """Those with a key, those to talks that are busy, and all where none may wait, are left."""
+    given = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
     advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
     posted: list[Posted | None] = []
     for _, talk_id, content, _, busy, _, envelope_id, quiet, _ in calls:
