@@ -30,7 +30,7 @@ from roost.wiring import default_url, from_settings, is_configured, models_folde
 
 SWITCH_INTERVAL = 5e-4
 """Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
-COLLECTED_AFTER = 20_000
+COLLECTED_AFTER = 50_000
 """So many more objects than before, and the collector looks through the young ones: by default after some ten turns."""
 
 

@@ -51,7 +51,8 @@ def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann
 
 
 def take(store: Driven, key: str) -> Taken:
-    [taken] = store.write(inbox.take, (Look(key, True, f"change_{next(numbers):09}"),), World(1_000.0))
+    world = World(1_000.0, lambda: f"change_{next(numbers):09}")
+    [taken] = store.write(inbox.take, (Look(key, True),), world)
     assert isinstance(taken, Taken)
     return taken
 

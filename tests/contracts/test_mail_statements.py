@@ -202,7 +202,7 @@ def test_older_mail_of_a_thread_is_due_with_the_urgent_one_that_follows(box: Dri
     assert [(one.envelope_id, one.due, one.claimed) for one in posted] == [
         ("mail_0001", NOW + 3, False), ("mail_0003", NOW + 3, False),
     ]  # fmt: skip
-    [taken] = box.write(inbox.take, (Look("ann/d", True, "change_1"),), World(NOW + 4))
+    [taken] = box.write(inbox.take, (Look("ann/d", True),), World(NOW + 4, lambda: "change_1"))
     assert [one.envelope_id for one in taken.envelopes] == ["mail_0001", "mail_0003"]
 
 

@@ -39,14 +39,13 @@ class Tx(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at an agent: `anew`, by someone who does not work for it yet. The id is of what the look changes.
+    """A look at an agent: `anew`, by someone who does not work for it yet.
 
     `untried`: what counts as tried, and was not.
     """
 
     address: str
     anew: bool
-    change_id: str
     untried: tuple[str, ...] = ()
 
 
@@ -55,6 +54,8 @@ class World:
     """What a look at agents needs to know of the world: the time, the load, and which profiles there are here."""
 
     time: float
+    new_id: Callable[[], str]
+    """For each change of a state that comes of it: most looks change none."""
     cpu: float | None = None
     awake: int | None = None
     knows: Callable[[str], bool] = bool

@@ -41,6 +41,7 @@ class Looks:
         self._next: deque[str] = deque()
         self._untried: dict[str, list[str]] = {}
         self._taking = False
+        self._new_change = partial(shop.host.new_id, "change")
         self._over: Pending[None] = shop.host.pending()
         """Set when nobody is being looked at any more; whoever waits for that makes a new one."""
         self._missing: set[str] = set()
@@ -106,12 +107,11 @@ class Looks:
                 self._taking = False
                 self._over.set(None)
                 return
-        hall, host = self._hall, self._shop.host
+        hall = self._hall
         looks = tuple(
-            Look(address, not hall.is_awake(address), host.new_id("change"), tuple(self._untried.pop(address, ())))
-            for address in addresses
+            Look(address, not hall.is_awake(address), tuple(self._untried.pop(address, ()))) for address in addresses
         )
-        world = World(host.clock.now(), hall.load, hall.count, self.knows)
+        world = World(self._shop.host.clock.now(), self._new_change, hall.load, hall.count, self.knows)
         missed = partial(self._missed, looks)
         try:
             self._shop.store.write(self._shop.statements.inbox.take, looks, world, then=self._taken, failed=missed)

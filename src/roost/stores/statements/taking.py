@@ -28,7 +28,7 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
     found: dict[str, Row] = {row[0]: row for row in rows}
     missing = _missing(found, looks, world)
     here = [look for look in looks if look.address in found and look.address not in missing]
-    woken = _wake(tx, [(found[look.address], look) for look in here], world)
+    woken = _wake(tx, [found[look.address] for look in here], world)
     may = {key for key, row in found.items() if not row[2] and key not in missing}
     ready = {key for key in may if found[key][1] == State.IDLE or key in woken}
     anew = {look.address for look in looks if look.anew} & ready
@@ -64,21 +64,21 @@ def _missing(found: Mapping[str, Row], looks: Iterable[Look], world: World) -> d
     return {key: profile for key, profile in profiles.items() if profile and not world.knows(profile)}
 
 
-def _wake(tx: Tx, agents: Sequence[tuple[Row, Look]], world: World) -> dict[str, str]:
+def _wake(tx: Tx, agents: Sequence[Row], world: World) -> dict[str, str]:
     """Wake those who sleep and whom anything that is there wakes; why."""
-    asleep = {row[0]: wake.from_json(row[7]) for row, _ in agents if row[1] == State.SLEEPING}
-    paused = {row[0] for row, _ in agents if row[2]}
+    asleep = {row[0]: wake.from_json(row[7]) for row in agents if row[1] == State.SLEEPING}
+    paused = {row[0] for row in agents if row[2]}
     came = _came(tx, sorted(asleep))
     reasons = {key: _reason(wanted, came.get(key, ()), world) for key, wanted in asleep.items() if key not in paused}
     woken = {key: reason for key, reason in reasons.items() if reason is not None}
     _sleep_on(tx, {key: wanted for key, wanted in asleep.items() if key not in woken}, world.time)
     mail.check(tx, sorted(woken), world.time)  # one who wakes looks at the mail
-    ids = {look.address: look.change_id for _, look in agents}
-    wake_up(
-        tx,
-        [(key, Change(ids[key], world.time, State.SLEEPING, State.IDLE, why, "roost")) for key, why in woken.items()],
-    )
+    wake_up(tx, [(key, _woken(why, world)) for key, why in woken.items()])
     return woken
+
+
+def _woken(why: str, world: World) -> Change:
+    return Change(world.new_id(), world.time, State.SLEEPING, State.IDLE, why, "roost")
 
 
 def _sleep_on(tx: Tx, sleepers: Mapping[str, wake.Condition], now: float) -> None:
