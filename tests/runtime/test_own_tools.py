@@ -182,6 +182,44 @@ def test_in_a_meeting_it_declines_gives_the_floor_and_ends_it(simulated: World) 
     simulated({"modest": modest}, story)
 
 
+async def parting(turn: Turn) -> AsyncIterator[str]:
+    """Speaks, calls `meeting.say`, speaks on, and leaves; the first try fails when part of it has been heard."""
+    meeting = turn.meeting
+    if meeting.why == "invited":
+        return
+    name = {"meeting_id": meeting.meeting_id}
+    yield "First. "
+    await turn.call_tool("meeting.say", {**name, "text": "Second.", "to": ["user:ann"]})
+    yield "Third."
+    if turn.attempt == 1:
+        await asyncio.sleep(1.0)
+        raise ValueError
+    await turn.call_tool("meeting.leave", {**name, "reason": "enough"})
+    try:
+        await turn.call_tool("meeting.say", {**name, "text": "Fourth."})
+    except ToolFailed as error:
+        yield f"({error})"
+
+
+def test_what_tools_do_in_the_meeting_of_the_turn_keeps_its_order_with_what_is_said(simulated: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "p", profile="parting", retry_delay=0.05)
+        meeting = await service.meetings.call("ann", "goodbyes", required=["agent:p"])
+        await becomes(lambda: service.meetings.view("ann", meeting), lambda view: view.phase == "running")
+        await service.meetings.say("ann", meeting, "Hello.")
+        left = await becomes(
+            lambda: service.meetings.view("ann", meeting), lambda view: "agent:ann/p" not in view.present
+        )
+        words = [(word.text, word.to) for word in left.words]
+        assert words == [("Hello.", ()), ("First.", ()), ("Second.", ("user:ann",)), ("Third.", ())]
+        runs = await becomes(lambda: service.runs.list("ann", agent="p"), lambda runs: runs[0].outcome == "done")
+        replayed = await service.runs.replay("ann", runs[0].run_id)
+        assert (replayed.diff, replayed.is_identical) == ("", True)
+        assert replayed.text.endswith("agent:ann/p is not in the meeting: accept the invitation, or join)")
+
+    simulated({"parting": parting}, story)
+
+
 def test_an_agent_sleeps_schedules_and_remembers(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await team(service)

@@ -21,6 +21,10 @@ OUTPUT = 20_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}(?:\.[A-Za-z0-9_\-]{1,64})*")
 
 
+def _never(turn: Any, arguments: Mapping[str, Any]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class Tool:
     """What a model may call. Made by `roost.tool` from a function, or by an adapter for what lies elsewhere."""
@@ -41,8 +45,11 @@ class Tool:
 
     None: it was not done.
     """
-    recorded: bool = True
-    """Whether its result is reused. Not if all it does is a part of the turn, and settles with it."""
+    with_turn: Callable[[Any, Mapping[str, Any]], bool] = _never
+    """Whether all that a call with these arguments does is a part of the turn, and settles with it.
+
+    Then it is done again when the turn is repeated; the results of all others are reused.
+    """
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(str(self.name)):

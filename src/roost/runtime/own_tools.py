@@ -42,9 +42,10 @@ class OwnTools:
         self._agents = agents
 
     def all(self) -> Iterator[Tool]:
-        with_the_turn = {"recorded": False}
+        with_the_turn = {"with_turn": lambda turn, arguments: True}
         again = {"repeatable": True}
-        made: Sequence[tuple[str, Callable[..., Any], dict[str, bool]]] = (
+        here_with_it = {**again, "with_turn": lambda turn, arguments: _is_here(turn, arguments["meeting_id"])}
+        made: Sequence[tuple[str, Callable[..., Any], dict[str, Any]]] = (
             ("mail.send", self.send_mail, with_the_turn),
             ("mail.check", self.check_mail, again),
             ("mail.read", self.read_mail, again),
@@ -52,9 +53,9 @@ class OwnTools:
             ("mail.archive", self.archive, again),
             ("meeting.call", self.call_meeting, again),
             ("meeting.join", self.join_meeting, again),
-            ("meeting.say", self.say, again),
+            ("meeting.say", self.say, here_with_it),
             ("meeting.view", self.view_meeting, again),
-            ("meeting.leave", self.leave_meeting, again),
+            ("meeting.leave", self.leave_meeting, here_with_it),
             ("meeting.decline", self.decline_meeting, with_the_turn),
             ("meeting.grant", self.grant, with_the_turn),
             ("meeting.end", self.end_meeting, with_the_turn),
@@ -167,7 +168,10 @@ class OwnTools:
     ) -> str:  # fmt: skip
         """Say something in a meeting that you are in."""
         owner, me = _owner(turn)
-        await self._meetings.say(owner, meeting_id, text, to=to, by=me, key=turn.step_key)
+        if _is_here(turn, meeting_id):
+            await turn.meeting.say(text, to=to)
+        else:
+            await self._meetings.say(owner, meeting_id, text, to=to, by=me, key=turn.step_key)
         return "said"
 
     async def view_meeting(self, turn: Turn, meeting_id: str) -> dict[str, Any]:
@@ -182,7 +186,10 @@ class OwnTools:
     async def leave_meeting(self, turn: Turn, meeting_id: str, reason: str = "") -> str:
         """Leave a meeting."""
         owner, me = _owner(turn)
-        await self._meetings.leave(owner, meeting_id, reason, by=me)
+        if _is_here(turn, meeting_id):
+            await turn.meeting.leave(reason)
+        else:
+            await self._meetings.leave(owner, meeting_id, reason, by=me)
         return "you have left"
 
     async def decline_meeting(self, turn: Turn, reason: str = "") -> str:
@@ -265,6 +272,11 @@ def _means(turn: Turn) -> Means:
     if means is None or turn.agent_id is None:
         raise Invalid("only an agent can do this")
     return means
+
+
+def _is_here(turn: Turn, meeting_id: str) -> bool:
+    """Whether that is the meeting that the turn is in."""
+    return turn.kind == "meeting" and turn.meeting.meeting_id == meeting_id
 
 
 def _here(turn: Turn) -> Meeting:

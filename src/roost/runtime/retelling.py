@@ -80,10 +80,9 @@ class Retelling:
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
         name, found = (tool.name, tool) if isinstance(tool, Tool) else self._named(tool)
         asked = self._keys.clean_json(as_asked(name, arguments))
-        if found is not None:
-            found.arguments(arguments)
+        checked = {} if found is None else found.arguments(arguments)
         key = self._keys.key(StepKind.TOOL, name, asked)
-        if found is not None and not found.recorded:
+        if found is not None and found.with_turn(self._replayer.turn, checked):
             self.taken.append(f"tool {name}")
             return await self._act(found, arguments, key)
         if found is None and key not in self._steps:  # nor was it there then: such a call is not on record

@@ -126,7 +126,7 @@ class Calls:
         asked = self._journal.clean_json(as_asked(tool.name, arguments))
         checked = tool.arguments(arguments)
         key = self._journal.key(StepKind.TOOL, tool.name, asked)
-        if not tool.recorded:
+        if tool.with_turn(self._turn, checked):
             return await self._with_the_turn(tool, checked, asked, key)
         return await self._recorded(tool, checked, asked, key)
 
