@@ -57,6 +57,22 @@ def test_whoever_works_for_an_agent_that_is_stopped_ends_nothing(store: Driven) 
     assert not take(store, address).ready
 
 
+def test_what_an_agent_has_no_room_for_in_memory_has_not_been_tried(store: Driven) -> None:
+    """E is awake and has no more room: what D sends it waits in the store, and that costs it no try."""
+    address = create(store, "d")
+    taken, envelope = given_task(store, address)
+    roomy, crowded = create(store, "f"), create(store, "e")
+    sent = tuple(
+        SendTask(Envelope(f"env_{to}", to, Kind.TASK, f"env_{to}", Priority.NORMAL, f"agent:{address}", "x", 1.0, 1.0))
+        for to in (roomy, crowded)
+    )
+    closing = WorkClosing("run_1", envelope, taken.epoch, Verdict.DONE, "", 1.0, 2.0, sent=sent)
+    [settled] = store.write(inbox.settle, (closing,), frozenset({crowded}))
+    assert [one.address for one in settled.posted] == [roomy, crowded]
+    tried = store.read(lambda tx: tx.read("SELECT address, attempts FROM inbox ORDER BY address"))
+    assert [tuple(row) for row in tried] == [(crowded, 0), (roomy, 1)]
+
+
 def errors(store: Driven) -> list[int]:
     def look(tx: Tx) -> list[int]:
         return [row[0] for row in tx.read("SELECT errors FROM agents ORDER BY address")]

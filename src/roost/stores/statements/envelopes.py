@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from roost.core.envelopes import Envelope, Kind
 from roost.core.priority import Priority
@@ -23,6 +24,7 @@ _INSERT = (
 )
 _MANY = tuple(name for name in _COLUMNS if name != "recorded")
 _values = attrgetter(*_MANY)
+_ATTEMPTS = _MANY.index("attempts")
 
 
 def envelope_of(row: Row, *, claimed: bool) -> Envelope:
@@ -49,16 +51,26 @@ def put(tx: Tx, envelope: Envelope) -> bool:
     return there
 
 
-def put_all(tx: Tx, envelopes: Sequence[Envelope], *, recorded: bool) -> None:
-    """All of them recorded, or none; to agents that exist. What is there already stays as it is."""
+def put_all(
+    tx: Tx, envelopes: Sequence[Envelope], *, recorded: bool, full: frozenset[str] = frozenset()
+) -> None:  # fmt: skip
+    """All of them recorded, or none; to agents that exist. What is there already stays as it is.
+
+    `full`: those who have no room for it in memory, and so are not handed it.
+    """
     constants = {"recorded": str(int(recorded)), "seq": "0", "busy": "''"}
-    rows = [_values(envelope) for envelope in envelopes]
+    rows = [_values(e) if e.address not in full else _untried(e) for e in envelopes]
     bulk.insert(tx, "inbox", _MANY, rows, " ON CONFLICT (envelope_id) DO NOTHING", constants)
     expiring: dict[str, float] = {}
     for envelope in envelopes:
         if envelope.expires is not None:
             expiring[envelope.address] = min(envelope.expires, expiring.get(envelope.address, envelope.expires))
     watch_expiry(tx, expiring)
+
+
+def _untried(envelope: Envelope) -> tuple[Any, ...]:
+    values = _values(envelope)
+    return (*values[:_ATTEMPTS], 0, *values[_ATTEMPTS + 1 :])
 
 
 def watch_expiry(tx: Tx, first: Mapping[str, float]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeGuard
 
 from roost.core import patterns
@@ -241,13 +240,8 @@ def insert_all(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> s
     if not bulk.all_there(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
         known = bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)
         lost = set(addresses).difference(row[0] for row in known)
-    insert_there(tx, [e for e in envelopes if e.address not in lost] if lost else envelopes, full)
+    put_all(tx, [e for e in envelopes if e.address not in lost] if lost else envelopes, recorded=False, full=full)
     return lost
-
-
-def insert_there(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> None:
-    """The same, to those who exist."""
-    put_all(tx, [e if e.address not in full else replace(e, attempts=0) for e in envelopes], recorded=False)
 
 
 def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:

@@ -11,8 +11,7 @@ from roost.core.priority import rank
 from roost.core.steps import digest
 from roost.ports import Tx
 from roost.stores.statements import bulk
-from roost.stores.statements.envelopes import put
-from roost.stores.statements.posting import insert_there
+from roost.stores.statements.envelopes import put, put_all
 
 _STEP = ("envelope_id", "step", "name", "created", "key")
 _ASKED = {"kind": "'ask'", "done": "0"}
@@ -40,7 +39,7 @@ def ask(
     )  # fmt: skip
     states: dict[str, str] = {row[0]: row[1] for row in asked}
     posted = [r for r in ours if states.get(r.envelope.address, State.STOPPED) != State.STOPPED]
-    insert_there(tx, [r.envelope for r in posted], full)
+    put_all(tx, [r.envelope for r in posted], recorded=False, full=full)
     bulk.insert(tx, "steps", _STEP, [_step(r) for r in posted], _ONCE, _ASKED)
     refused = [r for r in ours if states.get(r.envelope.address) == State.STOPPED]
     noted = [(*_step(r), json.dumps(_STOPPED)) for r in refused]
