@@ -223,6 +223,10 @@ class Verdict(StrEnum):
     """Put to rest until a person has decided; then it is taken up from its journal."""
 
 
+KEPT = frozenset({Verdict.RETRY, Verdict.WAITING})
+"""With these it stays in its inbox, for another try."""
+
+
 @record(frozen=True, slots=True)
 class WorkClosing:
     """All that one try of one envelope leaves behind; written in one transaction."""

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core import wake
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
-from roost.core.meetings.effects import meeting_of, turn_lane
+from roost.core.envelopes import KEPT, NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.runs import Outcome, Why
-from roost.core.steps import Recorded, StepKind
+from roost.core.steps import Recorded
 from roost.errors import Invalid, Unavailable
 from roost.ports import Profile
-from roost.runtime.attending import attended
+from roost.runtime import attending
 from roost.runtime.closings import expired, news, worn_out
 from roost.runtime.course import RESTS
 from roost.runtime.desk import Lane
@@ -146,7 +145,7 @@ class Activation(Presence):
         if lane is None or lane.replace(newer) < len(newer):
             self._returned = True
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Start as many tasks as there are lanes to work on, up to the bound; rest if there is nothing at all."""
         room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, self.desk.offered)
         if not self.ending:
@@ -230,7 +229,7 @@ class Activation(Presence):
             log.error("the work of an agent was cut off", exc_info=cut_off, extra={"agent": self.address})
             self.hall.lose(self)
         else:
-            self._go_on()
+            self.go_on()
 
     def _may_serve(self, me: asyncio.Task[Any] | None) -> bool:
         """Not if others have taken the place that it left while it waited."""
@@ -245,7 +244,7 @@ class Activation(Presence):
                 lane.busy = False
                 return
         envelope = lane.waiting[0]
-        if envelope.kind is Kind.MEETING and self._hold(lane, envelope):
+        if envelope.kind is Kind.MEETING and attending.hold(self, lane):
             return
         recorded: tuple[Recorded, ...] = ()
         now = self.shop.host.clock.now()
@@ -267,7 +266,7 @@ class Activation(Presence):
             self.letters.pop(envelope.envelope_id, None)
             self._close(worn_out(envelope, self.epoch, now), lane)
             return
-        if envelope.kind is Kind.MEETING and (over := self._idle_turn(envelope, recorded, now)) is not None:
+        if envelope.kind is Kind.MEETING and (over := attending.idle_turn(self, envelope, recorded, now)) is not None:
             self._close(over, lane)
             return
         lane.work = work = Work(self, envelope, recorded, profile)
@@ -291,9 +290,7 @@ class Activation(Presence):
                 if envelope.kind is Kind.MAIL and not await self._read_letter(envelope):
                     return None
                 if envelope.kind is Kind.MEETING:
-                    self.letters[envelope.envelope_id] = await attended(
-                        self.shop, self.full_address, envelope, self.config
-                    )  # fmt: skip
+                    self.letters[envelope.envelope_id] = await attending.attended(self, envelope)
                 if envelope.claimed:
                     return envelope, ()
                 claimed = await self.shop.store.write(self.shop.statements.inbox.claim, envelope, self.epoch)
@@ -307,36 +304,6 @@ class Activation(Presence):
         if letter is not None:
             self.letters[envelope.envelope_id] = letter
         return letter is not None
-
-    def _hold(self, lane: Lane, envelope: Envelope) -> bool:
-        """Whether the turn waits for a quiet moment, since others are speaking."""
-        pause = self.hall.listener.quiet_in(self.address, meeting_of(envelope.lane))
-        if not pause:
-            return False
-        lane.busy, lane.held = False, True
-        lane.due = self.shop.host.clock.now() + pause
-        asyncio.get_running_loop().call_later(pause, self._unhold, lane)
-        return True
-
-    def _unhold(self, lane: Lane) -> None:
-        if lane.held:
-            lane.held, lane.due = False, 0.0
-            self.desk.offer(lane)
-            self._go_on()
-
-    def hurry(self, meeting_id: str) -> None:
-        """Its turn in this meeting waits no longer."""
-        if (lane := self.desk.lanes.get(turn_lane(meeting_id))) is not None:
-            self._unhold(lane)
-
-    def _idle_turn(self, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> WorkClosing | None:
-        """Of a turn in which there is nothing to react to any more, and nothing was done yet: what ends it."""
-        meeting = self.letters[envelope.envelope_id]
-        if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
-            return None
-        del self.letters[envelope.envelope_id]
-        sent = () if meeting is None else (meeting.end_of_turn(self.shop.host.new_id("entry")),)
-        return WorkClosing("", envelope, self.epoch, Verdict.DONE, "", now, now, sent=sent)
 
     def profile(self) -> Profile:
         brains = self.shop.brains
@@ -360,28 +327,34 @@ class Activation(Presence):
     def _close(self, closing: WorkClosing, lane: Lane) -> None:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
-        if closing.verdict is Verdict.DEAD:
-            closing = replace(closing, sent=closing.sent + news(self, closing))
+        if closing.verdict is not Verdict.DONE:
+            closing = self._not_done(closing, lane)
+        if closing.verdict not in KEPT:
+            lane.popleft()
+            self.desk.offer(lane)
+        if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
+            self._settle_down()
+            self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
+            self._known.discard(closing.envelope.envelope_id)
+            return
+        closing.changes.extend(self.course.take())
+        if closing.sleep is not None:
+            closing.changes.append(self.course.asleep(self.full_address))
+        else:
+            self._settle_down()
+        self._settle(closing)
+
+    def _not_done(self, closing: WorkClosing, lane: Lane) -> WorkClosing:
+        """With what others are told of it; its lane waits, if it is tried again."""
         if closing.verdict is Verdict.WAITING:
             lane.due = NEVER
         elif closing.verdict is Verdict.RETRY:
             lane.due = closing.due
             pause = max(0.0, closing.due - self.shop.host.clock.now())
             asyncio.get_running_loop().call_later(pause, self._again, lane, closing)
-        else:
-            lane.popleft()
-            self.desk.offer(lane)
-        if closing.verdict is not Verdict.CANCELLED:
-            closing.changes.extend(self.course.take())
-        if closing.sleep is not None:
-            closing.changes.append(self.course.asleep(self.full_address))
-        else:
-            self._settle_down()
-        if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
-            self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
-            self._known.discard(closing.envelope.envelope_id)
-            return
-        self._settle(closing)
+        elif closing.verdict is Verdict.DEAD:
+            return replace(closing, sent=closing.sent + news(self, closing))
+        return closing
 
     def _settle(self, closing: WorkClosing) -> None:
         self._unsettled += 1
@@ -391,10 +364,10 @@ class Activation(Presence):
         """These are written, or were refused."""
         self._unsettled -= len(results)
         for closing, one in results:
-            if closing.verdict is Verdict.WAITING:
-                self.hall.look(self.address)  # they may have decided meanwhile
-            elif closing.verdict is not Verdict.RETRY:
+            if closing.verdict not in KEPT:
                 self._known.discard(closing.envelope.envelope_id)
+            elif closing.verdict is Verdict.WAITING:
+                self.hall.look(self.address)  # they may have decided meanwhile
             elif one.taken:
                 self.hall.ring(closing.due)
             if not one.taken and closing.verdict is not Verdict.RELEASED:
@@ -414,7 +387,7 @@ class Activation(Presence):
         if lane.waiting and lane.waiting[0].envelope_id == closing.envelope.envelope_id:
             lane.waiting[0] = replace(closing.envelope, claimed=False)
         self.desk.offer(lane)
-        self._go_on()
+        self.go_on()
 
     def _forget(self, lane: Lane, envelope: Envelope) -> None:
         """It is gone from the store."""
@@ -450,7 +423,7 @@ class Activation(Presence):
             self.course.move(State.WAITING, cause)
         elif self.course.state is State.WAITING and self._waiting < busy and not rests:
             self.course.move(State.ACTIVE, "goes on")
-        self._go_on()
+        self.go_on()
 
     def talking(self, user_id: str) -> None:
         if self.course.state is State.IDLE:
@@ -459,7 +432,7 @@ class Activation(Presence):
     def talked(self) -> None:
         """One of its talks has nothing left to be answered."""
         self._settle_down()
-        self._go_on()
+        self.go_on()
 
     def _settle_down(self) -> None:
         """It is idle if there is nothing left to do."""
@@ -485,7 +458,7 @@ class Activation(Presence):
             if work.is_parked:
                 work.stop(Why.WAIT if work.may_rest else Why.DRAIN, self.shop.host.clock.now())
         self.talks.finish()
-        self._go_on()
+        self.go_on()
 
     def end(self) -> None:
         """Begin nothing new, and end what runs; it is tried again another time."""
@@ -495,7 +468,7 @@ class Activation(Presence):
             if lane.work is not None:
                 lane.work.stop(Why.DRAIN, now)
         self.talks.end()
-        self._go_on()
+        self.go_on()
 
     def orphan(self, task: asyncio.Task[Any]) -> None:
         """Something that its brain began would not stop: nobody else is lent a loop on which that still runs."""
@@ -509,4 +482,4 @@ class Activation(Presence):
             self._orphans.add(work.task)
             self._servers -= 1
             self._close(work.closing(), lane)
-            self._go_on()
+            self.go_on()

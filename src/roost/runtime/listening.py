@@ -18,6 +18,7 @@ from roost.core.facts import Name
 from roost.core.meetings.effects import MeetingChange, meeting_of
 from roost.errors import Unavailable
 from roost.ports import Heard, Pending
+from roost.runtime.attending import hurry
 from roost.runtime.shop import Shop
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Listener:
             if change.at_once:
                 self._speech[name] = (-math.inf, now)  # whatever agents say until it begins
                 if (activation := self._hall.awake(address)) is not None:
-                    activation.call(partial(activation.hurry, change.meeting_id))
+                    activation.call(partial(hurry, activation, change.meeting_id))
             elif change.is_asked:
                 self._speech[name] = (self._speech.get(name, (now, now))[0], now)
             if change.before != change.phase and change.phase in _TOLD:

@@ -52,7 +52,7 @@ class Presence(ABC):
         self._rung = False
 
     @abstractmethod
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Go on with what there is to do, or rest."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class Presence(ABC):
                 act()
             except Exception:  # one that fails must not keep the others from being done
                 log.exception("a delivery has failed", extra={"agent": self.address})
-        self._go_on()
+        self.go_on()
 
     # --- coming to rest --------------------------------------------------------------------------
 

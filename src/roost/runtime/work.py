@@ -181,9 +181,9 @@ class Work(Acting):
     # --- ending ----------------------------------------------------------------------------------
 
     def closing(self) -> WorkClosing:
-        if self.why is Why.WAIT:
-            return self._closing(Verdict.WAITING)
         if self.fenced:
+            if self.why is Why.WAIT:
+                return self._closing(Verdict.WAITING)
             verdict = Verdict.CANCELLED if self.why is Why.STOP else Verdict.RELEASED
             return self._closing(verdict, "cancelled", "cancelled")
         memory, error = self._memory()

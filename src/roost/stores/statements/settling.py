@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.core import wake
-from roost.core.envelopes import Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import KEPT, Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
 from roost.stores.statements import bulk, burial, diary, steps
@@ -26,7 +26,7 @@ def settle(
     ours, errors = _ours(tx, closings)
     gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
     removed = _remove(tx, gone)
-    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in _KEPT and _keep_on(tx, c))]
+    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in KEPT and _keep_on(tx, c))]
     told = _eventful(taken, errors)
     for c in told:
         if c.usage.tokens:
@@ -38,7 +38,7 @@ def settle(
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
     diary.write(tx, (c.diary for c in told if c.diary is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in told], full)
-    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in _KEPT])
+    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
     settled = {
         id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(told, posted, strict=True)
     }
@@ -109,7 +109,6 @@ _WELL = (
 )
 _DELETE = "DELETE FROM inbox WHERE envelope_id IN"
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
-_KEPT = frozenset({Verdict.RETRY, Verdict.WAITING})
 _ONCE = " ON CONFLICT (run_id) DO NOTHING"
 _RUN = (
     "run_id", "talk_id", "outcome", "attempts", "started", "ended", "fault", "address", "kind", "envelope_id", "said",
@@ -159,7 +158,7 @@ def _settled(
     dead = burial.failed(c) if c.verdict is Verdict.DEAD else None
     if dead is not None:
         bury(tx, dead)
-    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in _KEPT else None
+    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
     return WorkSettled(True, posted, dead, over, answered)
 
 
@@ -222,7 +221,7 @@ def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
          "ended": "DOUBLE PRECISION", "result": "TEXT", "error": "TEXT", "fault": "TEXT"},
         [
             (c.envelope.envelope_id, TaskStatus.EXPIRED if c.fault == "expired" else _STATUS[c.verdict],
-             c.envelope.attempts, c.started if c.run_id else None, None if c.verdict in _KEPT else c.ended,
+             c.envelope.attempts, c.started if c.run_id else None, None if c.verdict in KEPT else c.ended,
              c.text if c.verdict is Verdict.DONE else None, c.reason or None, c.fault)
             for c in ended
         ],
