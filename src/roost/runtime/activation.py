@@ -49,6 +49,8 @@ class Activation(Presence):
     """How many of those who serve wait for an answer: they leave their places to others."""
     _more = False
     """Whether there is more in the store, for which there was no room."""
+    _handed_back: frozenset[str] = frozenset()
+    """What was given back when it was stopped."""
     _returned = False
     """Whether something came again while its end is being written: then the store is asked for it after that."""
 
@@ -67,20 +69,30 @@ class Activation(Presence):
         self._orphans: set[asyncio.Task[Any] | None] = set()
         self._unsettled = 0
         """How many closings are being written."""
-        self._expected = 0
+        self._arriving: list[tuple[Envelope, ...]] = []
         self.talks = AgentTalks(self, hall.release_talk)
 
     # --- from any thread -------------------------------------------------------------------------
 
     def put(self, envelopes: tuple[Envelope, ...], *, taken: bool = False, more: bool = False) -> None:
         """Hand these over; `taken` from the store, where there may be `more`."""
-        self._expected += len(envelopes)
-        self.call(partial(self._accept, envelopes, taken, more))
+        self._arriving.append(envelopes)
+        self.call(partial(self._accept, taken, more))
 
     def has_room(self, count: int) -> bool:
         """Whether so many more may be handed over: none while older ones are still in the store."""
-        held = len(self._known) + self._expected + count
+        held = len(self._known) + sum(map(len, self._arriving)) + count
         return not self._more and (held <= SHARE or held <= self.hall.share)
+
+    def untried(self) -> list[str]:
+        """What was handed over, and counted as tried, and not begun."""
+        arriving = [e.envelope_id for envelopes in list(self._arriving) for e in envelopes if e.claimed]
+        return [*arriving, *(envelope.envelope_id for envelope in self.desk.untried())]
+
+    def hand_back(self) -> list[str]:
+        """What counts as tried and is not ended here any more, begun or not; it is not released once more."""
+        self._handed_back = frozenset([*self.untried(), *(self._known.copy() - self.desk.uncounted())])
+        return list(self._handed_back)
 
     @property
     def is_clean(self) -> bool:
@@ -101,8 +113,8 @@ class Activation(Presence):
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
-    def _accept(self, envelopes: tuple[Envelope, ...], taken: bool, more: bool) -> None:
-        self._expected -= len(envelopes)
+    def _accept(self, taken: bool, more: bool) -> None:
+        envelopes = self._arriving.pop(0)
         if taken:
             self._more = more
         elif self._more or len(self._known) + len(envelopes) > self.hall.share:
@@ -186,7 +198,7 @@ class Activation(Presence):
 
     def _let_go(self) -> None:
         now = self.shop.host.clock.now()
-        untried = self.desk.untried()
+        untried = [envelope for envelope in self.desk.untried() if envelope.envelope_id not in self._handed_back]
         self.desk.clear()
         if untried:
             for envelope in untried:
@@ -258,7 +270,7 @@ class Activation(Presence):
                 if claimed is not None and lane.waiting and lane.waiting[0] is envelope:
                     lane.waiting[0] = claimed[0]
                 return
-            if claimed is None:
+            if claimed is None or not (lane.waiting and lane.waiting[0] is envelope):  # gone, or cancelled meanwhile
                 self._forget(lane, envelope)
                 return
             envelope, recorded = claimed
@@ -357,6 +369,8 @@ class Activation(Presence):
         return closing
 
     def _settle(self, closing: WorkClosing) -> None:
+        if closing.verdict is Verdict.RELEASED and closing.envelope.envelope_id in self._handed_back:
+            return
         self._unsettled += 1
         self.hall.settler.put(self, closing, self.memory.edits)
 

@@ -168,6 +168,17 @@ class Desk:
             handed += [envelope for envelope in list(lane.waiting)[begun:] if envelope.claimed]
         return handed
 
+    def uncounted(self) -> set[str]:
+        """What is here and whose next try is not counted yet."""
+        found: set[str] = set()
+        for lane in list(self.lanes.values()):
+            waiting = list(lane.waiting)
+            begun = int(lane.busy)  # whose try is counted, or about to be
+            found |= {envelope.envelope_id for envelope in waiting[begun:] if not envelope.claimed}
+            if waiting and lane.due and not lane.held:
+                found.add(waiting[0].envelope_id)
+        return found
+
     def clear(self) -> None:
         self.lanes.clear()
         self._ready.clear()

@@ -299,6 +299,7 @@ class Hall:
             activation = self._awake.pop(address, None)
             if activation is not None:  # in one: whoever comes to rest just now leaves no more
                 self.leaving.append((self.shop.host.clock.monotonic(), activation))
+                self._looks.put_back(activation.hand_back())
         if activation is not None:
             for work in activation.works:
                 work.fence(Why.DRAIN, self.shop.host.clock.now())
@@ -315,7 +316,7 @@ class Hall:
         for work in activation.works:
             work.fence(Why.LOST, now)
             self.shop.monitor.cut_off(work.envelope, work.run_id, Outcome.LOST, work.started)
-        self._looks.put_back(activation.desk.untried())
+        self._looks.put_back(activation.untried())
         self.inbox.forget(activation.talks, Why.LOST)
         self.loops.end(activation.loop)
         self.look(activation.address)
@@ -367,4 +368,4 @@ class Hall:
 
 def _are_many_untaken(box: Sequence[Envelope]) -> bool:
     """Messages sent before their recipient woke: one look takes them together, instead of each by itself."""
-    return sum(e.kind is Kind.TASK and not e.claimed and not e.attempts for e in box) > 1
+    return sum(e.kind is Kind.TASK and not e.attempts and e.most_attempts > 1 for e in box) > 1

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roost.core.envelopes import Envelope, Taken, Verdict, WorkClosing
+from roost.core.envelopes import Taken
 from roost.core.facts import Name
 from roost.errors import Unavailable
 from roost.ports import Look, Pending, World
@@ -78,15 +78,11 @@ class Looks:
             with self._lock:
                 self._untried.setdefault(address, []).extend(envelope_ids)
 
-    def put_back(self, handed: Iterable[Envelope]) -> None:
-        """These count as tried, and nobody has begun with them."""
-        now = self._shop.host.clock.now()
-        closings = tuple(
-            WorkClosing("", envelope, 0, Verdict.RELEASED, "", now, now) for envelope in handed if envelope.claimed
-        )
-        if closings:
+    def put_back(self, envelope_ids: Sequence[str]) -> None:
+        """These count as tried, and nobody has begun with them; or nobody ends what was begun."""
+        if envelope_ids:
             with suppress(Unavailable):
-                self._shop.store.write(self._shop.statements.inbox.settle, closings)
+                self._shop.store.write(self._shop.statements.inbox.release, envelope_ids)
 
     def knows(self, profile: str) -> bool:
         """Whether agents with this profile can think here; those without one have the default."""
@@ -137,7 +133,7 @@ class Looks:
             if taken.missing:
                 self._leave_waiting(taken)
         if self._hall.closing:
-            self.put_back(envelope for taken in all_taken for envelope in taken.envelopes)
+            self.put_back([e.envelope_id for taken in all_taken for e in taken.envelopes if e.claimed])
         else:
             self._hall.give([taken for taken in all_taken if taken.ready])
         for address in again:

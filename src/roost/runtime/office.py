@@ -64,11 +64,11 @@ class Office:
         now = self._shop.host.clock.now()
         lasting = config.task_expiry if expires_in is None else checks.seconds(expires_in, "expires_in")
         envelope_id = task_id or self._shop.host.new_id("task" if recorded else "env")
-        awake = self.hall.is_awake(address.key)
+        handed = self._handed(address.key, attempts)
         envelope = Envelope(
             envelope_id, address.key, Kind.TASK, lane or envelope_id, level, sender, prompt, now, rank(now, level),
             most_attempts=attempts, retry_delay=config.retry_delay, expires=None if lasting is None else now + lasting,
-            hops=hops, recorded=recorded, ask=ask, attempts=int(awake), claimed=awake, root=root,
+            hops=hops, recorded=recorded, ask=ask, attempts=int(handed), claimed=handed, root=root,
         )  # fmt: skip
         return SendTask(envelope, key, schedule_id)
 
@@ -94,12 +94,12 @@ class Office:
             config = await self._reach(user_id, address, known=known)
             wakes = level.level >= config.wake_on_priority.level
             check_by = None if wakes else now + config.check_mail_interval
-            awake = wakes and self.hall.is_awake(address.key)
+            handed = wakes and self._handed(address.key, config.max_attempts)
             envelope = Envelope(
                 mail_id, address.key, Kind.MAIL, f"mail:{thread_id or mail_id}", level, sender, mail_id, now,
                 rank(now, level), due=now if wakes else now + config.check_mail_interval,
                 most_attempts=config.max_attempts, retry_delay=config.retry_delay, expires=expires, hops=hops,
-                attempts=int(awake), claimed=awake, root=root,
+                attempts=int(handed), claimed=handed, root=root,
             )  # fmt: skip
         return SendMail(
             mail_id, thread_id, sender, address.text, subject, body, level, now, expires, reply_to, key, envelope,
@@ -136,7 +136,7 @@ class Office:
         find = self.hall.awake
         for key, config in reached:
             awake = find(key)
-            handed = awake is not None and awake.has_room(1)
+            handed = awake is not None and config.max_attempts > 1 and awake.has_room(1)
             envelope = Envelope(
                 f"{name}:{key.rpartition('/')[2]}", key, Kind.TASK, lane, level, sender, text, now, ranked, 0.0,
                 int(handed), config.max_attempts, config.retry_delay,
@@ -235,6 +235,13 @@ class Office:
         if isinstance(those, str) or not isinstance(those, list | tuple):
             raise Invalid(f"those {what} must be a list of addresses, not {checks.shown(those)}")
         return tuple([await self.guest(user_id, one) for one in those])
+
+    def _handed(self, key: str, attempts: int) -> bool:
+        """Whether it is posted as tried, since its agent is awake and is handed it at once.
+
+        If it is not, for whatever reason, that costs it a try: who has only one is handed nothing so.
+        """
+        return attempts > 1 and self.hall.is_awake(key)
 
     async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:
         awake = self.hall.awake(address.key)

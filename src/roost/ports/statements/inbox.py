@@ -74,6 +74,10 @@ class InboxStatements(Protocol):
         """
         ...
 
+    def release(self, tx: Tx, envelope_ids: Sequence[str], /) -> None:
+        """These were counted as tried, and that shall not count."""
+        ...
+
     def settle(
         self, tx: Tx, closings: tuple[WorkClosing, ...], full: frozenset[str] = ...,
         notes: tuple[tuple[str, Change], ...] = ..., /,

@@ -7,7 +7,7 @@ alike, is an effect; effects of a turn are posted in the transaction that settle
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.core.envelopes import Broadcast, Effect, Envelope, SendMail, SendTask, messages
@@ -22,7 +22,7 @@ from roost.stores.statements.settling import settle
 from roost.stores.statements.taking import take
 
 __all__ = [
-    "answer_to", "ask", "claim", "expired", "post", "post_all", "post_now", "settle", "take",
+    "answer_to", "ask", "claim", "expired", "post", "post_all", "post_now", "release", "settle", "take",
 ]  # fmt: skip
 
 _OURS = "EXISTS (SELECT 1 FROM agents a WHERE a.address = :address AND a.epoch = :epoch)"
@@ -37,6 +37,10 @@ def claim(tx: Tx, envelope: Envelope, epoch: int) -> tuple[int, tuple[Recorded, 
     if not rows:
         return None
     return rows[0][0], steps.recorded(tx, [envelope.envelope_id])
+
+
+def release(tx: Tx, envelope_ids: Sequence[str]) -> None:
+    bulk.change(tx, "UPDATE inbox SET attempts = attempts - 1 WHERE attempts > 0 AND envelope_id IN", envelope_ids)
 
 
 def post_now(

@@ -220,11 +220,11 @@ class Room:
 
     def _turn(self, place: Place, config: AgentConfig) -> Envelope:
         address = place.participant.removeprefix("agent:")
-        awake = address in self._awake
+        handed = config.max_attempts > 1 and address in self._awake
         return Envelope(
             place.turn, address, Kind.MEETING, turn_lane(place.meeting_id), Priority.NORMAL, place.creator,
             place.meeting_id, self._now, rank(self._now, Priority.NORMAL), most_attempts=config.max_attempts,
-            retry_delay=config.retry_delay, hops=place.hops, attempts=int(awake), claimed=awake, root=place.root,
+            retry_delay=config.retry_delay, hops=place.hops, attempts=int(handed), claimed=handed, root=place.root,
         )  # fmt: skip
 
     def _arm(self, sitting: Sitting) -> None:

@@ -133,7 +133,7 @@ def _talks(tx: Tx, keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 _WAITING = (
-    f"SELECT {ENVELOPE}, attempts = 0 AND NOT EXISTS"
+    f"SELECT {ENVELOPE}, attempts = 0 AND most_attempts > 1 AND NOT EXISTS"
     " (SELECT 1 FROM steps WHERE steps.envelope_id = inbox.envelope_id) AS untried FROM inbox"
 )
 

@@ -1,0 +1,113 @@
+"""A4: only what was begun counts as tried, whatever becomes of the agent meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Turn
+from roost.testing import Simulation
+from tests.runtime.conftest import World, becomes
+
+Change = Callable[[AsyncAgentService], Awaitable[object]]
+
+
+async def worker(turn: Turn) -> AsyncIterator[str]:
+    """`wait` takes until it is stopped; all else says which try it is."""
+    if turn.text == "wait" and turn.attempt == 1:
+        await asyncio.sleep(3600)
+    await asyncio.sleep(0)
+    yield f"try {turn.attempt}"
+
+
+BRAINS: dict[str, roost.Brain] = {"worker": worker}
+
+
+async def restart(service: AsyncAgentService) -> None:
+    await service.agents.restart("ann", "d")
+
+
+async def stop_and_start(service: AsyncAgentService) -> None:
+    await service.agents.stop("ann", "d")
+    await service.agents.start("ann", "d")
+
+
+async def pause_and_resume(service: AsyncAgentService) -> None:
+    await service.agents.pause("ann", "d")
+    await service.agents.resume("ann", "d")
+
+
+async def sleep_and_wake(service: AsyncAgentService) -> None:
+    await service.agents.sleep("ann", "d", 0.0)
+
+
+@pytest.mark.parametrize("change", [restart, stop_and_start, pause_and_resume, sleep_and_wake])
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_what_waits_for_an_agent_that_is_moved_is_not_tried_by_that(
+    world: World, change: Change, attempts: int
+) -> None:  # fmt: skip
+    begun: list[str] = []
+
+    async def noting(turn: Turn) -> AsyncIterator[str]:
+        begun.append(turn.text)
+        async for text in worker(turn):
+            yield text
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="worker", max_attempts=attempts)
+        sent = []
+        for number in range(24):
+            sent.append(await service.tasks.send("ann", "d", f"do {number}"))
+            if number % 6 == 5:
+                await change(service)
+        over = [await service.tasks.wait("ann", task, 20.0) for task in sent]
+        cut_off = [task for task in over if task.status != "done"]
+        assert {task.prompt for task in cut_off} <= set(begun), "nobody has begun with it, and it is given up"
+        assert len(cut_off) <= (4 if attempts == 1 else 0), "each move can cut off one"
+        assert sum(task.result == "try 1" for task in over) >= len(sent) - 4
+
+    world({"worker": noting}, story)
+
+
+@pytest.mark.parametrize("change", [restart, stop_and_start])
+def test_one_that_was_cut_off_by_a_stop_has_its_try_back(world: World, change: Change) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="worker", max_attempts=1)
+        first = await service.tasks.send("ann", "d", "wait")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state == "active")
+        second = await service.tasks.send("ann", "d", "do")
+        await change(service)
+        assert (await service.tasks.cancel("ann", first)).status == "cancelled"
+        over = await service.tasks.wait("ann", second, 20.0)
+        assert (over.status, over.result, over.attempts) == ("done", "try 1", 1)
+
+    world(BRAINS, story)
+
+
+def test_after_a_crash_what_was_begun_counts_and_what_waited_does_not(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path, 1)
+
+    async def before(service: AsyncAgentService) -> tuple[str, str, str]:
+        await service.agents.create("ann", "d", profile="worker", max_attempts=1)
+        begun = await service.tasks.send("ann", "d", "wait")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state == "active")
+        waits = await service.tasks.send("ann", "d", "do")
+        letter = await service.mail.send("ann", "agent:d", "hello", "do", priority="urgent")
+        return begun, waits, letter
+
+    begun, waits, letter = simulation.run(before(simulation.start(BRAINS)))
+    simulation.crash()
+
+    async def after(service: AsyncAgentService) -> None:
+        lost, done = [await service.tasks.wait("ann", task, 20.0) for task in (begun, waits)]
+        assert lost.status == "failed"
+        assert (done.status, done.result) == ("done", "try 1")
+        await becomes(lambda: service.mail.get("ann", letter), lambda mail: mail.processed is not None)
+        [dead] = await service.dead_letters.list("ann")
+        assert (dead.envelope["envelope_id"], dead.fault) == (begun, "lost_worker")
+
+    simulation.run(after(simulation.start(BRAINS)))
