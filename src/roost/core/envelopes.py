@@ -296,7 +296,8 @@ class Taken:
     errors: int = 0
     envelopes: tuple[Envelope, ...] = ()
     talks: tuple[tuple[str, str], ...] = ()
-    more: bool = False
+    more: int = 0
+    """How much there is beside, which was not handed over."""
     woken: str | None = None
     anew: bool = False
     """Whether whoever had it before has lost it."""

@@ -47,8 +47,8 @@ class Activation(Presence):
     """Whether its loop has not turned for longer than it may, although it has work."""
     _waiting = 0
     """How many of those who serve wait for an answer: they leave their places to others."""
-    _more = False
-    """Whether there is more in the store, for which there was no room."""
+    _more = 0
+    """How much more is in the store, as far as it is known, for which there was no room."""
     _handed_back: frozenset[str] = frozenset()
     """What was given back when it was stopped."""
     _returned = False
@@ -62,7 +62,6 @@ class Activation(Presence):
         self.epoch = taken.epoch
         self.memory = Recollection(taken.memory, self.shop.limits.memory_chars)
         self.letters: dict[str, Any] = {}
-        self.depth = 0
         self._known: set[str] = set()
         self._servers = 0
         self._tasks: set[asyncio.Task[Any] | None] = set()
@@ -74,15 +73,20 @@ class Activation(Presence):
 
     # --- from any thread -------------------------------------------------------------------------
 
-    def put(self, envelopes: tuple[Envelope, ...], *, taken: bool = False, more: bool = False) -> None:
+    def put(self, envelopes: tuple[Envelope, ...], *, taken: bool = False, more: int = 0) -> None:
         """Hand these over; `taken` from the store, where there may be `more`."""
         self._arriving.append(envelopes)
         self.call(partial(self._accept, taken, more))
 
     def has_room(self, count: int) -> bool:
         """Whether so many more may be handed over: none while older ones are still in the store."""
-        held = len(self._known) + sum(map(len, self._arriving)) + count
+        held = self.depth + count
         return not self._more and (held <= SHARE or held <= self.hall.share)
+
+    @property
+    def depth(self) -> int:
+        """How much there is for it to do, or to end."""
+        return len(self._known) + sum(map(len, self._arriving)) + self._more
 
     def untried(self) -> list[str]:
         """What was handed over, and counted as tried, and not begun."""
@@ -113,12 +117,12 @@ class Activation(Presence):
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
-    def _accept(self, taken: bool, more: bool) -> None:
+    def _accept(self, taken: bool, more: int) -> None:
         envelopes = self._arriving.pop(0)
         if taken:
             self._more = more
         elif self._more or len(self._known) + len(envelopes) > self.hall.share:
-            self._more = True  # these come after what is still in the store
+            self._more += len(envelopes)  # these come after what is still in the store
             self.hall.not_begun(self.address, [envelope.envelope_id for envelope in envelopes if envelope.claimed])
             return
         again: dict[str, dict[str, Envelope]] = {}
@@ -132,7 +136,6 @@ class Activation(Presence):
             self._accept_again(name, newer)
         if taken:
             self._give_up()
-        self.depth = len(self._known)
 
     def _give_up(self) -> None:
         """What it did not come to in time."""
@@ -143,7 +146,7 @@ class Activation(Presence):
 
     def look_again(self) -> None:
         """There may be more in the store than it was told of; what comes now comes after that."""
-        self._more = True
+        self._more = max(self._more, 1)
         self.hall.look(self.address)
 
     def _accept_again(self, name: str, newer: dict[str, Envelope]) -> None:
@@ -388,7 +391,6 @@ class Activation(Presence):
                 self.ending = True  # whoever stopped it, or took it over, has the rest
             elif closing.sleep is not None:
                 self.fell_asleep(closing.sleep)
-        self.depth = len(self._known)
 
     def unsettled(self, error: Exception) -> None:
         """What was done could not be written: until it can be, it is kept in memory, and all that follows behind it."""

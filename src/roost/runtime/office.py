@@ -91,7 +91,7 @@ class Office:
             if address.user_id != user_id and not known:
                 raise NotFound(f"there is no {address.text!r} to whom you may write")
         else:
-            config = await self._reach(user_id, address, known=known)
+            config = await self._reach(user_id, address, known=known, exact=True)
             wakes = level.level >= config.wake_on_priority.level
             check_by = None if wakes else now + config.check_mail_interval
             handed = wakes and self._handed(address.key, config.max_attempts)
@@ -243,8 +243,11 @@ class Office:
         """
         return attempts > 1 and self.hall.is_awake(key)
 
-    async def _reach(self, user_id: str, address: Address, *, known: bool = False) -> AgentConfig:
-        awake = self.hall.awake(address.key)
+    async def _reach(
+        self, user_id: str, address: Address, *, known: bool = False, exact: bool = False
+    ) -> AgentConfig:  # fmt: skip
+        """`exact`: also mail that waits for its time counts, of which one who is awake knows nothing."""
+        awake = None if exact else self.hall.awake(address.key)
         if awake is not None:
             config, depth = awake.config, awake.depth
             if address.user_id != user_id and not config.shared and not known:

@@ -11,7 +11,7 @@ from roost.core import addresses, checks
 from roost.core.facts import Name
 from roost.core.messages import MOST, PAGE, at
 from roost.core.tasks import OVER, Task, TaskStatus
-from roost.errors import Unavailable
+from roost.errors import LimitReached, Unavailable
 from roost.ports import Pending
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
@@ -38,12 +38,18 @@ class Tasks:
         if self._hall.closing:
             raise Unavailable("this Roost is closing: send the task again after its restart")
         self._shop.memory.check()
-        whom = addresses.of_agent(to, user_id).text
-        effect = await self._hall.office.task(
-            user_id, f"user:{user_id}", whom, prompt, priority=priority, key=key, expires_in=expires_in,
-            max_attempts=max_attempts,
-        )  # fmt: skip
-        address = effect.envelope.address
+        to_agent = addresses.of_agent(to, user_id)
+        address = to_agent.key
+        try:
+            effect = await self._hall.office.task(
+                user_id, f"user:{user_id}", to_agent.text, prompt, priority=priority, key=key, expires_in=expires_in,
+                max_attempts=max_attempts,
+            )  # fmt: skip
+        except LimitReached:
+            there = key and await self._shop.store.read(self._ops.by_key, user_id, key, address)
+            if there:
+                return there
+            raise
         posted = await self._shop.store.write(
             self._shop.statements.inbox.post, effect, then=partial(self._hall.sent, address, effect)
         )

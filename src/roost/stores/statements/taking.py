@@ -44,7 +44,7 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
             taken.append(Taken(key, found=key in found, ready=False, talks=told, missing=lacks))
             continue
         _, _, _, config, epoch, memory, errors, _ = found[key]
-        given, more = envelopes.get(key, ((), False))
+        given, more = envelopes.get(key, ((), 0))
         taken.append(
             Taken(
                 key, True, True, config, epoch + int(key in anew), memory, errors, given, tuple(talks.get(key, ())),
@@ -138,9 +138,9 @@ _WAITING = (
 )
 
 
-def _hand_over(tx: Tx, keys: Sequence[str], now: float) -> dict[str, tuple[tuple[Envelope, ...], bool]]:
-    """What each of them is to work on, in order of urgency, and whether there is more."""
-    given: dict[str, tuple[tuple[Envelope, ...], bool]] = {}
+def _hand_over(tx: Tx, keys: Sequence[str], now: float) -> dict[str, tuple[tuple[Envelope, ...], int]]:
+    """What each of them is to work on, in order of urgency, and how much more there is."""
+    given: dict[str, tuple[tuple[Envelope, ...], int]] = {}
     for start in range(0, len(keys), 256):
         part = keys[start : start + 256]
         rows = bulk.among(
@@ -148,16 +148,25 @@ def _hand_over(tx: Tx, keys: Sequence[str], now: float) -> dict[str, tuple[tuple
             f" ORDER BY address, rank, envelope_id LIMIT {TAKE + 1}", [now],
         )  # fmt: skip
         if len(rows) <= TAKE:
-            given |= {key: (found, False) for key, found in _admitted(tx, part, rows, now).items()}
+            given |= {key: (found, 0) for key, found in _admitted(tx, part, rows, now).items()}
         elif len(part) == 1:
             some = _with_earlier(tx, part[0], now, rows[:TAKE])
-            given |= {key: (found, True) for key, found in _admitted(tx, part, some, now).items()}
+            more = max(1, _count(tx, part[0], now) - len(some))
+            given |= {key: (found, more) for key, found in _admitted(tx, part, some, now).items()}
         else:  # there is too much to be handed over together
             for key in part:
                 given |= _hand_over(tx, [key], now)
     untried = [e.envelope_id for envelopes, _ in given.values() for e in envelopes if e.claimed]
     bulk.change(tx, "UPDATE inbox SET attempts = 1 WHERE envelope_id IN", untried)
     return given
+
+
+def _count(tx: Tx, key: str, now: float) -> int:
+    row = tx.one(
+        "SELECT count(*) FROM inbox WHERE due <= :now AND kind <> 'talk' AND address <> '' AND address = :address",
+        {"now": now, "address": key},
+    )
+    return int(row[0]) if row else 0
 
 
 def _admitted(tx: Tx, keys: Sequence[str], rows: Iterable[Row], now: float) -> dict[str, tuple[Envelope, ...]]:
