@@ -90,6 +90,28 @@ def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_
     assert all(after in MOVES[State(before)] for before, after, _, _ in told if before is not None)
 
 
+RESTS = ("active", "idle", "nothing left to do", "roost")
+
+
+def test_each_time_that_one_works_and_rests_is_on_record(simulated: World) -> None:
+    """Also while it stays awake, for which it has minutes."""
+
+    async def story(service: AsyncAgentService) -> tuple[Told, Told]:
+        await service.agents.create("ann", "d", profile="busy", idle_timeout=300.0)
+        for _ in range(4):
+            await done(service, "do")
+            await asyncio.sleep(2.0)
+        apart = await course(service, 9)
+        for _ in range(4):
+            await done(service, "do")
+        await asyncio.sleep(2.0)
+        return apart, await course(service, 11)
+
+    apart, together = simulated({"busy": busy}, story)
+    assert apart == [BEGUN, *[WORKS, RESTS] * 4]
+    assert together == [*apart, WORKS, RESTS], "a pause that nobody could have noticed is not on record"
+
+
 def test_a_history_is_read_in_pages(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
         await service.agents.create("ann", "d", profile="busy")

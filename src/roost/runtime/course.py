@@ -50,4 +50,4 @@ class Course:
 
 
 def _is_brief(last: Change, now: float) -> bool:
-    return last.after is State.IDLE or (last.after is State.WAITING and now < last.at + BRIEF)
+    return last.after in (State.IDLE, State.WAITING) and now < last.at + BRIEF

@@ -34,6 +34,8 @@ class Presence(ABC):
     ending = False
     """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
     _rest: asyncio.TimerHandle | None = None
+    _rests_on = False
+    """Whether it is on record that it rests, and only its idle timeout is waited for."""
     _quiet_since = 0.0
 
     def __init__(self, hall: Hall, address: str, config: AgentConfig) -> None:
@@ -124,7 +126,11 @@ class Presence(ABC):
     def _begin_rest(self) -> None:
         loop = asyncio.get_running_loop()
         self._quiet_since = loop.time()
+        if self._rest is not None and self._rests_on:  # what it has done since is to be recorded
+            self._rest.cancel()
+            self._rest = None
         if self._rest is None:
+            self._rests_on = False
             self._rest = loop.call_later(self._pause(), self._rested)
 
     def _rested(self) -> None:
@@ -142,6 +148,7 @@ class Presence(ABC):
         if left < TICK or (self.desk.lanes and self.desk.is_at_rest):  # who waits for a person has waited for a while
             self.retire()
         else:  # not all at the same moment
+            self._rests_on = True
             self._rest = loop.call_later(left * (1.0 + 0.1 * self.shop.host.jitter()), self._rested)
 
     def _pause(self) -> float:
