@@ -139,8 +139,8 @@ def test_who_does_not_sleep_any_more_does_not_wait_any_more(store: Driven) -> No
 
 def test_who_is_subscribed_otherwise_after_a_change_hears_otherwise(store: Driven) -> None:
     key = create(store, "d", "old")
-    config = AgentConfig(subscriptions=(Subscription("new.*"),)).to_json()
-    store.write(agents.configure, "ann", "d", config)
+    config = AgentConfig(subscriptions=(Subscription("new.*"),))
+    store.write(agents.configure, "ann", "d", config, 1.0)
     assert publish(store, "old") == []
     assert publish(store, "new.thing") == [key]
 
@@ -415,7 +415,7 @@ def test_what_was_sent_to_anothers_agent_is_not_given_to_one_that_is_not_shared(
     create(store, "e", user="bob")
     with pytest.raises(NotFound, match="no agent 'e'"):
         store.write(letters.retry, "ann", letter.letter_id, 1_000.0)
-    store.write(agents.configure, "bob", "e", AgentConfig(shared=True).to_json())
+    store.write(agents.configure, "bob", "e", AgentConfig(shared=True), 1.0)
     assert len(store.write(letters.retry, "ann", letter.letter_id, 1_000.0)) == 1
 
 

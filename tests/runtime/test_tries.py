@@ -73,6 +73,18 @@ def test_what_waits_for_an_agent_that_is_moved_is_not_tried_by_that(
     world({"worker": noting}, story)
 
 
+def test_one_that_may_do_more_at_once_does_so_at_once(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="worker")
+        for _ in range(3):
+            await service.tasks.send("ann", "d", "wait")
+        await becomes(lambda: service.tasks.list("ann", status="running"), lambda running: len(running) == 1)
+        await service.agents.configure("ann", "d", max_concurrent_tasks=5)
+        await becomes(lambda: service.tasks.list("ann", status="running"), lambda running: len(running) == 3)
+
+    world(BRAINS, story)
+
+
 @pytest.mark.parametrize("change", [restart, stop_and_start])
 def test_one_that_was_cut_off_by_a_stop_has_its_try_back(world: World, change: Change) -> None:
     async def story(service: AsyncAgentService) -> None:

@@ -89,7 +89,7 @@ class Agents:
         def configure(tx: Tx) -> Agent:
             """Read and written at once: of two who change different settings, neither undoes the other's."""
             made = self._configured(self._ops.get(tx, user_id, agent_id).config, config)
-            return self._ops.configure(tx, user_id, agent_id, made.to_json())
+            return self._ops.configure(tx, user_id, agent_id, made, self._shop.host.clock.now())
 
         changed: Agent = await self._shop.store.write(configure, then=self._then.configured)
         return self._live(changed)

@@ -29,8 +29,9 @@ class Followups:
         awake = self._hall.awake(key)
         if awake is not None:
             awake.config = agent.config
-        else:  # it may be able to think now
-            self._hall.look(key)
+            awake.call(awake.go_on)  # with more at once, if it may
+        self._hall.look(key)  # it may be able to think now, or look at its mail
+        self._hall.ring(self._shop.host.clock.now() + agent.config.check_mail_interval)
 
     def started(self, key: str, told: Told | None) -> None:
         if told is not None:

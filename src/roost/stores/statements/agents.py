@@ -13,7 +13,7 @@ from roost.core.envelopes import Change, Publish, Told
 from roost.core.messages import at
 from roost.errors import Conflict, LimitReached
 from roost.ports import Heard, Row, Tx
-from roost.stores.statements import attendance, bulk, diary, registry, requests
+from roost.stores.statements import attendance, bulk, diary, mail, registry, requests
 from roost.stores.statements.journals import forget_journal
 from roost.stores.statements.posting import post
 from roost.stores.statements.resting import RESTS
@@ -133,14 +133,15 @@ def depths(tx: Tx, keys: Sequence[str], most: int) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def configure(tx: Tx, user_id: str, agent_id: str, config: str) -> Agent:
+def configure(tx: Tx, user_id: str, agent_id: str, config: AgentConfig, now: float) -> Agent:
     key = f"{user_id}/{agent_id}"
     rows = tx.write(
         "UPDATE agents SET config = :config WHERE user_id = :user AND agent_id = :agent RETURNING address",
-        {"user": user_id, "agent": agent_id, "config": config},
+        {"user": user_id, "agent": agent_id, "config": config.to_json()},
     )
     found(rows[0] if rows else None, agent_id)
-    _subscribe(tx, user_id, key, AgentConfig.from_json(config))
+    _subscribe(tx, user_id, key, config)
+    mail.recheck(tx, key, config, now)
     return get(tx, user_id, agent_id)
 
 

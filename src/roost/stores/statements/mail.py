@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roost.core.agents import AgentConfig
 from roost.core.envelopes import Envelope, SendMail
 from roost.core.mail import Mail, MailStatus
 from roost.core.messages import at
@@ -13,6 +14,7 @@ from roost.ports import Row, Tx
 from roost.stores.statements import bulk
 from roost.stores.statements.posting import post
 from roost.stores.statements.resting import RESTS
+from roost.stores.statements.sleep import arm
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
@@ -117,6 +119,19 @@ def check(tx: Tx, addresses: Sequence[str], now: float) -> None:
         tx, "UPDATE inbox SET due = ? WHERE kind = 'mail' AND attempts = 0 AND due > 0 AND due > ?"
         f" AND NOT {RESTS} AND address <> '' AND address IN", addresses, first=[now, now],
     )  # fmt: skip
+
+
+def recheck(tx: Tx, address: str, config: AgentConfig, now: float) -> None:
+    """Mail that waits is looked at as soon as its agent is configured to, and no later than it was to be."""
+    waking = ", ".join(f"'{level}'" for level in Priority if level.level >= config.wake_on_priority.level)
+    wanted = f"CASE WHEN priority IN ({waking}) THEN :now ELSE :soon END"
+    sooner = tx.write(
+        f"UPDATE inbox SET due = {wanted} WHERE kind = 'mail' AND attempts = 0 AND due > {wanted} AND NOT {RESTS}"
+        " AND address <> '' AND address = :address RETURNING due",
+        {"address": address, "now": now, "soon": now + config.check_mail_interval},
+    )
+    if sooner:
+        arm(tx, address, "mail", min(row[0] for row in sooner), earlier=True)
 
 
 def mail_of(row: Row) -> Mail:
