@@ -10,7 +10,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from tests.runtime.conftest import World
+from tests.runtime.conftest import World, becomes
 from tests.runtime.test_agents import FAST, teller
 
 BRAINS: dict[str, Any] = {"teller": teller}
@@ -64,6 +64,42 @@ def test_a_task_behind_one_that_takes_long_is_given_up_when_it_expires(world: Wo
         return seen, (await service.tasks.wait("ann", long, timeout=20)).status
 
     assert world({"slow": slow}, story) == (GIVEN_UP, "done")
+
+
+@pytest.mark.parametrize("state", ["awake", "asleep", "paused", "at rest"])
+def test_what_waits_for_another_try_is_given_up_when_it_expires(world: World, state: str) -> None:
+    async def fails(turn: Turn) -> AsyncIterator[str]:
+        if turn.text:
+            raise ValueError
+        yield ""
+
+    async def story(service: AsyncAgentService) -> None:
+        idle = 0.0 if state == "at rest" else 60.0
+        await service.agents.create("ann", "d", profile="fails", retry_delay=600.0, idle_timeout=idle)
+        task = await service.tasks.send("ann", "d", "go", expires_in=0.8)
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.error_count == 1)
+        if state == "asleep":
+            await service.agents.sleep("ann", "d", wake_on=roost.event("never"))
+        if state == "paused":
+            await service.agents.pause("ann", "d")
+        assert await given_up(service, task) == ("expired", "it was tried once, and not again before it expired")
+        next_one = await service.tasks.send("ann", "d", "next", expires_in=0.1, max_attempts=1)
+        assert (await service.tasks.wait("ann", next_one, timeout=20)).is_over
+
+    world({"fails": fails}, story)
+
+
+def test_a_task_of_an_agent_that_nobody_can_think_for_is_given_up_when_it_expires(world: World) -> None:
+    async def before(service: AsyncAgentService) -> str:
+        await service.agents.create("ann", "d", profile="teller", start=False)
+        return await service.tasks.send("ann", "d", "later", expires_in=1.0)
+
+    async def after(service: AsyncAgentService, task: str) -> tuple[str, str | None]:
+        await service.agents.start("ann", "d")
+        return await given_up(service, task)
+
+    task = world(BRAINS, before)
+    assert world({"another": teller}, lambda service: after(service, task)) == GIVEN_UP
 
 
 def test_what_expires_while_nothing_runs_is_given_up_at_the_next_start(world: World) -> None:

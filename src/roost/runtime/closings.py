@@ -17,8 +17,11 @@ EXPIRED = "expired"
 
 
 def expired(envelope: Envelope, epoch: int, now: float) -> WorkClosing:
-    reason = "it was not begun before it expired"
     tried = replace(envelope, attempts=max(0, envelope.attempts - int(envelope.claimed)))
+    reason = "it was not begun before it expired"
+    if tried.attempts:
+        often = "once" if tried.attempts == 1 else f"{tried.attempts} times"
+        reason = f"it was tried {often}, and not again before it expired"
     return WorkClosing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=EXPIRED)
 
 

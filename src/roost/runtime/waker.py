@@ -92,7 +92,7 @@ class Waker:
         self._bell.clear()
 
     async def _fire(self) -> None:
-        """All that is due is fired before anyone is woken by it: else those who are would make the rest late."""
+        """All that is due is fired, and given up, before anyone is woken by it: else they would make the rest late."""
         done: list[tuple[float | None, Fired]] = []
         try:
             while not done or (done[-1][1].more and not self._closing):
@@ -102,10 +102,10 @@ class Waker:
                 fired = await self._shop.store.write(self._shop.statements.timers.fire, now, self._new_task)
                 self._expect(fired.next)
                 done.append((late, fired))
+            await self._expire([address for _, fired in done for address in fired.expiring])
         finally:
             for late, fired in done:
                 self._fired(late, fired)
-        await self._expire([address for _, fired in done for address in fired.expiring])
 
     def _fired(self, late: float | None, fired: Fired) -> None:
         self._shop.monitor.ticked(fired.posted, late if fired.looked or fired.posted else None)
@@ -125,7 +125,7 @@ class Waker:
         """What nobody came to in time is given up; those who work see to it themselves."""
         if addresses:
             now, inbox = self._shop.host.clock.now(), self._shop.statements.inbox
-            found = await self._shop.store.read(inbox.expired, addresses, now)
+            found = await self._shop.store.read(inbox.expired, addresses, now, self._hall.knows)
             closings = tuple(expired(envelope, epoch, now) for envelope, epoch in found)
             if closings:
                 await self._shop.store.write(inbox.settle, closings, then=partial(self._hall.settled, closings))

@@ -89,8 +89,13 @@ class InboxStatements(Protocol):
         """
         ...
 
-    def expired(self, tx: Tx, addresses: Sequence[str], now: float, /) -> tuple[tuple[Envelope, int], ...]:
-        """What nobody came to in time, of agents that sleep, are stopped or paused, each with the agent's epoch."""
+    def expired(
+        self, tx: Tx, addresses: Sequence[str], now: float, knows: Callable[[str], bool], /
+    ) -> tuple[tuple[Envelope, int], ...]:  # fmt: skip
+        """What nobody came to in time, each with its agent's epoch.
+
+        Of agents that sleep, are stopped or paused, or whose profile nobody `knows`; and what waits for another try.
+        """
         ...
 
 

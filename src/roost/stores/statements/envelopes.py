@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Envelope, Kind
 from roost.core.priority import Priority
 from roost.ports import Row, Tx
@@ -79,12 +80,19 @@ def watch_expiry(tx: Tx, first: Mapping[str, float]) -> None:
     arm_all(tx, timers, " WHERE timers.due > excluded.due")
 
 
-def expired(tx: Tx, addresses: Sequence[str], now: float) -> tuple[tuple[Envelope, int], ...]:
-    """What nobody came to in time, of agents that do not work now, each with the agent's epoch."""
+def expired(
+    tx: Tx, addresses: Sequence[str], now: float, knows: Callable[[str], bool]
+) -> tuple[tuple[Envelope, int], ...]:  # fmt: skip
     rows = bulk.among(
-        tx, f"SELECT {', '.join(f'inbox.{name}' for name in _COLUMNS)}, agents.epoch FROM inbox"
-        " JOIN agents ON agents.address = inbox.address WHERE inbox.expires <= ? AND inbox.address <> ''"
-        " AND (agents.state = 'stopped' OR (inbox.attempts = 0 AND (agents.state = 'sleeping' OR agents.paused = 1)))"
-        f" AND NOT inbox.{RESTS} AND inbox.address IN", addresses, " ORDER BY inbox.envelope_id", [now],
+        tx, f"SELECT {', '.join(f'inbox.{name}' for name in _COLUMNS)}, agents.state, agents.paused, agents.config,"
+        " agents.epoch FROM inbox JOIN agents ON agents.address = inbox.address WHERE inbox.expires <= ?"
+        f" AND inbox.address <> '' AND NOT inbox.{RESTS} AND inbox.address IN", addresses,
+        " ORDER BY inbox.envelope_id", [now],
     )  # fmt: skip
-    return tuple((envelope_of(row, claimed=False), row[-1]) for row in rows)
+    found = []
+    for *row, state, paused, config, epoch in rows:
+        envelope = envelope_of(row, claimed=False)
+        waits = state == State.SLEEPING or paused or not knows(AgentConfig.from_json(config).profile)
+        if state == State.STOPPED or envelope.due > now or (waits and not envelope.attempts):
+            found.append((envelope, epoch))
+    return tuple(found)
