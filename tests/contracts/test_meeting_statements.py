@@ -155,12 +155,12 @@ def test_a_timer_is_fired_once_and_looks_at_the_meeting(store: Driven) -> None:
     meeting = call(store, D).seated.meeting_id
     store.write(lambda tx: tx.write("DELETE FROM inbox"))  # it was lost
     assert store.read(timers.next_due) is not None
-    fired = store.write(timers.fire, 20_000.0, name)
+    fired = store.write(timers.fire, 20_000.0, name, lambda address, task_id: False)
     assert fired.meetings == ((ANN, meeting),)
     assert fired.looked == ()
     heard: Heard = store.write(meetings.hear, name(), (), fired.meetings, 20_000.0, NOBODY)
     assert [change.phase for change in heard.changes] == ["failed"]  # the deadline has passed
-    assert store.write(timers.fire, 20_000.0, name).meetings == ()
+    assert store.write(timers.fire, 20_000.0, name, lambda address, task_id: False).meetings == ()
 
 
 def test_entries_and_calls_with_a_key_are_written_once(store: Driven) -> None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from itertools import count
 
+import pytest
+
 from roost.core import schedules
-from roost.core.schedules import Once
+from roost.core.schedules import Every, Once
 from roost.ports import Tx
 from roost.stores.statements import timers
 from tests.contracts.conftest import Driven
-from tests.contracts.test_event_statements import create
+from tests.contracts.test_event_statements import create, take
 
 ALIKE = ("schedule_01a1e2ec1e5136271dbd07be6", "schedule_01a1e2ec1e518fc361e319ad6")
 """Their checksums are the same."""
+
+
+def nothing(address: str, task_id: str) -> bool:
+    """Of what was handed over nothing has begun."""
+    return False
 
 
 def test_every_schedule_that_is_due_posts_whatever_its_id(store: Driven) -> None:
@@ -27,13 +34,40 @@ def test_every_schedule_that_is_due_posts_whatever_its_id(store: Driven) -> None
     def new_id() -> str:
         return f"task_{next(numbers)}"
 
-    fired = store.write(timers.fire, 100.0, new_id)
+    fired = store.write(timers.fire, 100.0, new_id, nothing)
     assert sorted((e.address, e.sender) for e in fired.posted) == [
         ("ann/d", f"schedule:{ALIKE[0]}"), ("ann/e", f"schedule:{ALIKE[1]}"),
     ]  # fmt: skip
-    assert store.write(timers.fire, 100.0, new_id).posted == ()
+    assert store.write(timers.fire, 100.0, new_id, nothing).posted == ()
 
     def posted(tx: Tx) -> list[str]:
         return [row[0] for row in tx.read("SELECT schedule_id FROM tasks ORDER BY schedule_id")]
 
     assert store.read(posted) == [*ALIKE]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "begun", "posted"),
+    [
+        ("queue_one", [], [1, 0, 0, 0]),
+        ("queue_one", ["task_0"], [1, 1, 0, 0]),
+        ("queue_one", ["task_0", "task_1"], [1, 1, 1, 0]),
+        ("queue_one", ["task_0", "task_1", "task_2"], [1, 1, 1, 0]),  # more than it does at once: they wait for others
+        ("skip", ["task_0"], [1, 0, 0, 0]),
+        ("replace", ["task_0"], [1, 1, 1, 1]),
+    ],
+)
+def test_only_what_has_begun_counts_as_running_and_no_more_than_are_done_at_once(
+    store: Driven, overlap: str, begun: list[str], posted: list[int]
+) -> None:
+    key, numbers = create(store, "d", max_concurrent_tasks=2), count()
+    rule = schedules.to_json(Every(10.0, 0.0))
+    store.write(timers.create, "s", "ann", key, "round", "go", "normal", rule, overlap, "once", 60.0, 1.0, 10)
+    found = []
+    for tick in range(10, 50, 10):
+        fired = store.write(
+            timers.fire, float(tick), lambda: f"task_{next(numbers)}", lambda address, task_id: task_id in begun
+        )
+        found.append(len(fired.posted))
+        take(store, key)
+    assert found == posted

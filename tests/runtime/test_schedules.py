@@ -15,6 +15,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.schedules import Cron
+from roost.core.tasks import TaskStatus
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import teller
@@ -154,6 +155,36 @@ def test_a_tick_while_the_one_before_is_not_done(play: Play, overlap: str, expec
     play.run(alone)
     play.after(7 * 60 + 10)
     assert [int((time - start) // 60) for time in play.times] == expected
+
+
+@pytest.mark.parametrize(
+    ("overlap", "alone", "behind_another"),
+    [
+        ("skip", (1, 0), (0, 1)),
+        ("queue_one", (1, 1), (0, 1)),
+        ("queue_all", (1, 7), (0, 8)),
+        ("replace", (1, 0), (0, 1)),
+    ],
+)
+def test_what_is_handed_over_and_not_begun_waits(
+    play: Play, overlap: str, alone: tuple[int, int], behind_another: tuple[int, int]
+) -> None:
+    play.diary.takes = HOUR
+
+    async def found(agent: str, *before: str) -> tuple[int, int]:
+        await play.service.agents.create("ann", agent, profile="diary", max_concurrent_tasks=1)
+        for prompt in before:
+            await play.service.tasks.send("ann", agent, prompt)
+        await play.service.schedules.create("ann", agent, "round", every=1, overlap=overlap)
+        for _ in range(8):
+            await asyncio.sleep(1.01)
+            await play.service.agents.resume("ann", agent)  # it is looked at, and handed all there is
+        of_schedule = [task for task in await play.service.tasks.list("ann", agent=agent) if task.schedule_id]
+        statuses = [task.status for task in of_schedule]
+        return statuses.count(TaskStatus.RUNNING), statuses.count(TaskStatus.QUEUED)
+
+    assert play.run(lambda: found("d")) == alone
+    assert play.run(lambda: found("e", "a long task")) == behind_another
 
 
 def test_a_tick_can_take_the_place_of_the_one_before(play: Play) -> None:

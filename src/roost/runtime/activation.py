@@ -83,6 +83,11 @@ class Activation(Presence):
         held = self.depth + count
         return not self._more and (held <= SHARE or held <= self.hall.share)
 
+    def has_begun(self, task_id: str) -> bool:
+        """Whether this task, which has a lane to itself, is being done, or was done and its end is being written."""
+        lane = self.desk.lanes.get(task_id)
+        return task_id in self._known and (lane is None or lane.busy or lane.due > 0)
+
     @property
     def depth(self) -> int:
         """How much there is for it to do, or to end."""

@@ -85,6 +85,11 @@ class Hall:
         works = awake is not None and awake.course.state is not State.IDLE and resting is not State.STOPPED
         return awake.course.state if works and awake is not None else resting
 
+    def has_begun(self, address: str, task_id: str) -> bool:
+        """Whether the agent does this task; of those that it was only handed it does not."""
+        activation = self._awake.get(address)
+        return activation is not None and activation.has_begun(task_id)
+
     def has_room(self, address: str, count: int) -> bool:
         """Whether so many more can be handed over to it; whoever is not awake fetches all of it anyway."""
         activation = self._awake.get(address)

@@ -99,7 +99,9 @@ class Waker:
                 now, expected = self._shop.host.clock.now(), self._next
                 late = None if not expected or expected > now else now - expected
                 self._next = None  # whoever rings meanwhile is heard
-                fired = await self._shop.store.write(self._shop.statements.timers.fire, now, self._new_task)
+                fired = await self._shop.store.write(
+                    self._shop.statements.timers.fire, now, self._new_task, self._hall.has_begun
+                )
                 self._expect(fired.next)
                 done.append((late, fired))
             await self._expire([address for _, fired in done for address in fired.expiring])

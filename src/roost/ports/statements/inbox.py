@@ -152,10 +152,13 @@ class TimerStatements(Protocol):
         """When the next timer is due."""
         ...
 
-    def fire(self, tx: Tx, now: float, new_id: Callable[[], str], /) -> Fired:
+    def fire(
+        self, tx: Tx, now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool], /
+    ) -> Fired:  # fmt: skip
         """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once.
 
-        `new_id` is of a task.
+        `new_id` is of a task. `has_begun` says of an agent's task that was handed over whether it is being done: that
+        is not written.
         """
         ...
 

@@ -15,7 +15,6 @@ from roost.ports import Row, Tx
 from roost.stores.statements import bulk, burial, mail
 from roost.stores.statements.envelopes import watch_expiry
 from roost.stores.statements.posting import post_ticks, refuse_tick
-from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm_all
 
 BATCH = 2_000
@@ -28,7 +27,7 @@ _PREFIX = "schedule:"
 _MEETING = "meeting:"
 
 
-def fire(tx: Tx, now: float, new_id: Callable[[], str]) -> Fired:
+def fire(tx: Tx, now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool]) -> Fired:
     """Do what is due: wake whom it wakes, post what schedules post, and advance the timers, all at once."""
     rows = tx.read(
         "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
@@ -47,7 +46,7 @@ def fire(tx: Tx, now: float, new_id: Callable[[], str]) -> Fired:
     expiring = [address for address, key in rows if key == "expiry"]
     _watch_on(tx, expiring, now)
     ticking = [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)]
-    posted, cancelled = _tick(tx, ticking, now, new_id)
+    posted, cancelled = _tick(tx, ticking, now, new_id, has_begun)
     return Fired(
         tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at, tuple(expiring)
     )  # fmt: skip
@@ -68,7 +67,7 @@ def next_due(tx: Tx) -> float | None:
 
 
 def _tick(
-    tx: Tx, schedule_ids: Sequence[str], now: float, new_id: Callable[[], str]
+    tx: Tx, schedule_ids: Sequence[str], now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool]
 ) -> tuple[list[Envelope], list[tuple[str, str]]]:  # fmt: skip
     """What these schedules post now, and which of their tasks they have cancelled, each with its agent."""
     rows = bulk.among(
@@ -76,14 +75,16 @@ def _tick(
         " a.config FROM schedules s JOIN agents a ON a.address = s.address WHERE s.paused = 0 AND s.schedule_id IN",
         schedule_ids,
     )  # fmt: skip
-    unfinished = _unfinished(tx, schedule_ids)
+    unfinished = _unfinished(tx, schedule_ids, has_begun)
     depths = _depths(tx, sorted({row[1] for row in rows}))
     posted: list[tuple[Envelope, str]] = []
     cancelled: list[tuple[str, str]] = []
     advanced: list[tuple[str, str, float, float | None]] = []
     for schedule_id, address, prompt, priority, text, overlap, missed, window, last, config in rows:
         rule, settings = schedules.from_json(text), AgentConfig.from_json(config)
-        waiting, running = unfinished.get(schedule_id, ([], []))
+        waiting, begun = unfinished.get(schedule_id, ([], []))
+        at_once = settings.max_concurrent_tasks  # more have begun if some wait for a person, an answer or another try
+        waiting, running = waiting + begun[at_once:], begun[:at_once]
         for _ in schedules.missed_ticks(rule, last, now, Missed(missed), window):
             decision = schedules.admits(Overlap(overlap), len(waiting), len(running))
             if decision == "drop":
@@ -118,15 +119,18 @@ def _advance(tx: Tx, reached: Sequence[tuple[str, str, float, float | None]]) ->
     arm_all(tx, [(address, _PREFIX + name, due) for name, address, _, due in reached if due is not None])
 
 
-def _unfinished(tx: Tx, schedule_ids: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """Of each schedule its tasks that wait, and those that were handed over."""
+def _unfinished(
+    tx: Tx, schedule_ids: Sequence[str], has_begun: Callable[[str, str], bool]
+) -> dict[str, tuple[list[str], list[str]]]:  # fmt: skip
+    """Of each schedule its tasks that wait, and those that have begun: being handed over is no beginning."""
     rows = bulk.among(
-        tx, f"SELECT t.schedule_id, t.task_id, i.attempts > 0 OR i.{RESTS} FROM tasks t"
+        tx, "SELECT t.schedule_id, t.address, t.task_id, i.due > 0 FROM tasks t"
         " JOIN inbox i ON i.envelope_id = t.task_id WHERE t.status = 'queued' AND t.schedule_id IN", schedule_ids,
         " ORDER BY t.task_id",
     )  # fmt: skip
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for schedule_id, task_id, begun in rows:
+    for schedule_id, address, task_id, was_tried in rows:
+        begun = was_tried or has_begun(address, task_id)
         found.setdefault(schedule_id, ([], []))[1 if begun else 0].append(task_id)
     return found
 
