@@ -388,13 +388,13 @@ def wanted(rule: Rule, last: float, now: float, missed: Missed, window: float, m
         ticks.append(tick)
         tick = schedules.next_after(rule, tick)
     late = [tick for tick in ticks if tick >= now - LATE]
-    older = [tick for tick in ticks if tick < now - LATE]
+    older = [tick for tick in ticks if now - window <= tick < now - LATE]
     kept = {
-        Missed.SKIP: [],
-        Missed.ONCE: older[-1:],
-        Missed.ALL: [tick for tick in older if tick >= now - window][-most:] if most else [],
+        Missed.SKIP: late[-1:],
+        Missed.ONCE: ticks[-1:],
+        Missed.ALL: (older[-most:] if most else []) + late,
     }
-    return kept[missed] + late
+    return kept[missed]
 
 
 BUSY_RULES: st.SearchStrategy[Rule] = st.one_of(
@@ -417,10 +417,15 @@ def test_missed_ticks_are_those_that_a_look_at_each_says(
 
 
 @given(st.integers(61, 100_000_000), st.sampled_from(Missed))
-def test_what_is_late_but_not_missed_is_always_done(gap: int, missed: Missed) -> None:
+def test_what_is_late_but_not_missed_is_done_once_or_all_of_it(gap: int, missed: Missed) -> None:
     found = schedules.missed_ticks(Every(1, NOW - 5e8), NOW - gap, NOW, missed, window=30)
-    assert found[-61:] == [NOW - LATE + n for n in range(61)]
-    assert len(found) == 61 + (missed is Missed.ONCE and gap > 61)
+    assert found == [NOW - LATE + n for n in range(61)][0 if missed is Missed.ALL else -1 :]
+
+
+@pytest.mark.parametrize(("down", "made_up"), [(4, 0), (7, 1), (50, 10), (600, 120)])
+def test_a_short_absence_is_made_up_for_as_a_long_one(down: int, made_up: int) -> None:
+    found = {m: len(schedules.missed_ticks(Every(5, NOW - down), NOW - down, NOW, m, window=3600)) for m in Missed}
+    assert found == {Missed.SKIP: min(made_up, 1), Missed.ONCE: min(made_up, 1), Missed.ALL: made_up}
 
 
 def test_a_tick_at_the_edge_of_lateness_is_done_and_one_before_it_missed() -> None:

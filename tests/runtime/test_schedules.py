@@ -127,18 +127,24 @@ def test_once_comes_once_and_at_a_time_that_has_passed_at_once(play: Play) -> No
     assert [round(time - now) for time in play.times] == [0, 100]
 
 
-def test_ticks_while_the_machine_was_down_are_made_up_for_as_was_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("every", "down", "expected"),
+    [(HOUR, 10.5 * HOUR, {"skip": 0, "once": 1, "all": 5}), (5, 52, {"skip": 1, "once": 1, "all": 10})],
+)
+def test_ticks_while_the_machine_was_down_are_made_up_for_as_was_asked(
+    tmp_path: Path, every: float, down: float, expected: dict[str, int]
+) -> None:
     made_up = {}
     for missed in ("skip", "once", "all"):
         folder = tmp_path / missed
         folder.mkdir()
         play = Play(folder)
-        play.schedule(every=HOUR, missed=missed, overlap="queue_all", catch_up=5.4 * HOUR)
-        play.after(HOUR + 1)
-        play.power_cut(10.5 * HOUR)
+        play.schedule(every=every, missed=missed, overlap="queue_all", catch_up=5.4 * HOUR)
+        play.after(every + 1)
+        play.power_cut(down)
         play.after(1)
         made_up[missed] = len(play.times) - 1
-    assert made_up == {"skip": 0, "once": 1, "all": 5}
+    assert made_up == expected
 
 
 @pytest.mark.parametrize(

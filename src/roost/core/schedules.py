@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cronsim import CronSim
 
 LATE = 60.0
-"""A tick that is at most so late was not missed."""
+"""A tick that is at most so late was not missed: else a busy machine would lose it."""
 SHORTEST, LONGEST = 1.0, 100 * 365.25 * 86_400
 EARLIEST, LATEST = -2_208_988_800, 253_402_214_400
 """From 1900 to 9999: before and after nothing is due."""
@@ -69,7 +69,7 @@ class Overlap(StrEnum):
 
 
 class Missed(StrEnum):
-    """What becomes of the ticks that passed while everything was down."""
+    """What becomes of the ticks that passed while everything was down: nothing, one for all of them, or each."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -133,16 +133,14 @@ def next_after(rule: Rule, moment: float) -> float | None:
 def missed_ticks(rule: Rule, last: float, now: float, missed: Missed, window: float, most: int = 1000) -> list[float]:
     """The ticks after `last` and up to `now` that are to be done, oldest first.
 
-    Those that are at most `LATE` are always among them. Of the older ones `skip` takes none, `once` the newest, and
-    `all` the newest `most` of the last `window` seconds. However many there were, few are looked at.
+    `once` takes the newest, and `skip` too if it is at most `LATE`. `all` takes each that is at most `LATE`, and of the
+    older ones the newest `most` of the last `window` seconds. However many there were, few are looked at.
     """
     in_time = max(last, math.nextafter(now - LATE, -math.inf))
-    done = list(takewhile(lambda tick: tick <= now, _ticks(rule, in_time)))
-    if missed == Missed.ONCE:
-        return _newest(rule, last, now - LATE, 1) + done
-    if missed == Missed.ALL:
-        return _newest(rule, max(last, math.nextafter(now - window, -math.inf)), now - LATE, most) + done
-    return done
+    if missed != Missed.ALL:
+        return _newest(rule, last if missed == Missed.ONCE else in_time, math.nextafter(now, math.inf), 1)
+    older = _newest(rule, max(last, math.nextafter(now - window, -math.inf)), now - LATE, most)
+    return older + list(takewhile(lambda tick: tick <= now, _ticks(rule, in_time)))
 
 
 def admits(overlap: Overlap, waiting: int, running: int) -> Literal["post", "drop", "replace"]:
