@@ -71,3 +71,15 @@ def test_only_what_has_begun_counts_as_running_and_no_more_than_are_done_at_once
         found.append(len(fired.posted))
         take(store, key)
     assert found == posted
+
+
+def test_a_time_that_has_passed_is_due_at_once_also_if_it_is_set_later(store: Driven) -> None:
+    key, numbers = create(store, "d"), count()
+    rule = schedules.to_json(Every(1_000.0, 0.0))
+    store.write(timers.create, "s", "ann", key, "round", "go", "normal", rule, "skip", "once", 60.0, 1.0, 10)
+    changed = store.write(timers.change, "ann", "s", {"rule": schedules.to_json(Once(20.0))}, 50.0)
+    assert changed.next is not None
+    assert changed.next.timestamp() == 20.0
+    for posted in (1, 0):
+        fired = store.write(timers.fire, 100.0, lambda: f"task_{next(numbers)}", nothing)
+        assert len(fired.posted) == posted

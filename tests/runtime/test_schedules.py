@@ -257,6 +257,19 @@ def test_a_schedule_changed_while_it_runs_counts_from_then(play: Play) -> None:
     assert [text for _, text in play.diary.entries] == ["round", "another round"]
 
 
+def test_a_schedule_changed_to_a_time_that_has_passed_comes_at_once(play: Play) -> None:
+    now = play.simulation.clock.now()
+    schedule = play.schedule(every=600)
+
+    async def change() -> None:
+        past = datetime.fromtimestamp(now - HOUR, UTC)
+        await play.service.schedules.change("ann", schedule.schedule_id, at=past)
+
+    play.run(change)
+    play.after(1_000)
+    assert [round(time - now) for time in play.times] == [0]
+
+
 def test_a_cron_expression_that_is_changed_keeps_its_zone_and_the_other_way_round(play: Play) -> None:
     schedule = play.schedule(cron="0 9 * * *", zone="Asia/Tokyo")
 

@@ -69,7 +69,10 @@ class Schedules:
         priority: str | None = None, overlap: str | None = None, missed: str | None = None,
         catch_up: float | None = None,
     ) -> Schedule:  # fmt: skip
-        """What is not named stays as it is. A new time counts from now; what was posted already stays."""
+        """What is not named stays as it is. A new time counts from now, and one that has passed is due at once.
+
+        What was posted already stays.
+        """
         values: dict[str, Any] = {}
         if prompt is not None:
             values["prompt"] = checks.text(prompt, "the task", most=self._shop.limits.message_bytes)

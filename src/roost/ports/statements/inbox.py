@@ -176,7 +176,10 @@ class TimerStatements(Protocol):
     def change(
         self, tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float | int], now: float, /
     ) -> Schedule:
-        """A new rule counts from now. What would have come while it was paused is not missed."""
+        """A new rule counts from now, and a time that has passed is due at once.
+
+        What would have come while it was paused is not missed.
+        """
         ...
 
     def delete(self, tx: Tx, user_id: str, schedule_id: str, /) -> None:

@@ -176,8 +176,7 @@ def create(
     if have is not None and have[0] >= most:
         raise LimitReached(f"this agent has {most:,} schedules, and no more are allowed: delete some first")
     when = schedules.from_json(rule)
-    # A time that has passed is due at once.
-    last = min(now, when.time - 1.0) if isinstance(when, schedules.Once) else now
+    last = _start(when, now)
     tx.write(
         f"INSERT INTO schedules ({_SCHEDULE}, last) VALUES (:id, :address, :user, :name, :prompt, :priority, :rule,"
         " :overlap, :missed, :catch_up, 0, NULL, :now, :last)",
@@ -186,6 +185,11 @@ def create(
     )  # fmt: skip
     _advance(tx, [(schedule_id, address, last, schedules.next_after(when, last))])
     return get(tx, user_id, schedule_id)
+
+
+def _start(rule: schedules.Rule, now: float) -> float:
+    """After when a new rule counts: from now, but a time that has passed is due at once."""
+    return min(now, rule.time - 1.0) if isinstance(rule, schedules.Once) else now
 
 
 def get(tx: Tx, user_id: str, schedule_id: str) -> Schedule:
@@ -222,7 +226,9 @@ def change(tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float
         _disarm(tx, address, schedule_id)
     elif "rule" in values or "paused" in values:
         _disarm(tx, address, schedule_id)
-        _advance(tx, [(schedule_id, address, now, schedules.next_after(schedules.from_json(rule), now))])
+        when = schedules.from_json(rule)
+        last = _start(when, now) if "rule" in values else now
+        _advance(tx, [(schedule_id, address, last, schedules.next_after(when, last))])
     return get(tx, user_id, schedule_id)
 
 
