@@ -6,10 +6,11 @@ from itertools import count
 
 import pytest
 
-from roost.core import schedules
+from roost.core import ids, schedules
 from roost.core.schedules import Every, Once
+from roost.errors import LimitReached
 from roost.ports import Tx
-from roost.stores.statements import timers
+from roost.stores.statements import retention, timers
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create, take
 
@@ -83,3 +84,40 @@ def test_a_time_that_has_passed_is_due_at_once_also_if_it_is_set_later(store: Dr
     for posted in (1, 0):
         fired = store.write(timers.fire, 100.0, lambda: f"task_{next(numbers)}", nothing)
         assert len(fired.posted) == posted
+
+
+def finished(store: Driven, schedule_id: str, at: float, most: int = 10) -> None:
+    """A schedule that came once, and does not come again."""
+    rule, numbers = schedules.to_json(Once(at)), count()
+    store.write(
+        timers.create, schedule_id, "ann", "ann/d", schedule_id, "go", "normal", rule, "queue_all", "once", 60.0, at,
+        most,
+    )  # fmt: skip
+    fired = store.write(timers.fire, at, lambda: f"task_of_{schedule_id}_{next(numbers)}", nothing)
+    assert len(fired.posted) == 1
+
+
+def test_schedules_that_never_come_again_do_not_count_against_the_limit(store: Driven) -> None:
+    key, rule = create(store, "d"), schedules.to_json(Every(1_000.0, 0.0))
+    for number in range(3):
+        finished(store, f"s{number}", 10.0 + number, most=2)
+    for name in ("paused", "coming"):
+        store.write(timers.create, name, "ann", key, name, "go", "normal", rule, "skip", "once", 60.0, 20.0, 2)
+        if name == "paused":
+            store.write(timers.change, "ann", name, {"paused": 1}, 20.0)
+    with pytest.raises(LimitReached, match="2 schedules"):
+        store.write(timers.create, "more", "ann", key, "more", "go", "normal", rule, "skip", "once", 60.0, 20.0, 2)
+
+
+def test_schedules_that_have_long_ended_are_removed_and_no_others(store: Driven) -> None:
+    key, rule = create(store, "d"), schedules.to_json(Every(1_000.0, 0.0))
+    names = [f"schedule_{ids.encode(number, 0)}" for number in range(4)]
+    finished(store, names[0], 10.0)
+    finished(store, names[1], 60.0)
+    for name in names[2:]:
+        store.write(timers.create, name, "ann", key, name, "go", "normal", rule, "skip", "once", 60.0, 10.0, 10)
+    store.write(timers.change, "ann", names[2], {"paused": 1}, 20.0)
+    page = store.read(retention.old, "schedules", 50.0, (), 10)
+    assert page.keys == ((names[0],),)
+    assert store.write(retention.remove, "schedules", 50.0, [(name,) for name in names]) == 1
+    assert [one.schedule_id for one in store.read(timers.listed, "ann", None, 10, "")] == names[1:]

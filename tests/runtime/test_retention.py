@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ FOR_EVER = replace(
     QUICK, keep_runs_days=0, keep_events_days=0, keep_changes_days=0, keep_tasks_days=0, keep_mail_days=0,
     keep_letters_days=0, keep_talks_days=0, keep_journals_days=0,
 )  # fmt: skip
-TABLES = ("runs", "steps", "events", "agent_changes", "tasks", "mail", "dead_letters", "talks", "messages", "inbox")
+TABLES = (
+    "runs", "steps", "events", "agent_changes", "tasks", "mail", "dead_letters", "talks", "messages", "schedules",
+    "inbox",
+)  # fmt: skip
 
 
 async def busy(turn: Turn) -> AsyncIterator[str]:
@@ -40,6 +44,8 @@ async def life(service: AsyncAgentService) -> None:
     for prompt in ("work", "fail"):
         task = await service.tasks.send("ann", "d", prompt)
         await service.tasks.wait("ann", task, timeout=20)
+    await service.schedules.create("ann", "d", "work", at=datetime(2020, 1, 1, tzinfo=UTC))
+    await becomes(lambda: service.schedules.list("ann"), lambda found: found[0].next is None)
     await service.events.publish("ann", "news", {"n": 1})
     letter = await service.mail.send("ann", "agent:d", "Hello", "world")
     await becomes(lambda: service.mail.get("ann", letter), lambda mail: mail.status == "replied")
@@ -80,6 +86,7 @@ def test_what_is_over_and_too_old_is_gone_and_the_agent_lives_on(world: World) -
     async def later(service: AsyncAgentService) -> tuple[Any, ...]:
         await sweep(service)
         await becomes(lambda: service.tasks.list("ann"), lambda tasks: not tasks)
+        await becomes(lambda: service.schedules.list("ann"), lambda found: not found)
         await becomes(lambda: service.dead_letters.list("ann"), lambda letters: not letters)
         await becomes(lambda: service.events.history("ann"), lambda events: not events)
         await becomes(lambda: service.mail.inbox("ann", include_archived=True), lambda mail: not mail)
@@ -163,8 +170,8 @@ def test_each_kind_goes_when_its_time_has_come_and_not_before(tmp_path: Path) ->
     assert opened(29) == before
     after_31 = opened(2)
     gone = {table for table in TABLES if before[table] and not after_31[table]}
-    assert gone == {"runs", "steps", "events"}
-    assert (before["tasks"], after_31["tasks"]) == (2, 1)  # a dead letter needs the other
+    assert gone == {"runs", "steps", "events", "schedules"}
+    assert (before["tasks"], after_31["tasks"]) == (3, 1)  # a dead letter needs the other
     after_91 = opened(60)
     assert {t for t in TABLES if after_31[t] and not after_91[t]} == {"dead_letters", "tasks", "agent_changes"}
     after_366 = opened(275)

@@ -81,10 +81,11 @@ class Retention:
 
 
 def kept(limits: Limits) -> dict[str, float]:
-    """For how many days each kind is kept; 0: for ever. Diaries are kept as long as mail."""
+    """For how many days each kind is kept; 0: for ever. Diaries are kept as long as mail, schedules as tasks."""
     return {
         "letters": limits.keep_letters_days,
         "tasks": limits.keep_tasks_days,
+        "schedules": limits.keep_tasks_days,
         "runs": limits.keep_runs_days,
         "steps": limits.keep_journals_days,
         "approvals": limits.keep_journals_days,

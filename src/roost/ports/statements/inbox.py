@@ -166,7 +166,7 @@ class TimerStatements(Protocol):
         self, tx: Tx, schedule_id: str, user_id: str, address: str, name: str, prompt: str, priority: str, rule: str,
         overlap: str, missed: str, catch_up: float, now: float, most: int, /,
     ) -> Schedule:  # fmt: skip
-        """Raises Conflict if the agent has one of that name, LimitReached beyond `most`."""
+        """Raises Conflict if the agent has one of that name, LimitReached beyond `most` that come again."""
         ...
 
     def get(self, tx: Tx, user_id: str, schedule_id: str, /) -> Schedule: ...

@@ -64,6 +64,11 @@ _KINDS = {
         f" AND NOT {_WAITS.format('tasks.task_id')} AND NOT {_DIED.format('tasks.task_id')}",
         "task",
     ),
+    # `last` is when it came for the last time.
+    "schedules": _Kind(
+        "schedules", ("schedule_id",), "next, paused, last", "next IS NULL AND paused = 0 AND last < :before",
+        "schedule",
+    ),
     "mail": _Kind(
         "mail", ("mail_id",), "status, expires, processed, read_at, created",
         "(status <> 'unread' OR expires < :before) AND COALESCE(processed, read_at, created) < :before"

@@ -172,7 +172,10 @@ def create(
     if tx.one("SELECT 1 FROM schedules WHERE address = :address AND name = :name",
               {"address": address, "name": name}) is not None:  # fmt: skip
         raise Conflict(f"this agent has a schedule {name!r} already: choose another name, or change that one")
-    have = tx.one("SELECT count(*) FROM schedules WHERE address = :address", {"address": address})
+    have = tx.one(
+        "SELECT count(*) FROM schedules WHERE address = :address AND (next IS NOT NULL OR paused = 1)",
+        {"address": address},
+    )
     if have is not None and have[0] >= most:
         raise LimitReached(f"this agent has {most:,} schedules, and no more are allowed: delete some first")
     when = schedules.from_json(rule)
