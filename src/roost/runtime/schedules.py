@@ -33,7 +33,7 @@ class Schedules:
 
         `overlap` says what happens to a tick while an earlier one is not done: skip, queue_one, queue_all, replace.
         `missed` says what happens to those that came while nothing ran: skip, once, or all of the last `catch_up`
-        seconds.
+        seconds; of all, `overlap="skip"` leaves one.
         """
         checks.name(user_id, "the user id")
         checks.text(prompt, "the task", most=self._shop.limits.message_bytes)
