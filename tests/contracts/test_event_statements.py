@@ -170,6 +170,28 @@ def test_an_event_that_finds_an_inbox_full_is_a_dead_letter_of_that_agent(store:
     assert dead(store) == []
 
 
+def test_an_event_that_a_sleeper_awaits_wakes_it_however_full_its_inbox_is(store: Driven) -> None:
+    key = create(store, "d", "noise", inbox_limit=2)
+    sleep(store, "d", wake.event("signal"))
+    for number in (1, 2):
+        store.write(inbox.post, SendTask(envelope(key, number)))
+    assert publish(store, "noise") == []
+    assert publish(store, "signal", 1) == [key]
+    taken = take(store, key)
+    assert taken.woken == "event signal"
+    assert json.loads(next(e for e in taken.envelopes if e.kind is Kind.EVENT).body)["data"] == 1
+    assert [letter.envelope["lane"] for letter in dead(store)] == ["event:noise"]
+
+
+def test_a_full_inbox_takes_one_event_of_each_pattern_that_is_awaited(store: Driven) -> None:
+    key = create(store, "d", inbox_limit=1)
+    sleep(store, "d", wake.all_of(wake.event("a.*"), wake.event("*.b"), wake.event("c")))
+    store.write(inbox.post, SendTask(envelope(key, 1)))
+    took = {name: publish(store, name) == [key] for name in ("a.a", "a.c", "a.b", "b.b", "c")}
+    assert took == {"a.a": True, "a.c": False, "a.b": True, "b.b": False, "c": True}
+    assert take(store, key).woken == "event a.a (a.*) and event a.b (*.b) and event c"
+
+
 def test_publishing_reads_few_of_many_subscriptions_to_other_names(store: Driven) -> None:
     create(store, "near", "data.ready")
 

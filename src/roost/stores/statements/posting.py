@@ -167,9 +167,9 @@ def _urgent_mail(m: SendMail) -> Publish:
 def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
     posted: list[Envelope] = []
     crowded = 0
-    for address, config in _takers(tx, p):
+    for address, config, awaited in _takers(tx, p):
         envelope = _event_envelope(p, address, config)
-        if not _has_room(tx, address, config["inbox_limit"]):
+        if not _has_room(tx, address, config["inbox_limit"]) and not _is_lacked(tx, address, awaited):
             bury(tx, burial.crowded_out(envelope, config["inbox_limit"]))
             crowded += 1
         elif put(tx, envelope):
@@ -186,26 +186,40 @@ def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
     return tuple(posted)
 
 
-def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any]]]:
-    """Who hears it, each once, with its config."""
+def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[str]]]:
+    """Who hears it, each once, with its config, and the patterns by which it sleeps until this comes."""
     whole, first, rest = patterns.heads(p.name)
     rows = tx.read(
-        "SELECT s.address, s.pattern, s.fields, a.config FROM subscriptions s JOIN agents a ON a.address = s.address"
+        "SELECT s.address, s.pattern, s.fields, s.awaited, a.config FROM subscriptions s"
+        " JOIN agents a ON a.address = s.address"
         " WHERE s.user_id = :user AND s.head IN (:whole, :first, :rest) ORDER BY s.address",
         {"user": p.user_id, "whole": whole, "first": first, "rest": rest},
     )
-    takers: dict[str, str] = {}
-    for address, pattern, fields, config in rows:
+    takers: dict[str, tuple[str, list[str]]] = {}
+    for address, pattern, fields, awaited, config in rows:
         if patterns.matches(pattern, p.name) and patterns.fields_match(json.loads(fields), p.data):
-            takers[address] = config
+            takers.setdefault(address, (config, []))[1].extend([pattern] if awaited else [])
     if p.name == FAILED:  # which is for all others
         takers.pop(p.publisher.removeprefix("agent:"), None)
-    return [(address, json.loads(config)) for address, config in takers.items()]
+    return [(address, json.loads(config), awaited) for address, (config, awaited) in takers.items()]
 
 
 def _has_room(tx: Tx, address: str, limit: int) -> bool:
     last = "SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT 1 OFFSET :last"
     return tx.one(last, {"address": address, "last": limit - 1}) is None
+
+
+def _is_lacked(tx: Tx, address: str, awaited: Sequence[str]) -> bool:
+    """Whether a sleeper has none yet of what it awaits by one of these: a full inbox does not keep it out."""
+    if not awaited:
+        return False
+    rows = tx.read(
+        "SELECT DISTINCT lane FROM inbox WHERE kind = 'event' AND address = :address AND address <> ''"
+        f" AND NOT {RESTS}",
+        {"address": address},
+    )
+    there = [row[0].removeprefix("event:") for row in rows]
+    return not all(any(patterns.matches(pattern, name) for name in there) for pattern in awaited)
 
 
 def _event_envelope(p: Publish, address: str, config: Mapping[str, Any]) -> Envelope:
