@@ -50,8 +50,8 @@ def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann
     store.write(agents.sleep, user, agent, wake.to_json(condition), change)
 
 
-def take(store: Driven, key: str) -> Taken:
-    world = World(1_000.0, lambda: f"change_{next(numbers):09}")
+def take(store: Driven, key: str, now: float = 1_000.0) -> Taken:
+    world = World(now, lambda: f"change_{next(numbers):09}")
     [taken] = store.write(inbox.take, (Look(key, True),), world)
     assert isinstance(taken, Taken)
     return taken
@@ -220,6 +220,100 @@ class _Counting:
         rows = self._tx.read(sql, params)
         self._read.append(len(rows))
         return rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+
+# --- what has been counts ---------------------------------------------------------------------------------
+
+
+def wakes_by(store: Driven, agent: str) -> list[Any]:
+    """The time and the events it still waits for, and the rows that are kept for them."""
+    found = store.read(agents.get, "ann", agent)
+    until = found.sleep_until and found.sleep_until.timestamp()
+    rows = [row[2] for row in everything(store, "subscriptions") if row[4]]
+    return [until, found.wake_events, rows, [row[2] for row in everything(store, "timers") if row[1] == "wake"]]
+
+
+def test_mail_that_came_and_went_still_counts(store: Driven) -> None:
+    key = create(store, "d")
+    sleep(store, "d", wake.all_of(wake.mail("low"), wake.event("x")))
+    mail = outgoing(key, "user:ann")[1]
+    store.write(inbox.post, mail)
+    assert take(store, key).woken is None
+    die(store, mail.envelope, fault="expired")
+    publish(store, "x")
+    assert take(store, key).woken == "mail low and event x"
+
+
+def test_a_time_that_has_passed_still_counts_when_the_clock_goes_back(store: Driven) -> None:
+    key = create(store, "d")
+    sleep(store, "d", wake.all_of(wake.at(500.0), wake.event("x")))
+    assert take(store, key, 510.0).woken is None
+    publish(store, "x")
+    assert take(store, key, 10.0).woken == "time and event x"
+
+
+def test_a_sleeper_waits_for_what_is_left(store: Driven) -> None:
+    key = create(store, "d")
+    sleep(store, "d", wake.all_of(wake.at(500.0), wake.at(2_000.0), wake.event("a"), wake.event("b")))
+    assert wakes_by(store, "d") == [500.0, ("a", "b"), ["a", "b"], [500.0]]
+    publish(store, "a")
+    assert take(store, key, 100.0).woken is None
+    assert wakes_by(store, "d") == [500.0, ("b",), ["b"], [500.0]]
+    assert publish(store, "a") == []
+    assert take(store, key, 600.0).woken is None
+    assert wakes_by(store, "d") == [2_000.0, ("b",), ["b"], [2_000.0]]
+    assert take(store, key, 2_000.0).woken is None
+    assert wakes_by(store, "d") == [None, ("b",), ["b"], []]
+    publish(store, "b")
+    assert take(store, key, 100.0).woken == "time and time and event a and event b"
+
+
+def test_what_has_been_while_it_was_paused_counts_when_it_is_resumed(store: Driven) -> None:
+    key = create(store, "d")
+    sleep(store, "d", wake.any_of(wake.at(500.0), wake.event("x")))
+    store.write(agents.pause, "ann", "d", True)
+    assert take(store, key, 600.0).woken is None
+    assert wakes_by(store, "d") == [None, ("x",), ["x"], []]
+    store.write(agents.pause, "ann", "d", False)
+    assert take(store, key, 100.0).woken == "time"
+
+
+def test_a_load_counts_only_as_it_is_now(store: Driven) -> None:
+    key = create(store, "d")
+    sleep(store, "d", wake.all_of(wake.load_below(cpu=0.5), wake.event("x")))
+    for cpu in (0.1, 0.9):
+        world = World(1_000.0, lambda: f"change_{next(numbers):09}", cpu)
+        assert store.write(inbox.take, (Look(key, True),), world)[0].woken is None
+        publish(store, "x", optional=True)
+    assert take(store, key).woken is None
+
+
+def test_a_look_that_finds_nothing_new_writes_nothing(store: Driven) -> None:
+    key = create(store, "d", "a")
+    sleep(store, "d", wake.all_of(wake.at(500.0), wake.event("a"), wake.event("b")))
+    publish(store, "a")
+    take(store, key, 600.0)
+    wrote: list[str] = []
+
+    def looked_at(tx: Tx) -> tuple[Taken, ...]:
+        return inbox.take(_Noting(tx, wrote), (Look(key, True),), World(700.0, str))  # type: ignore[arg-type]
+
+    assert store.write(looked_at)[0].woken is None
+    assert wrote == []
+
+
+class _Noting:
+    """Notes what is written."""
+
+    def __init__(self, tx: Tx, wrote: list[str]) -> None:
+        self._tx, self._wrote = tx, wrote
+
+    def write(self, sql: str, params: Any) -> Any:
+        self._wrote.append(sql)
+        return self._tx.write(sql, params)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)

@@ -100,7 +100,7 @@ class Everything(RuleBasedStateMachine):
     @precondition(lambda self: self.agents)
     @rule(
         name=AGENTS,
-        kind=st.sampled_from(["time", "event", "mail", "any", "all", "woken"]),
+        kind=st.sampled_from(["time", "event", "mail", "any", "all", "both", "woken"]),
         seconds=st.sampled_from([1.0, 10.0, 100.0]),
         event=st.sampled_from(EVENTS),
         level=st.sampled_from(LEVELS),
@@ -117,6 +117,7 @@ class Everything(RuleBasedStateMachine):
             "mail": roost.mail(level),
             "any": roost.any_of(roost.event(event), moment),
             "all": roost.all_of(moment, roost.event(event)),
+            "both": roost.all_of(roost.mail(level), roost.event(event)),
             "woken": roost.event("never"),
         }[kind]
         if model.state == "stopped":
@@ -153,8 +154,9 @@ class Everything(RuleBasedStateMachine):
             for agent, model in self.agents.items()
             if model.state == "sleeping"
             and model.wait
-            and model.wait[0] in ("event", "any", "all")
+            and model.wait[0] in ("event", "any", "all", "both")
             and model.wait[2] == name
+            and ("event", name) not in model.inbox  # what has been is not waited for any more
         ]
         for agent in takers:
             self._arrives(agent, "event", name)
@@ -242,6 +244,7 @@ class Everything(RuleBasedStateMachine):
             "mail": f"mail {level}" if enough else None,
             "any": f"event {event}" if heard else "time" if passed else None,
             "all": f"time and event {event}" if passed and heard else None,
+            "both": f"mail {level} and event {event}" if enough and heard else None,
         }
         return met.get(kind)
 

@@ -127,6 +127,27 @@ def test_an_event_after_the_time_completes_all_of_them(world: World) -> None:
     assert world(BRAINS, story) == (True, "time and event data_ready (data_*)")
 
 
+def test_what_has_been_counts_although_it_is_gone_and_is_not_waited_for_any_more(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path, seed=1)
+    service = simulation.start(BRAINS, QUICK)
+
+    async def story() -> tuple[roost.Agent, datetime | None, str | None]:
+        soon = roost.at(service.roost.shop.host.clock.now() + 2)
+        await asleep(service, wake_on=roost.all_of(roost.mail("high"), soon, roost.event("a"), roost.event("b")))
+        await service.mail.send("ann", "agent:d", "hello", "for a second", priority="high", expires_in=1)
+        await service.events.publish("ann", "a")
+        await asyncio.sleep(5)
+        before = await service.agents.get("ann", "d")
+        due = await service.sleep_scheduler.get_next_wake_time("ann", "d")
+        await service.events.publish("ann", "b")
+        return before, due, await awake(service)
+
+    before, due, reason = simulation.run(story())
+    assert (before.state, before.queue_depth, before.wake_events, due) == ("sleeping", 1, ("b",), None)
+    assert reason == "mail high and time and event a and event b"
+    simulation.crash()
+
+
 def test_a_task_does_not_wake_a_sleeper_and_is_done_when_it_is_woken(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, str | None, str | None]:
         await asleep(service)

@@ -36,6 +36,24 @@ def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> N
         arm(tx, key, "wake", due)
 
 
+def latch(tx: Tx, sleepers: Sequence[tuple[str, wake.Condition, wake.Condition]]) -> None:
+    """Part of what these wait for has been, each with what it waited for and what that is now: the rest is left."""
+    bulk.using(
+        tx, "UPDATE agents SET wake = given.wake FROM given WHERE agents.address = given.address",
+        {"address": "TEXT", "wake": "TEXT"}, [(key, wake.to_json(after)) for key, _, after in sleepers],
+    )  # fmt: skip
+    heard = [(key, p) for key, was, after in sleepers for p in wake.patterns(was) if p not in wake.patterns(after)]
+    bulk.using(
+        tx, "DELETE FROM subscriptions WHERE awaited = 1"
+        " AND (address, pattern) IN (SELECT address, pattern FROM given)",
+        {"address": "TEXT", "pattern": "TEXT"}, heard,
+    )  # fmt: skip
+    times = [(key, wake.next_time(was), wake.next_time(after)) for key, was, after in sleepers]
+    arm_all(tx, [(key, "wake", due) for key, was, due in times if due is not None and due != was])
+    nothing_left = [key for key, was, due in times if due is None and was is not None]
+    bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", nothing_left)
+
+
 def wake_up(tx: Tx, changes: Sequence[tuple[str, Change]]) -> None:
     """Wake these, each for the cause of its change."""
     bulk.using(

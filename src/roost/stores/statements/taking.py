@@ -12,7 +12,7 @@ from roost.ports import Look, Row, Tx, World
 from roost.stores.statements import bulk, mail
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of
 from roost.stores.statements.resting import RESTING_TALK, RESTS
-from roost.stores.statements.sleep import arm_all, wake_up
+from roost.stores.statements.sleep import latch, wake_up
 
 TAKE = 1_000
 """How many envelopes are handed over at once."""
@@ -69,9 +69,11 @@ def _wake(tx: Tx, agents: Sequence[Row], world: World) -> dict[str, str]:
     asleep = {row[0]: wake.from_json(row[7]) for row in agents if row[1] == State.SLEEPING}
     paused = {row[0] for row in agents if row[2]}
     came = _came(tx, sorted(asleep))
-    reasons = {key: _reason(wanted, came.get(key, ()), world) for key, wanted in asleep.items() if key not in paused}
+    latched = {key: _latched(wanted, came.get(key, ()), world.time) for key, wanted in asleep.items()}
+    reasons = {key: _reason(latched[key], came.get(key, ()), world) for key in asleep if key not in paused}
     woken = {key: reason for key, reason in reasons.items() if reason is not None}
-    _sleep_on(tx, {key: wanted for key, wanted in asleep.items() if key not in woken}, world.time)
+    sleep_on = [(key, was, latched[key]) for key, was in asleep.items() if key not in woken]
+    latch(tx, [(key, was, after) for key, was, after in sleep_on if after is not was])
     mail.check(tx, sorted(woken), world.time)  # one who wakes looks at the mail
     wake_up(tx, [(key, _woken(why, world)) for key, why in woken.items()])
     return woken
@@ -79,16 +81,6 @@ def _wake(tx: Tx, agents: Sequence[Row], world: World) -> dict[str, str]:
 
 def _woken(why: str, world: World) -> Change:
     return Change(world.new_id(), world.time, State.SLEEPING, State.IDLE, why, "roost")
-
-
-def _sleep_on(tx: Tx, sleepers: Mapping[str, wake.Condition], now: float) -> None:
-    """Those for whom a time has come that is not all they wait for: until the next one, if there is one."""
-    passed = {
-        k: wake.next_time(wake.passed(c, now)) for k, c in sleepers.items() if (wake.next_time(c) or now + 1) <= now
-    }
-    arm_all(tx, [(key, "wake", due) for key, due in passed.items() if due is not None])
-    nothing_left = [key for key, due in passed.items() if due is None]
-    bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", nothing_left)
 
 
 def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
@@ -104,21 +96,24 @@ def _came(tx: Tx, keys: Sequence[str]) -> dict[str, list[Row]]:
     return found
 
 
-def _reason(wanted: wake.Condition, came: Iterable[Row], world: World) -> str | None:
-    condition = wake.passed(wanted, world.time)
+def _latched(wanted: wake.Condition, came: Iterable[Row], now: float) -> wake.Condition:
+    """What it waits for after all that has been; the very same if nothing of it has."""
+    condition = wake.passed(wanted, now)
+    for _, kind, lane, priority, _ in came:
+        if kind == Kind.EVENT:
+            condition = wake.heard(condition, lane.removeprefix("event:"))
+        elif kind in (Kind.MAIL, Kind.MEETING):  # what is said in meetings is heard as mail is
+            condition = wake.got_mail(condition, Priority(priority))
+    return condition
+
+
+def _reason(condition: wake.Condition, came: Iterable[Row], world: World) -> str | None:
     for _, kind, lane, priority, _ in came:
         if kind == Kind.TALK:
             return "talk"
-        if kind == Kind.EVENT:
-            name = lane.removeprefix("event:")
-            if priority == Priority.URGENT:
-                return f"event {name}"
-            condition = wake.heard(condition, name)
-        elif kind in (Kind.MAIL, Kind.MEETING):  # what is said in meetings is heard as mail is
-            condition = wake.got_mail(condition, Priority(priority))
-    if wake.is_met(condition, cpu=world.cpu, awake=world.awake):
-        return wake.reason(condition, cpu=world.cpu, awake=world.awake)
-    return None
+        if kind == Kind.EVENT and priority == Priority.URGENT:
+            return f"event {lane.removeprefix('event:')}"
+    return wake.reason(condition, cpu=world.cpu, awake=world.awake) or None
 
 
 def _talks(tx: Tx, keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
