@@ -119,8 +119,8 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
     told = said(
         tmp_path, "agents", "sleep", "d", "--until", "2030-01-01T09:00Z", "--on-event", "alerts.*", "--on-mail", "high"
     )
-    assert "until 20" in told
-    assert told.endswith(", or alerts.*.\n")
+    assert told.startswith("d is sleeping until 20")
+    assert told.endswith(" or event alerts.* or mail of at least high.\n")
     asleep = service.agents.get("ann", "d")
     assert (asleep.sleep_until, asleep.wake_events) == (datetime(2030, 1, 1, 9, tzinfo=UTC), ("alerts.*",))
     service.events.publish("ann", "alerts.disk")
@@ -131,6 +131,20 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
     assert service.agents.get("ann", "d").state is State.SLEEPING
     assert said(tmp_path, "agents", "wake", "d", "--reason", "the phone rang") == "d is idle.\n"
     assert "the phone rang" in [change.cause for change in service.agents.history("ann", "d")]
+
+
+def test_all_that_a_sleeper_waits_for_is_shown(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", profile="echo")
+    asked = ("--for", "1h", "--on-event", "x.*", "--on-mail", "high", "--all")
+    told = said(tmp_path, "agents", "sleep", "d", *asked)
+    assert told.endswith(" (in 60 min) and event x.* and mail of at least high.\n")
+    shown = said(tmp_path, "agents", "show", "d")
+    assert "\nsleeps until  20" in shown
+    assert " (in 60 min) and event x.* and mail of at least high\n" in shown
+    listed = roost(tmp_path, "agents", "ls", COLUMNS="200").stdout
+    assert listed.endswith("  in 60 min and event x.* and mail of at least high\n")
+    [at, *others] = as_json(tmp_path, "agents", "show", "d")["wakeCondition"]["all"]
+    assert (list(at), others) == (["at"], [{"event": "x.*"}, {"mail": "high"}])
 
 
 def test_what_an_agent_remembers_is_shown_searched_and_edited(tmp_path: Path, service: package.AgentService) -> None:

@@ -239,6 +239,7 @@ def test_what_is_given_is_what_the_service_gives(served: Served, remote: RemoteS
     assert remote.mail.get("ann", mail) == served.service.mail.get("ann", mail)
     assert remote.agents.history("ann", "d") == served.service.agents.history("ann", "d")
     assert remote.agents.get("ann", "d").sleep_until == LATER
+    assert remote.agents.get("ann", "d").wake_condition == roost.any_of(roost.at(LATER), roost.event("b"))
 
 
 def test_the_numbers_are_the_services(served: Served, remote: RemoteService) -> None:

@@ -271,6 +271,17 @@ def test_a_sleeper_waits_for_what_is_left(store: Driven) -> None:
     assert take(store, key, 100.0).woken == "time and time and event a and event b"
 
 
+def test_its_owner_sees_what_it_waits_for_and_what_of_it_has_been(store: Driven) -> None:
+    key = create(store, "d")
+    wanted = wake.all_of(wake.at(500.0), wake.mail("high"), wake.load_below(cpu=0.5), wake.event("x"))
+    assert store.read(agents.get, "ann", "d").wake_condition is None
+    sleep(store, "d", wanted)
+    assert store.read(agents.get, "ann", "d").wake_condition == wanted
+    publish(store, "x")
+    take(store, key, 100.0)
+    assert store.read(agents.get, "ann", "d").wake_condition == wake.heard(wanted, "x")
+
+
 def test_what_has_been_while_it_was_paused_counts_when_it_is_resumed(store: Driven) -> None:
     key = create(store, "d")
     sleep(store, "d", wake.any_of(wake.at(500.0), wake.event("x")))

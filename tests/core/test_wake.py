@@ -165,6 +165,34 @@ def test_all_of_them_are_told_when_all_were_needed() -> None:
     assert wake.reason(latched, awake=2) == "event data_ready and mail low and load"
 
 
+def told(condition: Condition) -> str:
+    return wake.described(condition, lambda time: f"{time:g}")
+
+
+def test_what_is_waited_for_is_told_in_words() -> None:
+    some = wake.any_of(wake.at(9), wake.any_of(wake.event("alerts.*"), wake.mail("high")))
+    assert told(some) == "9 or event alerts.* or mail of at least high"
+    every = wake.all_of(wake.at(9), some, wake.mail("low"), wake.load_below(cpu=0.5, awake=3))
+    assert told(every) == (
+        "9 and (9 or event alerts.* or mail of at least high) and mail and load below 0.5 with fewer than 3 awake"
+    )
+    assert told(wake.load_below(awake=3)) == "fewer than 3 awake"
+
+
+def test_what_has_been_is_told_no_more() -> None:
+    every = wake.all_of(wake.event("a"), wake.any_of(wake.at(9), wake.event("b")), wake.event("c"))
+    assert told(wake.heard(every, "a")) == "(9 or event b) and event c"
+    assert told(wake.heard(wake.heard(every, "a"), "c")) == "9 or event b"
+    assert told(wake.heard(wake.heard(every, "a"), "b")) == "event c"
+    assert told(wake.heard(wake.event("a"), "a")) == ""
+
+
+@given(CONDITIONS, st.lists(HAPPENINGS, max_size=6))
+def test_words_are_found_for_all_that_is_still_waited_for(condition: Condition, happenings: list[Happening]) -> None:
+    latched = after(condition, happenings)
+    assert bool(told(latched)) is not wake.is_met(latched)
+
+
 def test_the_first_event_heard_is_the_one_remembered() -> None:
     latched = wake.heard(wake.heard(wake.event("alerts.*"), "alerts.a"), "alerts.b")
     assert latched == OnEvent("alerts.*", "alerts.a")

@@ -57,7 +57,7 @@ def row(agent: agents.Agent) -> tuple[str, ...]:
         doing += f" +{len(agent.current_tasks) - 1}"
     return (
         agent.agent_id, state_of(agent), str(agent.queue_depth or ""), doing, ago(agent.last_active),
-        agent.config.profile or "(default)", _wakes(agent),
+        agent.config.profile or "(default)", _until(agent, ago),
     )  # fmt: skip
 
 
@@ -71,8 +71,11 @@ def state_of(agent: agents.Agent) -> str:
     return f"{agent.state}, paused" if agent.paused else str(agent.state)
 
 
-def _wakes(agent: agents.Agent) -> str:
-    return ", ".join([*([ago(agent.sleep_until)] if agent.sleep_until else []), *agent.wake_events])
+def _until(agent: agents.Agent, tell: Callable[[datetime], str]) -> str:
+    """What it sleeps until, in words."""
+    if agent.wake_condition is None:
+        return ""
+    return wake.described(agent.wake_condition, lambda time: tell(datetime.fromtimestamp(time, UTC)))
 
 
 @app.command("show")
@@ -106,8 +109,7 @@ def _facts(agent: agents.Agent, remembered: int, health: AgentHealth) -> Iterato
             ("health", health),
             ("inbox", f"{agent.queue_depth} waiting"),
             ("doing", ", ".join(agent.current_tasks)),
-            ("sleeps until", at(agent.sleep_until)),
-            ("wakes on", ", ".join(agent.wake_events)),
+            ("sleeps until", _until(agent, at)),
             ("last woken by", agent.wake_reason),
             ("failures", str(agent.error_count or "")),
             ("remembers", f"{remembered:,}" if remembered else ""),
@@ -180,9 +182,8 @@ def _changed(agent: agents.Agent, settings: dict[str, Any]) -> Iterator[str]:
 def told(agent: agents.Agent) -> str:
     """What one is told after asking for something."""
     if agent.state is State.SLEEPING:
-        until = f" until {at(agent.sleep_until)}" if agent.sleep_until else ""
-        on = f", or {' or '.join(agent.wake_events)}" if agent.wake_events else ""
-        return line(f"{agent.agent_id} is sleeping{until}{on}.")
+        until = _until(agent, at)
+        return line(f"{agent.agent_id} is sleeping{f' until {until}' if until else ''}.")
     return line(f"{agent.agent_id} is {state_of(agent)}.")
 
 

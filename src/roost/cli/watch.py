@@ -71,7 +71,7 @@ def changed(before: Mapping[str, Agent], now: Mapping[str, Agent]) -> Iterator[A
 
 
 def _seen(agent: Agent) -> tuple[object, ...]:
-    return agent.state, agent.paused, agent.queue_depth, agent.current_tasks, agent.sleep_until, agent.error_count
+    return agent.state, agent.paused, agent.queue_depth, agent.current_tasks, agent.wake_condition, agent.error_count
 
 
 def told(agent: Agent) -> str:

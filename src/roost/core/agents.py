@@ -13,6 +13,7 @@ from typing import Any
 
 from roost.core import checks, patterns
 from roost.core.priority import Priority
+from roost.core.wake import Condition
 from roost.errors import Conflict, Invalid
 
 
@@ -175,6 +176,8 @@ class Agent:
     current_tasks: tuple[str, ...] = ()
     sleep_until: datetime | None = None
     wake_events: tuple[str, ...] = ()
+    wake_condition: Condition | None = None
+    """All that it sleeps until, with what of it has been."""
     wake_reason: str | None = None
     error_count: int = 0
     meetings: tuple[str, ...] = ()

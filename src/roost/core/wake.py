@@ -202,6 +202,29 @@ def reason(condition: Condition, *, cpu: float | None = None, awake: int | None 
     return "time" if isinstance(condition, At) else "load"
 
 
+def described(condition: Condition, time: Callable[[float], str], around: str = "") -> str:
+    """What is still waited for, in words, with each time as `time` tells it; nothing if all of it has been.
+
+    `around`: the word that stands on both sides of it.
+    """
+    if is_met(condition):
+        return ""
+    if isinstance(condition, AnyOf | AllOf):
+        left = [inner for inner in condition.conditions if not is_met(inner)]
+        word = around if len(left) == 1 else "or" if isinstance(condition, AnyOf) else "and"
+        words = f" {word} ".join(described(inner, time, word) for inner in left)
+        return words if word == around or not around else f"({words})"
+    if isinstance(condition, At):
+        return time(condition.time)
+    if isinstance(condition, OnEvent):
+        return f"event {condition.pattern}"
+    if isinstance(condition, OnMail):
+        return "mail" if condition.priority is Priority.LOW else f"mail of at least {condition.priority}"
+    cpu = f"load below {condition.cpu:g}" if condition.cpu is not None else ""
+    awake = f"fewer than {condition.awake:,} awake" if condition.awake is not None else ""
+    return " with ".join(filter(None, (cpu, awake)))
+
+
 def patterns(condition: Condition) -> tuple[str, ...]:
     """The events still waited for, each pattern once."""
     waited = (leaf.pattern for leaf in _leaves(condition) if isinstance(leaf, OnEvent) and not leaf.met)

@@ -355,6 +355,7 @@ def _agent_of(row: Row) -> Agent:
         queue_depth=depth,
         sleep_until=at(until) if until is not None else None,
         wake_events=wake.patterns(wanted) if wanted else (),
+        wake_condition=wanted,
         wake_reason=woken,
         error_count=errors,
     )
