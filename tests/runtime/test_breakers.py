@@ -113,3 +113,30 @@ def test_of_many_that_wait_one_tries_and_the_others_wait_for_its_luck(tmp_path: 
 
     simulation.run(story())
     simulation.crash()
+
+
+def test_an_agent_that_does_not_answer_says_nothing_about_a_provider(tmp_path: Path) -> None:
+    async def silent(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(1_000)
+        yield ""
+
+    async def asker(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.ask("agent:q", "?", deadline=0.05) if turn.text == "ask" else "here"
+
+    simulation = Simulation(tmp_path, seed=2)
+    service = simulation.start({"asker": asker, "silent": silent}, replace(LIMITS, breaker_failures=3))
+
+    async def story() -> None:
+        await service.agents.create("ann", "q", profile="silent")
+        await service.agents.create("ann", "d", profile="asker", **FAST)
+        await service.agents.create("bob", "d", profile="asker", **FAST)
+        for _ in range(4):
+            task = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "ask"), timeout=20)
+            assert "waited for another one in vain: agent:q has not answered in time" in (task.error or "")
+        assert service.roost.shop.breakers.open() == []
+        started = simulation.clock.elapsed
+        task = await service.tasks.wait("bob", await service.tasks.send("bob", "d", "hello"), timeout=20)
+        assert (task.result, simulation.clock.elapsed - started < 1.0) == ("here", True)
+
+    simulation.run(story())
+    simulation.crash()

@@ -213,3 +213,25 @@ def test_who_has_spent_its_hops_may_still_write_to_people() -> None:
     with simulated(brains={"endless": endless}, limits=limits) as simulation:
         faults, mails = simulation.run(story(simulation.service))
     assert (faults, mails) == (["hops"], 3)  # what the last turn wanted to send went with its failure
+
+
+def test_of_a_chain_that_ends_each_is_told_the_cause_and_nobody_asks_again() -> None:
+    tries: list[str] = []
+
+    async def on_and_on(turn: Turn) -> AsyncIterator[str]:
+        tries.append(str(turn.agent_id))
+        yield await turn.ask("agent:e" if turn.agent_id == "d" else "agent:d", "and on")
+
+    async def story(service: AsyncAgentService) -> tuple[roost.Task, list[roost.DeadLetter]]:
+        await pair(service, "on_and_on", "on_and_on", max_concurrent_tasks=5)
+        task = await done(service, "go")
+        return task, list(await becomes(lambda: service.dead_letters.list("ann"), lambda found: len(list(found)) == 4))
+
+    limits = roost.Limits(hops=3, drain=0.3, stop_patience=0.15)
+    with simulated(brains={"on_and_on": on_and_on}, limits=limits) as simulation:
+        task, letters = simulation.run(story(simulation.service))
+    assert tries == ["d", "e", "d", "e"]
+    assert sorted((letter.fault, letter.attempts) for letter in letters) == [("hops", 1), *[("no_answer", 1)] * 3]
+    told = "The agent waited for another one in vain: agent:e could not answer: Agents answered each other without end"
+    error = str(task.error)
+    assert (error.startswith(told), error.count("could not answer"), error.count("reference")) == (True, 1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from roost.core.ids import reference
-from roost.errors import BrainFailed, LimitReached
+from roost.errors import BrainFailed, LimitReached, NoAnswer
 
 
 class Fault(StrEnum):
@@ -26,6 +26,7 @@ class Fault(StrEnum):
     LOST_WORKER = "lost_worker"
     RESTING = "resting"
     HOPS = "hops"
+    NO_ANSWER = "no_answer"
     UNKNOWN_STEP = "unknown_step"
     STATE = "state"
     PROFILE = "profile"
@@ -51,18 +52,23 @@ _SENTENCES = {
     Fault.LOST_WORKER: "The agent stopped unexpectedly several times while answering; try again, or ask in another way",
     Fault.RESTING: "The model fails again and again and is not asked for a moment; try again in a minute",
     Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
+    Fault.NO_ANSWER: "The agent waited for another one in vain; see how that one does, then try again",
     Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
     Fault.STATE: "What the agent wanted to keep in its state cannot be kept; have its brain mended, then try again",
     Fault.PROFILE: "The profile is not known here; choose another one or start Roost where it is set up, and try again",
     Fault.BRAIN: "This profile's brain cannot be loaded; have it mended or choose another profile, then try again",
     Fault.INTERNAL: "The agent could not finish because of an internal error; try again",
 }
+_WHY = " could not answer: "
+_REFERENCE = " (reference "
 
 
 def sort(error: BaseException) -> Fault:
     """Which of the known faults this is."""
     if isinstance(error, BrainFailed):
         return Fault(error.kind) if str(error.kind) in set(Fault) else Fault.INTERNAL
+    if isinstance(error, NoAnswer):
+        return Fault.NO_ANSWER
     if isinstance(error, LimitReached):
         return Fault.TOO_LONG
     if isinstance(error, TimeoutError | ConnectionError):
@@ -70,9 +76,20 @@ def sort(error: BaseException) -> Fault:
     return Fault.INTERNAL
 
 
-def sentence(fault: Fault, run_id: str, advice: str | None = None) -> str:
+def detail(error: BaseException) -> str | None:
+    """What an error says, if it is one of ours that is written for people; of others only the log tells."""
+    return _in_short(str(error)) if isinstance(error, NoAnswer) else None
+
+
+def _in_short(told: str) -> str:
+    """Of a chain in which each waited for the next: whom the first has asked, and why the last could not answer."""
+    whom, found, why = told.partition(_WHY)
+    return f"{whom}{found}{why.rpartition(_WHY)[2].partition(_REFERENCE)[0]}"
+
+
+def sentence(fault: Fault, run_id: str, advice: str | None = None, why: str | None = None) -> str:
     """What the person reads: what happened, what to do, and the reference that finds it in the log."""
-    told = _SENTENCES[fault]
-    if advice:
-        told = f"{told.partition('; ')[0]}; {advice}"
-    return f"{told} (reference {reference(run_id)})."
+    told, _, usual = _SENTENCES[fault].partition("; ")
+    if why:
+        told = f"{told}: {why}"
+    return f"{told}; {advice or usual}{_REFERENCE}{reference(run_id)})."

@@ -343,7 +343,7 @@ class Thinking(ABC):
         """Log what happened with all that helps to find it; give its sort and the sentence for people."""
         fault, sentence = report(error, self.run_id, self._where, excerpt_of(self._shop, self.turn.text), self.root)
         self._shop.breakers.told(self.turn.profile, fault)
-        return fault, sentence
+        return fault, self._shop.redactor.clean(sentence)
 
 
 def is_cancelled() -> bool:
@@ -387,7 +387,8 @@ def report(error: BaseException, run_id: str, where: str, excerpt: str, root: st
             "error_type": type(error).__name__, "fault": str(fault), "root": root,
         },
     )  # fmt: skip
-    return fault, faults.sentence(fault, run_id, error.advice if isinstance(error, BrainFailed) else None)
+    advice = error.advice if isinstance(error, BrainFailed) else None
+    return fault, faults.sentence(fault, run_id, advice, faults.detail(error))
 
 
 def _said(chunk: object) -> tuple[str, str]:

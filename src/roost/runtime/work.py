@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.work")
 
 LONGEST_PAUSE = 3_600.0
+FOR_GOOD = frozenset({Fault.HOPS, Fault.NO_ANSWER, Fault.UNKNOWN_STEP})
+"""Faults that another try would come to as well: what was asked and answered is on record."""
 
 
 class Work(Acting):
@@ -204,7 +206,7 @@ class Work(Acting):
     def _failure(self, error: BaseException) -> WorkClosing:
         e = self.envelope
         fault, sentence = self.report(error)
-        if fault in (Fault.HOPS, Fault.UNKNOWN_STEP) or e.attempts >= e.most_attempts:
+        if fault in FOR_GOOD or e.attempts >= e.most_attempts:
             return self._closing(Verdict.DEAD, sentence, fault)
         pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._shop.host.jitter())
         return self._closing(Verdict.RETRY, sentence, fault, due=self._shop.host.clock.now() + pause)
