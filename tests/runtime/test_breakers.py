@@ -140,3 +140,66 @@ def test_an_agent_that_does_not_answer_says_nothing_about_a_provider(tmp_path: P
 
     simulation.run(story())
     simulation.crash()
+
+
+async def down(service: AsyncAgentService) -> None:
+    """The breaker is open from now on."""
+    talk = await service.create_talk_session("ann", profile="model")
+    while not service.roost.shop.breakers.open():
+        await say(service, talk, "hello")
+
+
+def test_a_task_that_waits_for_a_provider_can_be_cancelled_and_the_rest_goes_on(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def story() -> None:
+        await down(service)
+        await service.agents.create("ann", "d", profile="model", max_concurrent_tasks=2, **FAST)
+        first, second = [await service.tasks.send("ann", "d", text) for text in ("one", "two")]
+        await asyncio.sleep(1.0)
+        epoch = service.roost.hall.awake("ann/d").epoch  # type: ignore[union-attr]
+        await service.tasks.cancel("ann", first)
+        provider.down = False
+        assert (await service.tasks.wait("ann", second, timeout=60)).result == "answer to two"
+        assert (await service.tasks.get("ann", first)).status == "cancelled"
+        assert service.roost.hall.awake("ann/d").epoch == epoch  # type: ignore[union-attr]
+
+    simulation.run(story())
+    simulation.crash()
+
+
+def test_what_expires_while_it_waits_for_a_provider_is_given_up_then(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def story() -> None:
+        await down(service)
+        await service.agents.create("ann", "d", profile="model", **FAST)
+        task = await service.tasks.send("ann", "d", "soon", expires_in=2.0)
+        started = simulation.clock.elapsed
+        assert (await service.tasks.wait("ann", task, timeout=60)).status == "expired"
+        assert simulation.clock.elapsed - started < 3.0
+
+    simulation.run(story())
+    simulation.crash()
+
+
+def test_what_has_expired_takes_no_try_from_the_others(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def story() -> None:
+        await down(service)
+        names = [f"d{number}" for number in range(6)]
+        await service.agents.create_many("ann", [*names, "last"], profile="model", **FAST)
+        for name in names:
+            await service.tasks.send("ann", name, "too late", expires_in=29.0)
+        task = await service.tasks.send("ann", "last", "real")
+        provider.down = False
+        started = simulation.clock.elapsed
+        assert (await service.tasks.wait("ann", task, timeout=300)).result == "answer to real"
+        assert simulation.clock.elapsed - started < 32.0
+
+    simulation.run(story())
+    simulation.crash()

@@ -258,51 +258,68 @@ class Activation(Presence):
 
     async def _handle(self, lane: Lane) -> None:
         profile = self.profile()
-        if not self.shop.breakers.allows(profile):
-            await self._provider(profile)
-            if self.ending:
-                lane.busy = False
-                return
-        envelope = lane.waiting[0]
-        if envelope.kind is Kind.MEETING and attending.hold(self, lane):
+        if not await self._may_ask(lane, profile):
             return
-        recorded: tuple[Recorded, ...] = ()
-        now = self.shop.host.clock.now()
+        work = await self._begin(lane, profile)
+        if work is None:
+            return
+        await work.think()
+        if lane.work is work and work.why is not Why.LOST:
+            self._close(work.closing(), lane)
+            work.part()
+
+    async def _may_ask(self, lane: Lane, profile: Profile) -> bool:
+        """Wait while the provider that the brain asks is not asked by anyone; False: nothing here can be begun now."""
+        breakers = self.shop.breakers
+        while self._has_next(lane):
+            if breakers.allows(profile):
+                return True
+            await asyncio.sleep(min(0.25, breakers.wait(profile)))  # others open and close it
+        return False
+
+    def _has_next(self, lane: Lane) -> bool:
+        """Whether the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
+        if self.ending or not lane.waiting:
+            lane.busy = False
+            if not self.ending:
+                self.desk.offer(lane)
+            return False
+        envelope, now = lane.waiting[0], self.shop.host.clock.now()
+        if envelope.kind is Kind.MEETING and attending.hold(self, lane):
+            return False
         if envelope.expires is not None and envelope.expires <= now:
             self._close(expired(envelope, self.epoch, now), lane)
-            return
+            return False
+        return True
+
+    async def _begin(self, lane: Lane, profile: Profile) -> Work | None:
+        """The work on the first in the lane; None if there is none to be done."""
+        envelope = lane.waiting[0]
+        recorded: tuple[Recorded, ...] = ()
+        now = self.shop.host.clock.now()
         if not envelope.claimed or envelope.kind in (Kind.MAIL, Kind.MEETING):
             claimed = await self._claim(envelope)
             if self.ending:  # it was not tried: whoever lets go of it says so
                 lane.busy = False
                 if claimed is not None and lane.waiting and lane.waiting[0] is envelope:
                     lane.waiting[0] = claimed[0]
-                return
-            if claimed is None or not (lane.waiting and lane.waiting[0] is envelope):  # gone, or cancelled meanwhile
+                return None
+            if claimed is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
                 self._forget(lane, envelope)
-                return
+                return None
             envelope, recorded = claimed
         if envelope.attempts > envelope.most_attempts:  # its tries were cut off: it may have cut them off
             self.letters.pop(envelope.envelope_id, None)
             self._close(worn_out(envelope, self.epoch, now), lane)
-            return
+            return None
         if envelope.kind is Kind.MEETING and (over := attending.idle_turn(self, envelope, recorded, now)) is not None:
             self._close(over, lane)
-            return
+            return None
         lane.work = work = Work(self, envelope, recorded, profile)
         if self.course.state is not State.ACTIVE:
             self.course.move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
         self.shop.monitor.began(envelope, work.run_id)
-        await work.think()
-        if lane.work is work and work.why is not Why.LOST:
-            self._close(work.closing(), lane)
-            work.part()
-
-    async def _provider(self, profile: Profile) -> None:
-        """Wait while the provider that the brain asks is not asked by anyone."""
-        breakers = self.shop.breakers
-        while not self.ending and not breakers.allows(profile):  # noqa: ASYNC110 — others open and close it
-            await asyncio.sleep(min(0.25, breakers.wait(profile)))
+        return work
 
     async def _claim(self, envelope: Envelope) -> tuple[Envelope, tuple[Recorded, ...]] | None:
         while not self.ending:
