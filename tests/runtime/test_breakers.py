@@ -203,3 +203,46 @@ def test_what_has_expired_takes_no_try_from_the_others(tmp_path: Path) -> None:
 
     simulation.run(story())
     simulation.crash()
+
+
+def test_a_try_that_is_stopped_leaves_it_to_the_next_one(tmp_path: Path) -> None:
+    async def stuck(turn: Turn) -> AsyncIterator[str]:
+        if turn.text != "real":
+            await asyncio.sleep(1_000 if turn.text == "slow" else 0)
+            raise ConnectionError
+        yield "answer"
+
+    simulation = Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": stuck}, LIMITS)
+
+    async def story() -> None:
+        await down(service)
+        await service.agents.create_many("ann", ["d", "e"], profile="model", **FAST)
+        slow = await service.tasks.send("ann", "d", "slow")
+        await asyncio.sleep(31.0)  # it tries
+        task = await service.tasks.send("ann", "e", "real")
+        await asyncio.sleep(1.0)
+        await service.tasks.cancel("ann", slow)
+        started = simulation.clock.elapsed
+        assert (await service.tasks.wait("ann", task, timeout=300)).result == "answer"
+        assert simulation.clock.elapsed - started < 5.0
+
+    simulation.run(story())
+    simulation.crash()
+
+
+def test_an_answer_that_is_stopped_leaves_the_try_to_the_next_one(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def story() -> None:
+        await down(service)
+        await asyncio.sleep(31.0)
+        provider.down, talk = False, await service.create_talk_session("ann", profile="model")
+        await service.add_message("ann", talk, "never mind")
+        await asyncio.sleep(0.05)
+        await service.stop("ann", talk)
+        assert (await say(service, talk, "now?")).content == "answer to now?"
+
+    simulation.run(story())
+    simulation.crash()

@@ -34,6 +34,10 @@ class Breaker:
         self.probing = now
         return True
 
+    def unused(self) -> None:
+        """Whoever was to ask did not get as far as the provider: the next one tries."""
+        self.probing = None
+
     def told(self, fault: str | None, now: float) -> bool:
         """A turn has ended so; whether the breaker has opened or closed by it."""
         was = self.is_open
@@ -43,6 +47,6 @@ class Breaker:
             self.failures += 1
             if self.probing is not None or self.failures >= self.most:
                 self.retry_at, self.probing = now + self.pause, None
-        elif self.probing is not None:
-            self.probing = None  # it did not get as far as the provider: the next one tries
+        else:
+            self.unused()
         return was != self.is_open

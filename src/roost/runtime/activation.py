@@ -262,6 +262,7 @@ class Activation(Presence):
             return
         work = await self._begin(lane, profile)
         if work is None:
+            self.shop.breakers.unused(profile)
             return
         await work.think()
         if lane.work is work and work.why is not Why.LOST:

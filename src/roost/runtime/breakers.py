@@ -33,6 +33,13 @@ class Breakers:
         due = breaker.retry_at if breaker is not None else None
         return 0.05 if due is None else max(0.05, due - self._host.clock.monotonic())
 
+    def unused(self, profile: Profile) -> None:
+        """One who was allowed to ask has not asked, or was stopped before it was known how that ends."""
+        breaker = self._known.get(profile.provider)
+        if breaker is not None and breaker.is_open:
+            with self._lock:
+                breaker.unused()
+
     def told(self, profile: Profile, fault: str | None) -> None:
         """A turn of this profile has ended, well or with this fault."""
         name = profile.provider

@@ -159,6 +159,7 @@ class Run(Acting):
                 outcome=Outcome.WAITING, status=Status.INTERRUPTED, handled=False, stop=self.stopped(), **common
             )  # fmt: skip
         if self.fenced:
+            self._shop.breakers.unused(self.turn.profile)
             handled = {Why.INTERRUPT: None, Why.ROLLBACK: None, Why.DRAIN: False}.get(self.why or Why.STOP, True)
             return Closing(
                 outcome=Outcome.STOPPED,

@@ -184,6 +184,7 @@ class Work(Acting):
 
     def closing(self) -> WorkClosing:
         if self.fenced:
+            self._shop.breakers.unused(self.turn.profile)
             if self.why is Why.WAIT:
                 return self._closing(Verdict.WAITING)
             verdict = Verdict.CANCELLED if self.why is Why.STOP else Verdict.RELEASED
