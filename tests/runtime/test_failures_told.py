@@ -12,7 +12,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import Simulation, simulated
-from tests.runtime.conftest import QUICK, World, becomes
+from tests.runtime.conftest import QUICK, World, becomes, ended
 from tests.runtime.conftest import until as until_so
 from tests.runtime.test_agents import done, until
 from tests.runtime.test_asking import pair
@@ -235,3 +235,62 @@ def test_of_a_chain_that_ends_each_is_told_the_cause_and_nobody_asks_again() -> 
     told = "The agent waited for another one in vain: agent:e could not answer: Agents answered each other without end"
     error = str(task.error)
     assert (error.startswith(told), error.count("could not answer"), error.count("reference")) == (True, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [
+        ("agent:full", "the inbox of the agent 'full' is full (1): try again when it has done some of it"),
+        ("agent:nobody", "there is no agent 'nobody': it was deleted, or it never existed"),
+        ("user:bob", "there is no 'user:bob' to whom you may write"),
+    ],
+)
+def test_what_a_turn_cannot_send_is_told_as_it_is(to: str, told: str) -> None:
+    async def sends(turn: Turn) -> AsyncIterator[str]:
+        yield ""
+        await turn.mail(to, "hello", "hello")
+
+    async def story(service: AsyncAgentService) -> tuple[roost.Task, list[str]]:
+        await service.agents.create("ann", "full", profile="holds", inbox_limit=1)
+        await service.tasks.send("ann", "full", "one")
+        await service.agents.create("ann", "d", profile="sends", max_attempts=1)
+        return await done(service, "go"), [letter.fault for letter in await service.dead_letters.list("ann")]
+
+    with simulated(brains={"sends": sends, "holds": holds}) as simulation:
+        task, faults = simulation.run(story(simulation.service))
+    assert str(task.error).startswith(f"What the agent wanted to do was declined: {told} (reference ")
+    assert faults == ["declined"]
+
+
+def test_an_answer_that_grows_too_long_says_so() -> None:
+    async def endless(turn: Turn) -> AsyncIterator[str]:
+        while True:
+            yield "on and on "
+
+    async def story(service: AsyncAgentService) -> list[str | None]:
+        await service.agents.create("ann", "d", profile="endless", max_attempts=1)
+        talk = await service.create_talk_session("ann", profile="endless")
+        await service.add_message("ann", talk, "go")
+        return [(await done(service, "go")).error, (await ended(service, talk))[-1].error]
+
+    with simulated(brains={"endless": endless}, limits=roost.Limits(answer_chars=1_000)) as simulation:
+        errors = simulation.run(story(simulation.service))
+    assert all(str(error).startswith("The answer or the conversation grew too long") for error in errors)
+
+
+def test_of_what_others_raise_and_of_secrets_nothing_is_told() -> None:
+    async def raises(turn: Turn) -> AsyncIterator[str]:
+        yield ""
+        if turn.text == "ours":
+            raise roost.NotFound("there is no agent 'sk-0123456789abcdefghij'")
+        raise PermissionError("canary")
+
+    async def story(service: AsyncAgentService) -> list[str | None]:
+        await service.agents.create("ann", "d", profile="raises", max_attempts=1)
+        return [(await done(service, "ours")).error, (await done(service, "theirs")).error]
+
+    with simulated(brains={"raises": raises}) as simulation:
+        ours, theirs = simulation.run(story(simulation.service))
+    assert "there is no agent" in str(ours)
+    assert "0123456789" not in str(ours)
+    assert "canary" not in str(theirs)

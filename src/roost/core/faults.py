@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from roost.core.ids import reference
-from roost.errors import BrainFailed, LimitReached, NoAnswer
+from roost.errors import BrainFailed, Busy, Conflict, Forbidden, Invalid, LimitReached, NoAnswer, NotFound
 
 
 class Fault(StrEnum):
@@ -27,6 +27,7 @@ class Fault(StrEnum):
     RESTING = "resting"
     HOPS = "hops"
     NO_ANSWER = "no_answer"
+    DECLINED = "declined"
     UNKNOWN_STEP = "unknown_step"
     STATE = "state"
     PROFILE = "profile"
@@ -53,6 +54,7 @@ _SENTENCES = {
     Fault.RESTING: "The model fails again and again and is not asked for a moment; try again in a minute",
     Fault.HOPS: "Agents answered each other without end and were cut off; see that one of them stops",
     Fault.NO_ANSWER: "The agent waited for another one in vain; see how that one does, then try again",
+    Fault.DECLINED: "What the agent wanted to do was declined",
     Fault.UNKNOWN_STEP: "Whether a step was done before the program ended is not known; look, then retry or drop it",
     Fault.STATE: "What the agent wanted to keep in its state cannot be kept; have its brain mended, then try again",
     Fault.PROFILE: "The profile is not known here; choose another one or start Roost where it is set up, and try again",
@@ -61,6 +63,7 @@ _SENTENCES = {
 }
 _WHY = " could not answer: "
 _REFERENCE = " (reference "
+_DECLINED = (Invalid, NotFound, Forbidden, Conflict, Busy, LimitReached)
 
 
 def sort(error: BaseException) -> Fault:
@@ -69,8 +72,8 @@ def sort(error: BaseException) -> Fault:
         return Fault(error.kind) if str(error.kind) in set(Fault) else Fault.INTERNAL
     if isinstance(error, NoAnswer):
         return Fault.NO_ANSWER
-    if isinstance(error, LimitReached):
-        return Fault.TOO_LONG
+    if isinstance(error, _DECLINED):
+        return Fault.DECLINED
     if isinstance(error, TimeoutError | ConnectionError):
         return Fault.PROVIDER
     return Fault.INTERNAL
@@ -78,7 +81,7 @@ def sort(error: BaseException) -> Fault:
 
 def detail(error: BaseException) -> str | None:
     """What an error says, if it is one of ours that is written for people; of others only the log tells."""
-    return _in_short(str(error)) if isinstance(error, NoAnswer) else None
+    return _in_short(str(error)) if isinstance(error, (NoAnswer, *_DECLINED)) else None
 
 
 def _in_short(told: str) -> str:
@@ -92,4 +95,6 @@ def sentence(fault: Fault, run_id: str, advice: str | None = None, why: str | No
     told, _, usual = _SENTENCES[fault].partition("; ")
     if why:
         told = f"{told}: {why}"
-    return f"{told}; {advice or usual}{_REFERENCE}{reference(run_id)})."
+    if advice or usual:
+        told = f"{told}; {advice or usual}"
+    return f"{told}{_REFERENCE}{reference(run_id)})."

@@ -14,9 +14,10 @@ from collections import deque
 from functools import partial
 
 from roost.core import checks, notes
+from roost.core.faults import Fault
 from roost.core.notes import Channel, Note
 from roost.core.runs import Opened
-from roost.errors import LimitReached, Unavailable
+from roost.errors import BrainFailed, Unavailable
 from roost.ports import Loop
 from roost.runtime.live import LiveTalk, LiveText
 from roost.runtime.shop import Shop
@@ -74,7 +75,7 @@ class Answer:
         if channel == Channel.TOOLS:  # what tools are given and give may be secret, and is no part of the answer
             said = self._shop.redactor.clean_json(said)
         if text.length + text.noted + len(said) > self._shop.limits.answer_chars:
-            raise LimitReached("the answer grew too long")
+            raise BrainFailed("the answer grew too long", kind=Fault.TOO_LONG)
         if channel == Channel.FINAL:
             text.append(said)
             text.unsaved.append(said)

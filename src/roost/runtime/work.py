@@ -15,7 +15,7 @@ from roost.core.mail import Mail
 from roost.core.messages import Message, Status, at
 from roost.core.runs import Why
 from roost.core.steps import Recorded, StepKind, Try
-from roost.errors import LimitReached, NotFound
+from roost.errors import BrainFailed, NotFound
 from roost.ports import Meeting, Profile, Turn
 from roost.runtime.acting import Acting
 from roost.runtime.course import FOR_A_PERSON
@@ -149,7 +149,7 @@ class Work(Acting):
             return
         self._length += len(text)
         if self._length > self._shop.limits.answer_chars:
-            raise LimitReached("the answer grew too long")
+            raise BrainFailed("the answer grew too long", kind=Fault.TOO_LONG)
         self._said.append(checks.clean(text))
 
     async def _answer(self, letter: Mail) -> None:
