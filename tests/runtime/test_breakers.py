@@ -246,3 +246,25 @@ def test_an_answer_that_is_stopped_leaves_the_try_to_the_next_one(tmp_path: Path
 
     simulation.run(story())
     simulation.crash()
+
+
+def test_that_a_provider_is_not_asked_is_told_to_all_and_so_is_that_it_answers_again(tmp_path: Path) -> None:
+    provider, simulation = Provider(), Simulation(tmp_path, seed=2)
+    service = simulation.start({"model": provider}, LIMITS)
+
+    async def shown() -> tuple[list[str], float | None]:
+        facts = [fact for fact in (await service.monitor.facts("bob")).facts if fact.data == {"provider": "model"}]
+        values = (await service.monitor.metrics())["roost_breaker_open"].values
+        return [str(fact.name) for fact in facts], values.get(("model",))  # type: ignore[return-value]
+
+    async def story() -> None:
+        assert await shown() == ([], None)
+        await down(service)
+        assert await shown() == (["ProviderPaused"], 1)
+        await asyncio.sleep(31.0)
+        provider.down = False
+        await say(service, await service.create_talk_session("ann", profile="model"), "now?")
+        assert await shown() == (["ProviderPaused", "ProviderResumed"], 0)
+
+    simulation.run(story())
+    simulation.crash()

@@ -51,6 +51,8 @@ class Name(StrEnum):
     APPROVAL_ASKED = "ApprovalAsked"
     APPROVAL_DECIDED = "ApprovalDecided"
     WORKER_RESTARTED = "WorkerRestarted"
+    PROVIDER_PAUSED = "ProviderPaused"
+    PROVIDER_RESUMED = "ProviderResumed"
     FACTS_MISSED = "FactsMissed"
     """Told to whoever follows too slowly, or from before a restart: what lay in between is not kept."""
 

@@ -7,6 +7,7 @@ import logging
 from roost.core.breakers import Breaker
 from roost.core.limits import Limits
 from roost.ports import Host, Profile
+from roost.runtime.monitor import Monitor
 
 log = logging.getLogger("roost.breakers")
 
@@ -14,9 +15,10 @@ log = logging.getLogger("roost.breakers")
 class Breakers:
     """Any thread may call. A provider is the first part of a model's name, or else the profile itself."""
 
-    def __init__(self, host: Host, limits: Limits) -> None:
+    def __init__(self, host: Host, limits: Limits, monitor: Monitor) -> None:
         self._host = host
         self._limits = limits
+        self._monitor = monitor
         self._lock = host.lock()
         self._known: dict[str, Breaker] = {}
 
@@ -51,8 +53,13 @@ class Breakers:
         with self._lock:
             changed = breaker.told(fault, self._host.clock.monotonic())
         if changed:
-            log.warning("the provider %r %s", name, "is not asked for a while" if breaker.is_open else "answers again")
+            log.warning("the provider %r %s", name, "answers again" if fault is None else "is not asked for a while")
+            self._monitor.breaker(name, is_open=fault is not None)
 
     def open(self) -> list[str]:
         """The providers that are not asked just now."""
-        return sorted(name for name, breaker in list(self._known.items()) if breaker.is_open)
+        return sorted(name for name, is_open in self.all().items() if is_open)
+
+    def all(self) -> dict[str, bool]:
+        """The providers that have ever failed, and whether they are not asked just now."""
+        return {name: breaker.is_open for name, breaker in list(self._known.items())}

@@ -93,8 +93,12 @@ def _looked_up(shop: Shop) -> list[Metric]:
         _one("roost_workers", GAUGE, "Workers for talks with profiles.", len(hall.inbox.workers)),
         _one("roost_queued_writes", GAUGE, "Writes that wait for the store.", pace.queued_writes),
         _one("roost_queued_reads", GAUGE, "Reads that wait for the store.", pace.queued_reads),
+        Metric(
+            "roost_breaker_open", GAUGE, "Whether a provider that has failed is not asked just now.",
+            {(name,): float(is_open) for name, is_open in shop.breakers.all().items()}, ("provider",),
+        ),
         Metric("roost_batch_size", HISTOGRAM, "Operations of the store to a commit.", {(): pace.batches}),
-    ]
+    ]  # fmt: skip
 
 
 def _one(name: str, kind: MetricKind, told: str, value: float) -> Metric:

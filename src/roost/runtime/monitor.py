@@ -190,6 +190,11 @@ class Monitor:
             self.metrics_kept.restarts += 1
         self.tell(Name.WORKER_RESTARTED, None, {"worker": worker}, user_id="")
 
+    def breaker(self, provider: str, *, is_open: bool) -> None:
+        """A provider is not asked for a while, or answers again."""
+        name = Name.PROVIDER_PAUSED if is_open else Name.PROVIDER_RESUMED
+        self.tell(name, None, {"provider": provider}, user_id="")
+
     # --- being asked -----------------------------------------------------------------------------
 
     async def facts(self, user_id: str, *, after: str | None = None, limit: int = PAGE) -> FactPage:
