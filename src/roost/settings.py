@@ -22,13 +22,14 @@ from pydantic import (
     PrivateAttr,
     SecretStr,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from roost.core.checks import NAME_LENGTH
-from roost.core.limits import Limits
+from roost.core.limits import BadLimit, Limits
 from roost.core.secrets import is_plain
 from roost.errors import Invalid
 from roost.ports import Profile
@@ -39,9 +40,6 @@ FILE = "roost.toml"
 PREFIX = "ROOST_"
 OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_SECRETS", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
 """Read elsewhere: not settings."""
-
-UNBOUNDED = ("keep_", "process_mib")
-"""Limits whose names begin so may be 0: then nothing is ever too old, or too much."""
 
 _EXPECTED = {
     "int": "must be a whole number",
@@ -148,15 +146,14 @@ class Settings(_Frozen):
     limits: Limits = Limits()
     _file: Path | None = PrivateAttr(default=None)
 
-    @field_validator("limits")
+    @field_validator("limits", mode="wrap")
     @classmethod
-    def _positive(cls, limits: Limits) -> Limits:
-        for field in fields(limits):
-            value, may_be_none = getattr(limits, field.name), field.name.startswith(UNBOUNDED)
-            if value < 0 or (value == 0 and not may_be_none):
-                told = "must be 0 (no bound) or greater" if may_be_none else "must be greater than 0"
-                raise PydanticCustomError("limit", "{told}", {"key": field.name, "told": told})
-        return limits
+    def _good(cls, given: Any, made: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return made(given)
+        except BadLimit as error:
+            told = {"key": error.name, "told": error.expected}
+            raise PydanticCustomError("limit", "{told}", told) from None
 
     @field_validator("secret")
     @classmethod

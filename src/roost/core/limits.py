@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import Field, dataclass, fields
+from typing import Any
+
+from roost.core.checks import shown
+from roost.errors import Invalid
+
+UNBOUNDED = ("keep_", "process_mib")
+"""Limits whose names begin so may be 0: then nothing is ever too old, or too much."""
+
+
+class BadLimit(Invalid):
+    """A limit that bounds nothing; with its `name`, and what is `expected` of it."""
+
+    def __init__(self, name: str, expected: str, value: object) -> None:
+        super().__init__(f"the limit {name} {expected}, not {shown(value)}")
+        self.name = name
+        self.expected = expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +74,20 @@ class Limits:
     request_burst: float = 600.0
     address_requests_per_second: float = 600.0
     address_request_burst: float = 6_000.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not _is_good(field, value):
+                raise BadLimit(field.name, _expected(field), value)
+
+
+def _is_good(field: Field[Any], value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if field.type == "int" else int | float):
+        return False
+    return math.isfinite(value) and (value > 0 or (value == 0 and field.name.startswith(UNBOUNDED)))
+
+
+def _expected(field: Field[Any]) -> str:
+    kind = "a whole number" if field.type == "int" else "a number"
+    return f"must be {kind}{', 0 (no bound) or greater' if field.name.startswith(UNBOUNDED) else ' greater than 0'}"
