@@ -556,3 +556,29 @@ def test_what_cannot_be_looked_for_is_refused(world: World, options: dict[str, A
             await service.dead_letters.list("ann", **options)
 
     world({}, story)
+
+
+def test_whoever_gave_no_answer_is_asked_again_when_a_person_retries(world: World) -> None:
+    silent = [True]
+
+    async def at_times(turn: Turn) -> AsyncIterator[str]:
+        if silent:
+            await asyncio.sleep(30)
+        yield "the answer"
+
+    async def asks(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.ask("agent:e", "well?", deadline=0.1 if silent else 20.0)
+
+    async def story(service: AsyncAgentService) -> tuple[str | None, str | None]:
+        await service.agents.create("ann", "d", profile="asks")
+        await service.agents.create("ann", "e", profile="at_times", max_concurrent_tasks=2)
+        task = await service.tasks.send("ann", "d", "go")
+        first = (await service.tasks.wait("ann", task, timeout=20)).error
+        silent.clear()
+        (letter,) = await service.dead_letters.list("ann")
+        await service.dead_letters.retry("ann", letter.letter_id)
+        return first, (await service.tasks.wait("ann", task, timeout=20)).result
+
+    first, second = world({"asks": asks, "at_times": at_times}, story)
+    assert "agent:e has not answered in time" in str(first)
+    assert second == "the answer"

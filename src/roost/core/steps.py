@@ -113,7 +113,9 @@ class Asked:
     """What earlier tries have asked other agents: found again by whom and what, each once, in order."""
 
     def __init__(self, recorded: Iterable[Recorded]) -> None:
-        self._left = [one for one in recorded if one.kind == StepKind.ASK]
+        self._left = [
+            one for one in recorded if one.kind == StepKind.ASK and one.outcome != StepOutcome.RETRIED
+        ]  # fmt: skip
 
     def take(self, whom: str, text: str) -> Recorded | None:
         if not self._left:

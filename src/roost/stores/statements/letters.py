@@ -70,6 +70,10 @@ def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envel
     ids = {"id": e.envelope_id, "mail": e.body, "expires": e.expires}
     # Whoever retries has looked whether the step was done, and wants it to be done now; what is known is not repeated.
     tx.write("DELETE FROM steps WHERE envelope_id = :id AND done = 0", ids)
+    tx.write(  # who gave no answer is asked again
+        "UPDATE steps SET outcome = 'retried' WHERE envelope_id = :id AND kind = 'ask'"
+        """ AND result NOT LIKE '{"text"%'""", ids,
+    )  # fmt: skip
     steps.freshen(tx, e.envelope_id)
     if e.recorded:
         tx.write(
