@@ -20,7 +20,7 @@ from tests.cli.forks import Forks
 from tests.conftest import eventually
 from tests.servers import ROOT
 
-COMMAND = [sys.executable, "-m", "roost.cli.main"]
+COMMAND = [sys.executable, "-m", "roost"]
 PATIENCE = 30
 FORKED: list[Forks] = []
 """What runs commands in less time, while there is one."""

@@ -157,6 +157,8 @@ def test_only_ones_own_and_shared_agents_can_be_talked_with(world: World) -> Non
                 await talk_with(service, name)
         with pytest.raises(roost.Invalid, match="not both"):
             await service.create_talk_session("ann", agent="d", profile="teller")
+        with pytest.raises(roost.Invalid, match="the address 5 is not known"):
+            await service.create_talk_session("ann", agent=5)  # type: ignore[arg-type]
         with pytest.raises(roost.Invalid, match="is a person"):
             await talk_with(service, "user:bob")
         talk = await talk_with(service, "agent:bob/shared")

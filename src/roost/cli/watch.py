@@ -57,7 +57,7 @@ def _tell(service: Service, user: str, every: float, *, as_json: bool) -> None:
             else:
                 print(told(agent))
         for name in before.keys() - now.keys():
-            print(json.dumps({"agentId": name, "deleted": True}) if as_json else f"{line(name)}  deleted")
+            print(json.dumps({"agentId": name, "deleted": True}) if as_json else _told(name, "deleted"))
         sys.stdout.flush()
         before = now
         time.sleep(every)
@@ -76,4 +76,8 @@ def _seen(agent: Agent) -> tuple[object, ...]:
 
 def told(agent: Agent) -> str:
     waiting = f", {agent.queue_depth} in the inbox" if agent.queue_depth else ""
-    return f"{datetime.now():%H:%M:%S}  {line(agent.agent_id)}  {state_of(agent)}{waiting}"
+    return _told(agent.agent_id, f"{state_of(agent)}{waiting}")
+
+
+def _told(name: str, what: str) -> str:
+    return f"{datetime.now():%H:%M:%S}  {line(name)}  {what}"

@@ -258,7 +258,9 @@ class Activation(Presence):
 
     async def _handle(self, lane: Lane) -> None:
         profile = self.profile()
-        if not await self._may_ask(lane, profile):
+        if not self._has_next(lane):
+            return
+        if not self.shop.breakers.allows(profile) and not await self._provider(lane, profile):
             return
         work = await self._begin(lane, profile)
         if work is None:
@@ -269,14 +271,14 @@ class Activation(Presence):
             self._close(work.closing(), lane)
             work.part()
 
-    async def _may_ask(self, lane: Lane, profile: Profile) -> bool:
+    async def _provider(self, lane: Lane, profile: Profile) -> bool:
         """Wait while the provider that the brain asks is not asked by anyone; False: nothing here can be begun now."""
         breakers = self.shop.breakers
-        while self._has_next(lane):
-            if breakers.allows(profile):
-                return True
+        while not breakers.allows(profile):
             await asyncio.sleep(min(0.25, breakers.wait(profile)))  # others open and close it
-        return False
+            if not self._has_next(lane):
+                return False
+        return True
 
     def _has_next(self, lane: Lane) -> bool:
         """Whether the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""

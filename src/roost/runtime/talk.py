@@ -61,9 +61,7 @@ class Talks:
         """The key of an agent that this user may talk with: one's own, or a shared one."""
         if profile is not None:
             raise Invalid("give the profile or the agent to talk with, not both: an agent has its own profile")
-        address = addresses.parse(agent if ":" in str(agent) else f"agent:{agent}", user_id)
-        if not address.is_agent:
-            raise Invalid(f"{address.text!r:.80} is a person: write mail to people")
+        address = addresses.of_agent(agent, user_id)
         await self._shop.store.read(self._ops.agents.reach, user_id, address.key, False)
         return address.key
 
