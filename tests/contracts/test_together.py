@@ -19,6 +19,7 @@ from roost.ports import Pending, Tx
 from roost.stores.statements import messages, runs, talks
 from roost.stores.together import Calls, done_by, many_of
 from tests.contracts.conftest import Driven
+from tests.contracts.test_event_statements import create
 
 TABLES = ("talks", "messages", "inbox", "runs", "users", "parts")
 POLICIES = ("interrupt", "rollback", "queue", "collect", "reject")
@@ -139,6 +140,23 @@ def test_messages_are_posted_alike(store: Driven, there: list[Talk], data: st.Da
     calls += [("ann", "nowhere", "a", None, None, "title", "new-nowhere", 2.0, 100)]
     together, alone = both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], messages.post, lambda _: calls)
     assert together == alone
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_to_anothers_agent_messages_are_posted_alike_and_only_while_it_is_shared(store: Driven, shared: bool) -> None:
+    keys = ["", create(store, "d"), create(store, "e", user="bob", shared=shared), create(store, "f", user="ann/bob")]
+
+    def prepare(tx: Tx) -> Calls:
+        for key in keys:
+            talks.create(tx, f"with {key}", "ann", "", "interrupt", "", "{}", 100, key)
+        return [("ann", f"with {key}", "a", None, None, "title", f"to {key}", 2.0, 100) for key in keys]
+
+    together, alone = both_ways(store, prepare, messages.post, lambda calls: calls)
+    assert together == alone
+    refused = [given for given in together[0] if isinstance(given, str)]
+    names = ["f"] if shared else ["e", "f"]
+    assert [name for name in names if any(f"no agent '{name}'" in one for one in refused)] == names
+    assert len(together[1]["messages"]) == len(together[1]["inbox"]) == len(keys) - len(refused) == 4 - len(names)
 
 
 @everywhere

@@ -168,6 +168,43 @@ def test_only_ones_own_and_shared_agents_can_be_talked_with(world: World) -> Non
     assert world({"teller": teller}, story) == "talk hello from user:ann, 1"
 
 
+def test_anothers_agent_is_talked_with_only_while_it_is_shared(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[str], int]:
+        await service.agents.create("bob", "shared", profile="teller", shared=True)
+        talk, bobs = (
+            await talk_with(service, "agent:bob/shared"),
+            await service.create_talk_session("bob", agent="shared"),
+        )
+        await service.add_message("ann", talk, "hello", key="first")
+        await ended(service, talk)
+        await service.agents.configure("bob", "shared", shared=False)
+        for key in (None, "second"):
+            with pytest.raises(roost.NotFound, match="there is no agent 'shared'"):
+                await service.add_message("ann", talk, "again", key=key)
+        there = await service.add_message("ann", talk, "hello", key="first")
+        await service.add_message("bob", bobs, "hello")
+        page = await service.get_messages("ann", talk)
+        assert not page.running
+        await service.agents.configure("bob", "shared", shared=True)
+        await service.add_message("ann", talk, "at last")
+        return [m.content for m in page.messages + tuple(await ended(service, talk))[2:3]], there.seq
+
+    said_then = ["hello", "talk hello from user:ann, 1"]
+    assert world({"teller": teller}, story) == ([*said_then, "at last"], 1)
+
+
+def test_what_waits_when_the_agent_is_shared_no_more_is_answered(world: World) -> None:
+    async def story(service: AsyncAgentService) -> str:
+        await service.agents.create("bob", "shared", profile="teller", shared=True, start=False)
+        talk = await talk_with(service, "agent:bob/shared")
+        await service.add_message("ann", talk, "hello")
+        await service.agents.configure("bob", "shared", shared=False)
+        await service.agents.start("bob", "shared")
+        return (await ended(service, talk))[-1].content
+
+    assert world({"teller": teller}, story) == "talk hello from user:ann, 1"
+
+
 def test_deleting_the_agent_ends_its_talks(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="slow")

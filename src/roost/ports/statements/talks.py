@@ -56,7 +56,7 @@ class MessageStatements(Protocol):
 
         The same key again gives the message that is there and changes nothing; with other content it is a
         Conflict. Raises Busy where the policy is `reject` and the talk is being answered, LimitReached when
-        `most` messages wait.
+        `most` messages wait, NotFound where the talk is with another's agent that is not shared (any more).
         """
         ...
 

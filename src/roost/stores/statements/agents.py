@@ -93,15 +93,20 @@ _TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot tell what kind of nothing a 
 
 def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
     """The config of an agent that this user may send to (one's own, or a shared one), and how full its inbox is."""
-    row = tx.one("SELECT user_id, config FROM agents WHERE address = :address", {"address": key})
-    config = AgentConfig.from_json(row[1]) if row else None
-    if row is None or config is None or (row[0] != user_id and not config.shared and not known):
-        raise unknown(key.rpartition("/")[2])
+    config = reached(tx, user_id, key, known)
     depth = tx.one(
         "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT :most) AS waiting",
         {"address": key, "most": config.inbox_limit},
     )
     return config, depth[0] if depth else 0
+
+
+def reached(tx: Tx, user_id: str, key: str, known: bool = False) -> AgentConfig:
+    row = tx.one("SELECT user_id, config FROM agents WHERE address = :address", {"address": key})
+    config = AgentConfig.from_json(row[1]) if row else None
+    if row is None or config is None or (row[0] != user_id and not config.shared and not known):
+        raise unknown(key.rpartition("/")[2])
+    return config
 
 
 def audience(

@@ -9,34 +9,40 @@ from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Envelope, Posted, Why
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores.statements import bulk
+from roost.stores.statements import agents, bulk
 from roost.stores.statements.resting import interrupt, is_idle
 from roost.stores.together import Calls, done_by
 
 MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
 
+# Another's agent is looked at first: it may be shared no more. Nothing is looked at of talks without an agent.
+_REACHED = """(agent = '' OR agent = {} OR EXISTS
+    (SELECT 1 FROM agents a WHERE a.address = talks.agent AND a.user_id = talks.user_id))"""
+
 # The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
-_ADVANCE = """
+_ADVANCE = f"""
 UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = waiting + 1, updated = roost_now(),
   epoch = epoch + CASE WHEN waiting > 0 AND COALESCE(:busy, busy) IN ('interrupt', 'rollback') THEN 1 ELSE 0 END,
   title = CASE WHEN title = '' THEN :title ELSE title END
 WHERE talk_id = :talk AND user_id = :user AND waiting < :most
   AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
+  AND {_REACHED.format(":reached")}
 RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
 """
 
-_ADVANCE_IDLE = """
+_ADVANCE_IDLE = f"""
 UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = 1, updated = roost_now(),
   title = CASE WHEN title = '' THEN given.name ELSE title END
 FROM given WHERE talk_id = given.talk AND user_id = given.person AND waiting = 0
+  AND {_REACHED.format("''")}
 RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
 """
 _GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
 
 
 def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
-    """Those with a key, those to talks that are busy, and all where none may wait, are left."""
+    """Those with a key, those to talks that are busy or with another's agent, and all where none may wait, are left."""
     given = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
     advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
     posted: list[Posted | None] = []
@@ -58,11 +64,16 @@ def post(
     tx: Tx, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None, title: str,
     envelope_id: str, quiet: float, most: int,
 ) -> Posted:  # fmt: skip
-    """Add a person's message and its envelope. The same key again gives the message that is there."""
-    ids = {"talk": talk_id, "user": user_id}
+    """Add a person's message and its envelope. The same key again gives the message that is there.
+
+    Raises NotFound where the talk is with another's agent that is not shared any more.
+    """
     if key is not None and (there := _by_key(tx, user_id, talk_id, key, content)) is not None:
         return there
-    rows = tx.write(_ADVANCE, {**ids, "busy": busy, "title": title, "most": most})
+    given = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "reached": ""}
+    rows = tx.write(_ADVANCE, given)
+    if not rows and (reached := _anothers(tx, user_id, talk_id)):
+        rows = tx.write(_ADVANCE, {**given, "reached": reached})
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
     seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
@@ -136,6 +147,17 @@ def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Poste
         raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
     envelope = Envelope("", talk_id, row[0], 0, 0.0, "")
     return Posted(message_of(row[:9]), row[7], row[9], envelope, repeated=True)
+
+
+def _anothers(tx: Tx, user_id: str, talk_id: str) -> str:
+    """Another's agent that this talk is with, if it is: one that is shared."""
+    row = tx.one(
+        "SELECT agent FROM talks WHERE talk_id = :talk AND user_id = :user", {"talk": talk_id, "user": user_id}
+    )
+    if row is None or not row[0] or row[0].rpartition("/")[0] == user_id:
+        return ""
+    agents.reached(tx, user_id, row[0])
+    return str(row[0])
 
 
 def _refusal(tx: Tx, user_id: str, talk_id: str, most: int) -> Exception:
