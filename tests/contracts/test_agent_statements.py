@@ -7,6 +7,7 @@ import pytest
 from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Envelope, Kind, Publish, SendTask, Taken, Verdict, WorkClosing
 from roost.core.priority import Priority
+from roost.core.usage import Usage
 from roost.errors import Conflict, LimitReached
 from roost.ports import Tx
 from roost.stores.statements import agents, inbox, tasks
@@ -71,6 +72,40 @@ def test_what_an_agent_has_no_room_for_in_memory_has_not_been_tried(store: Drive
     assert [one.address for one in settled.posted] == [roomy, crowded]
     tried = store.read(lambda tx: tx.read("SELECT address, attempts FROM inbox ORDER BY address"))
     assert [tuple(row) for row in tried] == [(crowded, 0), (roomy, 1)]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "stopped", "released", "taken over", "deleted", "made again"])
+def test_a_try_that_is_cut_off_leaves_a_record_and_what_it_has_cost(store: Driven, how: str) -> None:
+    address = create(store, "d")
+    taken, envelope = given_task(store, address)
+    if how == "cancelled":
+        store.write(tasks.cancel, "ann", "task_1", 3.0)
+    elif how == "stopped":
+        stop(store)
+    elif how == "taken over":
+        take(store, address)
+    elif how in ("deleted", "made again"):
+        store.write(agents.delete, "ann", "d")
+    if how == "made again":
+        new = Change("change_y", 5.0, None, State.IDLE, "created", "ann")
+        store.write(agents.create, "ann", ("d",), AgentConfig(), new, 100)
+    verdict = {"cancelled": Verdict.CANCELLED, "released": Verdict.RELEASED}.get(how, Verdict.DONE)
+    closing = WorkClosing(
+        "run_1", envelope, taken.epoch, verdict, "half", 2.0, 4.0, memory="{}", usage=Usage(7, 3), profile="p"
+    )
+    for _ in range(2):  # as when it is not known whether it was written
+        [settled] = store.write(inbox.settle, (closing,))
+        assert settled.taken is (how == "released")
+    there = [] if how in ("deleted", "made again") else [("stopped", 1, 2.0, 4.0, "half", 7)]
+    assert rows(store, "SELECT outcome, attempts, started, ended, said, input_tokens FROM runs") == there
+    assert rows(store, "SELECT day, profile, tokens FROM spending") == [("1970-01-01", "p", 10)] * len(there)
+    assert rows(store, "SELECT memory FROM agents") == [(None,)] * (how != "deleted")
+    tried = [] if how in ("deleted", "made again") else [(1, 2.0)] if how == "cancelled" else [(0, None)]
+    assert rows(store, "SELECT attempts, started FROM tasks") == tried
+
+
+def rows(store: Driven, sql: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in store.read(lambda tx: tx.read(sql))]
 
 
 def errors(store: Driven) -> list[int]:

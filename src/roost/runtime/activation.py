@@ -372,10 +372,12 @@ class Activation(Presence):
         if closing.verdict not in KEPT:
             lane.popleft()
             self.desk.offer(lane)
-        if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so
+        if closing.verdict is Verdict.CANCELLED:  # whoever cancelled it has written so: this is only for the record
             self._settle_down()
-            self.shop.monitor.cut_off(closing.envelope, closing.run_id, Outcome.STOPPED, closing.started)
-            self._known.discard(closing.envelope.envelope_id)
+            self.shop.monitor.cut_off(
+                closing.envelope, closing.run_id, Outcome.STOPPED, closing.started, closing.profile, closing.usage
+            )  # fmt: skip
+            self._settle(closing)
             return
         closing.changes.extend(self.course.take())
         if closing.sleep is not None:
@@ -412,7 +414,7 @@ class Activation(Presence):
                 self.hall.look(self.address)  # they may have decided meanwhile
             elif one.taken:
                 self.hall.ring(closing.due)
-            if not one.taken and closing.verdict is not Verdict.RELEASED:
+            if not one.taken and closing.verdict not in (Verdict.RELEASED, Verdict.CANCELLED):
                 self.ending = True  # whoever stopped it, or took it over, has the rest
             elif closing.sleep is not None:
                 self.fell_asleep(closing.sleep)

@@ -33,6 +33,8 @@ from roost.core.memories import Remember
 from roost.core.messages import MOST, PAGE, at
 from roost.core.metrics import Metric
 from roost.core.runs import Closing, Outcome, Settled
+from roost.core.usage import NOTHING as UNUSED
+from roost.core.usage import Usage
 from roost.ports import Pending
 from roost.runtime.metrics import Metrics
 from roost.runtime.shop import Shop
@@ -130,12 +132,17 @@ class Monitor:
         if told:
             self._tell(told)
 
-    def cut_off(self, envelope: Envelope, run_id: str, outcome: Outcome, started: float) -> None:
-        """A run of an agent is over and leaves nothing behind: it was cancelled, or its thread was lost."""
+    def cut_off(
+        self, envelope: Envelope, run_id: str, outcome: Outcome, started: float, profile: str = "",
+        usage: Usage = UNUSED,
+    ) -> None:  # fmt: skip
+        """A run of an agent is over, and nothing comes of it: it was cancelled, or its thread was lost."""
         now = self._shop.host.clock.now()
         with self._lock:
             self.metrics_kept.ran(envelope.kind, outcome, now - started)
+            self.metrics_kept.spent(profile, usage)
         data = {"run_id": run_id, "kind": envelope.kind, "envelope_id": envelope.envelope_id, "outcome": outcome}
+        data |= usage.facts()
         self._tell(((Name.RUN_ENDED, now, None, envelope.address, data, envelope.origin),))
 
     def talk_began(self, user_id: str, talk_id: str, run_id: str, root: str) -> None:

@@ -187,8 +187,9 @@ class Work(Acting):
             self._shop.breakers.unused(self.turn.profile)
             if self.why is Why.WAIT:
                 return self._closing(Verdict.WAITING)
-            verdict = Verdict.CANCELLED if self.why is Why.STOP else Verdict.RELEASED
-            return self._closing(verdict, "cancelled", "cancelled")
+            if self.why is Why.STOP:
+                return self._closing(Verdict.CANCELLED, "cancelled", "cancelled")
+            return self._closing(Verdict.RELEASED)
         memory, error = self._memory()
         if error is not None:
             return self._failure(error)
@@ -225,7 +226,7 @@ class Work(Acting):
         """For a replay; nothing where there is no record of the run."""
         e = self.envelope
         is_plain = e.kind is Kind.TASK and not e.recorded
-        if verdict is Verdict.RELEASED or (verdict is Verdict.DONE and is_plain and not journaled):
+        if verdict is Verdict.DONE and is_plain and not journaled:
             return None
         message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
         kept = runbook.given(

@@ -85,7 +85,9 @@ class InboxStatements(Protocol):
         """End tries: of each the envelope, the record, the agent's memory and all that it sends, or nothing of it.
 
         What is sent to those who are `full` is not handed over: they fetch it when they have room. `notes` are
-        changes of agents' states that come with no try.
+        changes of agents' states that come with no try. Of a try that counts for nothing any more, since its agent was
+        stopped or taken over or its task cancelled, the run is kept as `stopped`, and what it has cost; of an agent
+        that was deleted, nothing.
         """
         ...
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from roost.core import wake
-from roost.core.envelopes import KEPT, Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import KEPT, NEVER, Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
 from roost.stores.statements import bulk, burial, diary, steps
@@ -45,10 +46,31 @@ def settle(
     if len(taken) == len(closings):
         return tuple(settled.get(id(c), _TAKEN) for c in closings)
     settled = dict.fromkeys(map(id, taken), _TAKEN) | settled
+    _cut_off(tx, [c for c in closings if c.run_id and id(c) not in settled and not _is_plain(c)])
     for c in closings:
         if c.verdict is Verdict.RELEASED:
             settled[id(c)] = WorkSettled(_release(tx, c))
     return tuple(settled.get(id(c), _REFUSED) for c in closings)
+
+
+def _cut_off(tx: Tx, stopped: list[WorkClosing]) -> None:
+    """Of tries that count for nothing any more: that they were there, and what they have cost; nothing else.
+
+    Their agents were stopped or taken over, or their tasks cancelled. Of one that was deleted nothing is kept, though
+    another may have its name by now.
+    """
+    keys = sorted({c.envelope.address for c in stopped})
+    born = {row[0]: row[1] for row in bulk.among(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
+    there = [c for c in stopped if c.started >= born.get(c.envelope.address, NEVER)]
+    for c in there:
+        spend(tx, c.run_id, c.profile, c.usage, c.ended)
+    bulk.insert(tx, "runs", _RUN, [_run_of(replace(c, verdict=Verdict.CANCELLED)) for c in there], _ONCE)
+    bulk.using(
+        tx, "UPDATE tasks SET attempts = given.attempts, started = COALESCE(tasks.started, given.started) FROM given"
+        " WHERE tasks.task_id = given.task_id AND tasks.status = 'cancelled'",
+        {"task_id": "TEXT", "attempts": "BIGINT", "started": "DOUBLE PRECISION"},
+        [(c.envelope.envelope_id, c.envelope.attempts, c.started) for c in there if c.envelope.recorded],
+    )  # fmt: skip
 
 
 def _ours(tx: Tx, closings: tuple[WorkClosing, ...]) -> tuple[Sequence[WorkClosing], dict[str, int]]:
