@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from roost.core import wake
 from roost.core.agents import AgentConfig, State
 from roost.core.envelopes import Change, Envelope, Kind, Publish, SendTask, Taken, Verdict, WorkClosing
 from roost.core.priority import Priority
@@ -102,6 +105,24 @@ def test_a_try_that_is_cut_off_leaves_a_record_and_what_it_has_cost(store: Drive
     assert rows(store, "SELECT memory FROM agents") == [(None,)] * (how != "deleted")
     tried = [] if how in ("deleted", "made again") else [(1, 2.0)] if how == "cancelled" else [(0, None)]
     assert rows(store, "SELECT attempts, started FROM tasks") == tried
+
+
+def test_of_several_turns_that_ask_for_sleep_one_is_on_record(store: Driven) -> None:
+    address = create(store, "d")
+    taken, first = given_task(store, address)
+    others = [replace(first, envelope_id=f"task_{number}", lane=f"task_{number}") for number in (2, 3)]
+    for other in others:
+        store.write(inbox.post, SendTask(other))
+    closings = [
+        WorkClosing(
+            f"run_{number}", envelope, taken.epoch, Verdict.DONE, "", 1.0, 2.0, sleep=wake.to_json(wake.event("never")),
+            changes=[Change(f"change_z{number}", 2.0, State.ACTIVE, State.SLEEPING, f"by {number}", "agent:ann/d")],
+        )
+        for number, envelope in enumerate([first, *others])
+    ]  # fmt: skip
+    assert all(one.taken for one in store.write(inbox.settle, tuple(closings[:2])))
+    assert store.write(inbox.settle, (closings[2],))[0].taken
+    assert rows(store, "SELECT cause FROM agent_changes WHERE after = 'sleeping'") == [("by 0",)]
 
 
 def rows(store: Driven, sql: str) -> list[tuple[object, ...]]:

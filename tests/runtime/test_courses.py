@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
+import pytest
+
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.agents import MOVES, State
@@ -16,7 +18,9 @@ Told = list[tuple[str | None, str, str, str]]
 
 
 async def busy(turn: Turn) -> AsyncIterator[str]:
-    if turn.text == "sleep":
+    if turn.text == "late":
+        await asyncio.sleep(0.3)
+    if turn.text in ("sleep", "late"):
         await turn.sleep(wake_on=roost.event("never"))
     if turn.text == "long":
         await asyncio.sleep(0.3)
@@ -110,6 +114,41 @@ def test_each_time_that_one_works_and_rests_is_on_record(simulated: World) -> No
     apart, together = simulated({"busy": busy}, story)
     assert apart == [BEGUN, *[WORKS, RESTS] * 4]
     assert together == [*apart, WORKS, RESTS], "a pause that nobody could have noticed is not on record"
+
+
+@pytest.mark.parametrize("prompts", [("sleep", "short"), ("short", "sleep"), ("sleep", "sleep"), ("sleep", "late")])
+def test_nothing_that_ends_beside_it_is_recorded_after_one_fell_asleep(world: World, prompts: tuple[str, str]) -> None:
+    first: list[asyncio.Event] = []
+
+    async def together(turn: Turn) -> AsyncIterator[str]:
+        if not first:
+            first.append(asyncio.Event())
+            await first[0].wait()
+        first[0].set()
+        async for word in busy(turn):
+            yield word
+
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="together", max_concurrent_tasks=2, idle_timeout=0.0)
+        tasks = [await service.tasks.send("ann", "d", prompt) for prompt in prompts]
+        for task in tasks:
+            await service.tasks.wait("ann", task, timeout=20)
+        await until(service, lambda agent: agent.state == "sleeping" and not agent.current_tasks)
+        await becomes(lambda: awake(service), lambda there: not there)
+        await service.agents.wake("ann", "d", "it is time")
+        return await course(service, 4)
+
+    assert world({"together": together}, story) == [
+        BEGUN,
+        WORKS,
+        ("active", "sleeping", "asked for by its turn", "agent:ann/d"),
+        ("sleeping", "idle", "it is time", "user:ann"),
+    ]
+
+
+async def awake(service: AsyncAgentService) -> bool:
+    hall = service.roost.hall
+    return hall.is_awake("ann/d") or bool(hall.leaving)
 
 
 def test_a_history_is_read_in_pages(world: World) -> None:

@@ -416,6 +416,8 @@ class Activation(Presence):
                 self.hall.ring(closing.due)
             if not one.taken and closing.verdict not in (Verdict.RELEASED, Verdict.CANCELLED):
                 self.ending = True  # whoever stopped it, or took it over, has the rest
+                if closing.sleep is not None:
+                    self.course.stay()
             elif closing.sleep is not None:
                 self.fell_asleep(closing.sleep)
 

@@ -21,6 +21,8 @@ class Course:
         self.state = State.IDLE
         self._host = host
         self._changes: list[Change] = []
+        self._held: list[Change] | None = None
+        """What comes after a turn has asked for sleep: it is recorded only if that is refused."""
         self._over = False
 
     def move(self, after: State, cause: str) -> None:
@@ -28,16 +30,23 @@ class Course:
         before, self.state = self.state, after
         if self._over:
             return
-        last, now = self._changes[-1] if self._changes else None, self._host.clock.now()
+        changes = self._changes if self._held is None else self._held
+        last, now = changes[-1] if changes else None, self._host.clock.now()
         if after is State.ACTIVE and last is not None and _is_brief(last, now):
-            self._changes.pop()
+            changes.pop()
             return
-        self._changes.append(Change(self._host.new_id("change"), now, before, after, cause, "roost"))
+        changes.append(Change(self._host.new_id("change"), now, before, after, cause, "roost"))
 
     def asleep(self, by: str) -> Change:
         """That it sleeps as soon as the turn that asked for it is settled; recorded with that."""
+        self._held = self._held or []
         now = self._host.clock.now()
         return Change(self._host.new_id("change"), now, self.state, State.SLEEPING, "asked for by its turn", by)
+
+    def stay(self) -> None:
+        """That it sleeps was refused."""
+        self._changes += self._held or ()
+        self._held = None
 
     def end(self) -> None:
         """It is on record that it sleeps or is stopped: how it comes to that is no change any more."""

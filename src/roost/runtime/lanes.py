@@ -167,8 +167,11 @@ class Lane:
             settled = await self._settle(closing, live)
             if closing.state is not None and not settled.superseded and self._home is None:
                 live.state = closing.state
-            if closing.sleep is not None and not settled.superseded and self._home is not None:
-                self._home.fell_asleep(closing.sleep)
+            if closing.sleep is not None and self._home is not None:
+                if settled.superseded:
+                    self._home.course.stay()
+                else:
+                    self._home.fell_asleep(closing.sleep)
             if settled.posted:
                 self._shop.office.hall.deliver(settled.posted)
             # Stopped meanwhile: what the store had left then is gone there now.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from roost.core import notes
+from roost.core import notes, wake
 from roost.core.envelopes import Envelope as Posting
 from roost.core.messages import Message, Sender, Status, at
 from roost.core.runs import Claimed, Closing, Envelope, Halted, Outcome, Settled
@@ -26,7 +26,7 @@ from roost.stores.statements.answers import (
 from roost.stores.statements.messages import insert
 from roost.stores.statements.posting import post_all
 from roost.stores.statements.resting import IDLE_TALK, RESTING_TALK
-from roost.stores.statements.sleep import fall_asleep
+from roost.stores.statements.sleep import await_condition, record_all, sleeping
 from roost.stores.statements.spending import spend, used
 from roost.stores.statements.talks import found
 from roost.stores.together import Calls, done_by
@@ -150,7 +150,9 @@ def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
             {"address": c.agent, "memory": c.state, "now": now},
         )
     if c.agent is not None and c.sleep is not None and c.asleep is not None:
-        fall_asleep(tx, c.agent.rpartition("/")[0], c.agent, c.sleep, c.asleep)
+        slept = sleeping(tx, [c.agent])
+        await_condition(tx, c.agent.rpartition("/")[0], c.agent, wake.from_json(c.sleep))
+        record_all(tx, [] if slept else [(c.agent, c.asleep)])
     return post_all(tx, c.sent, now) if c.sent else ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.core import wake
+from roost.core.agents import State
 from roost.core.envelopes import KEPT, NEVER, Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
@@ -15,7 +16,7 @@ from roost.stores.statements.burial import bury
 from roost.stores.statements.posting import post_each
 from roost.stores.statements.requests import answer
 from roost.stores.statements.resting import rest
-from roost.stores.statements.sleep import arm, await_condition, record_all
+from roost.stores.statements.sleep import arm, await_condition, record_all, sleeping
 from roost.stores.statements.spending import spend
 
 
@@ -34,7 +35,7 @@ def settle(
             spend(tx, c.run_id, c.profile, c.usage, c.ended)
     bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in told if c.run_id and not _is_plain(c)], _ONCE)
     noted = _noted(tx, notes)
-    record_all(tx, [*((c.envelope.address, change) for c in told for change in c.changes), *noted])
+    record_all(tx, [*_changed(tx, told), *noted])
     _keep(tx, told, errors, noted)
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
     diary.write(tx, (c.diary for c in told if c.diary is not None))
@@ -113,6 +114,21 @@ def _is_uneventful(c: WorkClosing) -> bool:
     if c.sent or c.changes or c.memory is not None or c.sleep is not None or c.diary is not None or c.usage.tokens:
         return False
     return c.envelope.ask is None and _is_plain(c)
+
+
+def _changed(tx: Tx, told: list[WorkClosing]) -> list[tuple[str, Change]]:
+    """How their agents have changed. Of several turns that ask for sleep, one puts the agent to sleep."""
+    changes = [(c.envelope.address, change) for c in told for change in c.changes]
+    sleepers = sorted({key for key, change in changes if change.after == State.SLEEPING})
+    if not sleepers:
+        return changes
+    asleep, recorded = sleeping(tx, sleepers), []
+    for key, change in changes:
+        if change.after != State.SLEEPING or key not in asleep:
+            recorded.append((key, change))
+        if change.after == State.SLEEPING:
+            asleep.add(key)
+    return recorded
 
 
 def _noted(tx: Tx, notes: tuple[tuple[str, Change], ...]) -> list[tuple[str, Change]]:

@@ -54,6 +54,12 @@ def latch(tx: Tx, sleepers: Sequence[tuple[str, wake.Condition, wake.Condition]]
     bulk.change(tx, "DELETE FROM timers WHERE key = 'wake' AND address IN", nothing_left)
 
 
+def sleeping(tx: Tx, keys: Sequence[str]) -> set[str]:
+    """Those of them that sleep."""
+    rows = bulk.among(tx, "SELECT address FROM agents WHERE state = 'sleeping' AND address IN", keys)
+    return {row[0] for row in rows}
+
+
 def wake_up(tx: Tx, changes: Sequence[tuple[str, Change]]) -> None:
     """Wake these, each for the cause of its change."""
     bulk.using(
