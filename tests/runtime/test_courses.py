@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.agents import MOVES, State
+from tests.conftest import eventually
 from tests.runtime.conftest import World, becomes, ended
 from tests.runtime.test_agents import done, until
 
@@ -149,6 +152,48 @@ def test_nothing_that_ends_beside_it_is_recorded_after_one_fell_asleep(world: Wo
 async def awake(service: AsyncAgentService) -> bool:
     hall = service.roost.hall
     return hall.is_awake("ann/d") or bool(hall.leaving)
+
+
+async def reluctant(turn: Turn) -> AsyncIterator[str]:
+    try:
+        yield "begun"
+        await asyncio.sleep(3_600)
+    finally:
+        await asyncio.sleep(0.1)
+
+
+def test_how_one_ends_that_was_deleted_is_no_change_of_another_with_its_name(world: World) -> None:
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="reluctant", idle_timeout=0.0)
+        await service.tasks.send("ann", "d", "go")
+        await until(service, lambda agent: agent.state == "active")
+        await service.agents.delete("ann", "d")
+        await service.agents.create("ann", "d", profile="reluctant")
+        await becomes(lambda: awake(service), lambda there: not there)
+        await service.agents.stop("ann", "d")
+        return await course(service, 2)
+
+    assert world({"reluctant": reluctant}, story) == [BEGUN, ("idle", "stopped", "stopped", "user:ann")]
+
+
+def test_one_that_blocks_its_loop_while_it_is_stopped_stays_stopped_on_record(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def blocks(turn: Turn) -> AsyncIterator[str]:
+        begun.set()
+        go_on.wait(10)
+        yield "done"
+
+    with roost.open(f"sqlite:///{tmp_path / 'roost.db'}", brains={"blocks": blocks}) as service:
+        service.agents.create("ann", "d", profile="blocks")
+        service.tasks.send("ann", "d", "go")
+        assert begun.wait(10)
+        service.agents.stop("ann", "d")
+        go_on.set()
+        eventually(lambda: not service.roost.hall.leaving)
+        service.agents.start("ann", "d")
+        found = [str(one.after) for one in reversed(service.agents.history("ann", "d"))]
+    assert found[:4] == ["idle", "active", "stopped", "idle"]
 
 
 def test_a_history_is_read_in_pages(world: World) -> None:

@@ -216,7 +216,16 @@ class Activation(Presence):
         self.at_rest.set(None)
         self.hall.release(self)
 
+    @property
+    def _is_dismissed(self) -> bool:
+        """Whether it was stopped or deleted: another may have its name by now, with a course of its own."""
+        return self.hall.awake(self.address) is not self
+
     def _record(self) -> None:
+        if not self._is_dismissed:
+            self._note()
+
+    def _note(self) -> None:
         if changes := self.course.take():
             self.hall.settler.note(self, changes)
 
@@ -379,7 +388,8 @@ class Activation(Presence):
             )  # fmt: skip
             self._settle(closing)
             return
-        closing.changes.extend(self.course.take())
+        if closing.verdict is not Verdict.RELEASED:  # with which nothing is written of it
+            closing.changes.extend(self.course.take())
         if closing.sleep is not None:
             closing.changes.append(self.course.asleep(self.full_address))
         else:
@@ -481,7 +491,8 @@ class Activation(Presence):
 
     def _settle_down(self) -> None:
         """It is idle if there is nothing left to do."""
-        if not self.desk.has_ready() and self.course.state is not State.IDLE and not self.has_work:
+        busy = self.desk.has_ready() or self.course.state is State.IDLE or self.has_work
+        if not busy and not self._is_dismissed:
             self.course.move(State.IDLE, RESTS if self.desk.rests else "nothing left to do")
 
     def fell_asleep(self, condition: str) -> None:
@@ -493,7 +504,7 @@ class Activation(Presence):
 
     def conclude(self) -> None:
         """It is written that it sleeps or is stopped, while it may still be busy."""
-        self._record()
+        self._note()
         self.course.end()
 
     def finish(self) -> None:
