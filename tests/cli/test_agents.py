@@ -111,8 +111,10 @@ def test_an_agent_is_moved_from_state_to_state(tmp_path: Path, service: package.
     refused = roost(tmp_path, "agents", "start", "nobody")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == "roost: there is no agent 'nobody': it was deleted, or it never existed\n"
-    causes = [row.split("  ")[-2].strip() for row in said(tmp_path, "agents", "history", "d").splitlines()[1:]]
-    assert causes == ["started", "stopped", "started", "stopped", "created"]
+    rows = [row.split("  ")[1:] for row in said(tmp_path, "agents", "history", "d").splitlines()[1:]]
+    causes = [cells[-2].strip() for cells in rows]
+    assert causes == ["started", "stopped", "started", "stopped", "resumed", "paused", "created"]
+    assert [cells[0].strip() for cells in rows[3:]] == ["idle → stopped", "idle", "idle", "idle"]
 
 
 def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, service: package.AgentService) -> None:

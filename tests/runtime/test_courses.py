@@ -196,6 +196,28 @@ def test_one_that_blocks_its_loop_while_it_is_stopped_stays_stopped_on_record(tm
     assert found[:4] == ["idle", "active", "stopped", "idle"]
 
 
+def test_that_it_was_paused_and_resumed_is_on_record_once_each(world: World) -> None:
+    async def story(service: AsyncAgentService) -> Told:
+        await service.agents.create("ann", "d", profile="busy", idle_timeout=0.0)
+        task = await service.tasks.send("ann", "d", "long")
+        await until(service, lambda agent: agent.state == "active")
+        for _ in range(2):
+            await service.agents.pause("ann", "d")
+        await service.tasks.wait("ann", task, timeout=20)
+        await course(service, 4)
+        for _ in range(2):
+            await service.agents.resume("ann", "d")
+        return await course(service, 5)
+
+    assert world({"busy": busy}, story) == [
+        BEGUN,
+        WORKS,
+        ("active", "active", "paused", "user:ann"),
+        ("active", "idle", "nothing left to do", "roost"),
+        ("idle", "idle", "resumed", "user:ann"),
+    ]
+
+
 def test_a_history_is_read_in_pages(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
         await service.agents.create("ann", "d", profile="busy")

@@ -314,7 +314,8 @@ def history(agent: Agent, json: Json = False, limit: Limit = 50, store: Store = 
 
 
 def _change(change: AgentChange) -> tuple[str, ...]:
-    states = f"{change.before} → {change.after}" if change.before is not None else str(change.after)
+    stayed = change.before in (None, change.after)
+    states = str(change.after) if stayed else f"{change.before} → {change.after}"
     return f"{change.at.astimezone():%Y-%m-%d %H:%M:%S}", states, change.cause, change.by
 
 

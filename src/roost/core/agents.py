@@ -186,7 +186,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """One change of an agent's state: when, why and who asked."""
+    """One change of an agent's state: when, why and who asked. Paused and resumed, it stays in the state it is in."""
 
     at: datetime
     before: State | None

@@ -189,7 +189,10 @@ class Agents:
     async def history(
         self, user_id: str, agent_id: str, *, limit: int = PAGE, before: str | None = None
     ) -> builtins.list[AgentChange]:  # fmt: skip
-        """The changes of its state, newest first; `before` is the id of the last one of the page before."""
+        """The changes of its state, newest first; `before` is the id of the last one of the page before.
+
+        That it was paused or resumed is among them, from its state to the same.
+        """
         self._check(user_id, agent_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         last = checks.place(before, "`before`") or LAST
@@ -285,8 +288,9 @@ class Agents:
     async def _paused(self, user_id: str, agent_id: str, paused: bool) -> Agent:
         self._check(user_id, agent_id)
         key = _key(user_id, agent_id)
+        change = self._change(State.IDLE, "paused" if paused else "resumed", user_id, agent_id)
         await self._shop.store.write(
-            self._ops.pause, user_id, agent_id, paused, key=key,
+            self._ops.pause, user_id, agent_id, paused, change, key=key,
             then=lambda changed: self._then.paused(key, paused, changed),
         )  # fmt: skip
         return await self.get(user_id, agent_id)
@@ -331,10 +335,15 @@ def _has(agent: Agent, text: str) -> bool:
 
 def _as_it_is(changes: Sequence[AgentChange], state: State) -> builtins.list[AgentChange]:
     """Newest first. One that rests while it waits for a person is idle on record, and waits for all others."""
-    newest, *older = changes or (None,)
-    if newest is None or state is not State.WAITING or newest.after is not State.IDLE:
+    if state is not State.WAITING:
         return list(changes)
-    return older if newest.before is state else [replace(newest, after=state, cause=FOR_A_PERSON), *older]
+    moved = next((n for n, one in enumerate(changes) if one.before is not one.after), len(changes))
+    stayed = [replace(one, before=state, after=state) if one.after is State.IDLE else one for one in changes[:moved]]
+    older = list(changes[moved:])
+    if older and older[0].after is State.IDLE:
+        rested = older.pop(0)
+        older[:0] = [] if rested.before is state else [replace(rested, after=state, cause=FOR_A_PERSON)]
+    return stayed + older
 
 
 def _key(user_id: str, agent_id: str) -> str:

@@ -68,7 +68,12 @@ class AgentStatements(Protocol):
         """
         ...
 
-    def pause(self, tx: Tx, user_id: str, agent_id: str, paused: bool, /) -> bool: ...
+    def pause(self, tx: Tx, user_id: str, agent_id: str, paused: bool, change: Change, /) -> bool:
+        """Have it begin nothing new, or go on. False: it was so already.
+
+        Recorded with the cause of the change, from the state it is in to the same.
+        """
+        ...
 
     def sleep(self, tx: Tx, user_id: str, agent_id: str, condition: str, change: Change, /) -> None: ...
 

@@ -199,13 +199,17 @@ def start(tx: Tx, user_id: str, agent_id: str, change: Change) -> Told | None:
     return Told((), came.posted, came.changes)
 
 
-def pause(tx: Tx, user_id: str, agent_id: str, paused: bool) -> bool:
-    """False: it was so already."""
-    key, _, was = _locked(tx, user_id, agent_id)
+def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: Change) -> bool:
+    """It stays in its state, which is on record with the cause. False: it was so already."""
+    key, state, was = _locked(tx, user_id, agent_id)
+    if was is paused:
+        return False
     tx.write("UPDATE agents SET paused = :paused WHERE address = :address", {"address": key, "paused": int(paused)})
-    if was and not paused:
+    if was:
         look_at_meetings(tx, [key], 0.0)
-    return was != paused
+    same = _before(state, change)
+    record(tx, key, replace(change, before=same, after=same))
+    return True
 
 
 def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: Change) -> None:
