@@ -410,7 +410,7 @@ class Activation(Presence):
 
     def _settle(self, closing: WorkClosing) -> None:
         if closing.verdict is Verdict.RELEASED and closing.envelope.envelope_id in self._handed_back:
-            return
+            closing = replace(closing, verdict=Verdict.CANCELLED)  # it is released already: this is only for the record
         self._unsettled += 1
         self.hall.settler.put(self, closing, self.memory.edits)
 
