@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from roost.core.envelopes import DeadLetter, LetterKind
+from roost.core.messages import at
 from roost.errors import Invalid, Unavailable
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
 from roost.stores.engine import Engine
+from roost.stores.statements.burial import bury
 from roost.wiring import database
 from tests.contracts.conftest import Driven
 
@@ -19,6 +22,12 @@ from tests.contracts.conftest import Driven
 def put(tx: Tx, name: str, value: str) -> str:
     tx.write("INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value})
     return value
+
+
+def a_letter(letter_id: str) -> DeadLetter:
+    return DeadLetter(
+        letter_id, "ann", None, LetterKind.EVENT, "untaken", "nobody", 0, at(1.0), {"event_id": "event_1"}
+    )
 
 
 def put_and_refuse(tx: Tx, name: str) -> None:
@@ -77,6 +86,43 @@ def test_a_listener_that_fails_does_not_undo_what_was_committed(store: Driven) -
 
     assert store.write(put, "a", "1", then=fail) == "1"
     assert store.read(names) == ["a"]
+
+
+def test_letters_that_died_are_told_of_after_the_commit_before_whoever_waits(store: Driven) -> None:
+    told: list[str] = []
+    store.engine.listen(lambda letters: told.extend(letter.letter_id for letter in letters))
+    for _ in range(2):  # done again, it has died already
+        store.write(bury, a_letter("letter_1"), then=lambda _: told.append("then"))
+    assert told == ["then", "letter_1", "then"]
+
+
+def test_a_letter_that_is_not_committed_has_not_died(store: Driven) -> None:
+    def bury_and_refuse(tx: Tx) -> None:
+        bury(tx, a_letter("letter_1"))
+        raise Invalid("refused after writing")
+
+    told: list[str] = []
+    store.engine.listen(lambda letters: told.extend(letter.letter_id for letter in letters))
+    with store.held():
+        store.engine.write(bury, a_letter("letter_2"))
+        refused = store.engine.write(bury_and_refuse)
+        store.engine.write(bury, a_letter("letter_3"))
+
+    async def hear() -> None:
+        with pytest.raises(Invalid, match="refused"):
+            await refused
+
+    drive(hear())
+    store.write(put, "a", "1")
+    assert told == ["letter_2", "letter_3"]
+
+
+def test_a_listener_to_deaths_that_fails_does_not_undo_what_was_committed(store: Driven) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("listener")
+
+    store.engine.listen(fail)
+    assert store.write(bury, a_letter("letter_1")) is None
 
 
 def test_closing_does_what_is_queued_first(url: str) -> None:

@@ -88,12 +88,12 @@ def test_a_task_that_fails_is_retried_and_then_a_dead_letter(world: World) -> No
     async def story(service: AsyncAgentService) -> list[Fact]:
         await service.agents.create("ann", "d", profile="teller", **FAST)
         await done(service, "fail")
-        return await told(service, "AgentFailed")
+        return await told(service, "LetterDied")
 
     facts = world(BRAINS, story)
     assert [name for name in names(facts) if name != "EventPublished"] == [
         "AgentCreated", "TaskSent", "RunStarted", "TaskStarted", "RunEnded", "TaskRetried", "RunStarted", "RunEnded",
-        "TaskFailed", "LetterDied", "AgentFailed",
+        "TaskFailed", "AgentFailed", "LetterDied",
     ]  # fmt: skip
     assert {fact.data["fault"] for fact in facts if fact.name in ("TaskFailed", "AgentFailed")} == {"internal"}
     assert "as asked" not in repr(facts)  # what went wrong inside is in the log
@@ -232,6 +232,58 @@ def test_what_a_turn_sent_to_one_who_is_gone_is_told_as_a_dead_letter(tmp_path: 
     assert "MailSent" not in names(facts)
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_finds_an_inbox_full_is_told_and_counted_wherever_it_comes_from(world: World, others: int) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[Fact], list[roost.DeadLetter], list[roost.Task], float]:
+        hears: dict[str, Any] = {"profile": "teller", "subscriptions": ["e"], "start": False}
+        await service.agents.create("ann", "full", inbox_limit=1, **hears)
+        for number in range(others):
+            await service.agents.create("ann", f"other{number}", **hears)
+        await service.tasks.send("ann", "full", "first")
+        await service.events.publish("ann", "e")
+        await service.agents.broadcast("ann", "hello")
+        await service.schedules.create("ann", "full", "tick", at=datetime(2020, 1, 1, tzinfo=UTC))
+        facts = await told(service, "TaskFailed")
+        failed = await service.tasks.list("ann", status="failed")
+        numbers = await service.monitor.metrics()
+        return facts, await service.dead_letters.list("ann"), failed, numbers["roost_dead_letters_total"].value
+
+    facts, letters, [refused], counted = world(BRAINS, story)
+    died = [fact for fact in facts if fact.name == "LetterDied"]
+    assert [(fact.data["letter_id"], fact.data["kind"], fact.data["fault"], fact.about) for fact in died] == [
+        (letter.letter_id, letter.kind, "full", "ann/full") for letter in reversed(letters)
+    ]
+    assert (len(letters), counted) == (3, 3)
+    [failed] = [fact for fact in facts if fact.name == "TaskFailed"]
+    assert (failed.data["task_id"], failed.data["reason"]) == (refused.task_id, refused.error)
+
+
+def test_each_dead_letter_is_told_by_its_id(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path, seed=8)
+
+    async def sender(turn: Turn) -> AsyncIterator[str]:
+        await turn.send("agent:gone", "hello")
+        await turn.publish("unheard")
+        await service.agents.delete("ann", "gone")
+        yield "done"
+
+    async def story() -> tuple[list[Fact], list[roost.DeadLetter], str]:
+        async with service:
+            await service.agents.create("ann", "d", profile="sender", **FAST)
+            await service.agents.create("ann", "gone", profile="sender", start=False)
+            task = await done(service, "go")
+            return await told(service, "LetterDied"), await service.dead_letters.list("ann"), task.task_id
+
+    service = simulation.start({"sender": sender}, QUICK)
+    facts, letters, task_id = simulation.run(story())
+    died = [fact for fact in facts if fact.name == "LetterDied"]
+    assert sorted((fact.data["letter_id"], fact.data["fault"]) for fact in died) == sorted(
+        (letter.letter_id, letter.fault) for letter in letters
+    )
+    assert {letter.fault for letter in letters} == {"undeliverable", "untaken"}
+    assert {fact.root for fact in died} == {task_id}
+
+
 def test_plain_messages_are_counted_and_told_only_when_they_fail(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[Fact], float]:
         await service.agents.create("ann", "d", profile="teller", **FAST)
@@ -243,7 +295,7 @@ def test_plain_messages_are_counted_and_told_only_when_they_fail(world: World) -
 
     facts, posted = world(BRAINS, story)
     assert [fact.name for fact in facts if fact.about == "ann/e"] == [
-        "AgentCreated", "RunEnded", "RunEnded", "LetterDied", "AgentFailed", "EventPublished",
+        "AgentCreated", "RunEnded", "RunEnded", "AgentFailed", "EventPublished", "LetterDied",
     ]  # fmt: skip
     assert posted == 2
 

@@ -203,6 +203,13 @@ class DeadLetter:
     envelope: Mapping[str, Any]
     """What is posted again when it is retried."""
 
+    @property
+    def origin(self) -> str:
+        """The id of that with which it all began."""
+        kept: Mapping[str, Any] = self.envelope.get("envelope") or self.envelope
+        named = (kept.get(name) for name in ("root", "envelope_id", "event_id", "mail_id"))
+        return str(next(name for name in named if name))
+
 
 # --- what becomes of it ------------------------------------------------------------------------------
 
@@ -276,7 +283,6 @@ class WorkSettled:
 
     taken: bool
     posted: tuple[Envelope, ...] = ()
-    dead: DeadLetter | None = None
     over: str | None = None
     """The task that is over."""
     answered: Answered | None = None

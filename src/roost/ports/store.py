@@ -10,6 +10,7 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from roost.core.envelopes import DeadLetter
 from roost.core.metrics import Histogram
 from roost.ports.host import Pending
 
@@ -23,6 +24,8 @@ class Tx(Protocol):
 
     for_update: str
     """Ends a SELECT whose rows must not change before the commit (empty where the writer is alone)."""
+    died: list[DeadLetter]
+    """Letters that have died in this transaction: who listens to the store is told of them after the commit."""
 
     def read(self, sql: str, params: Params = ...) -> list[Row]: ...
 
@@ -94,6 +97,13 @@ class Store(Protocol):
 
     def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
         """Do it on a snapshot; sees what was committed before the call."""
+        ...
+
+    def listen(self, died: Callable[[Sequence[DeadLetter]], object]) -> None:
+        """Have it called with the letters that have died, after each commit in which some did and what follows it.
+
+        As `then`, it must be quick and must not wait. Whoever waits is told later.
+        """
         ...
 
     def pace(self) -> Pace:

@@ -16,6 +16,7 @@ from roost.core import checks, health
 from roost.core.agents import Agent
 from roost.core.envelopes import (
     Broadcast,
+    DeadLetter,
     Effect,
     Envelope,
     Kind,
@@ -41,6 +42,7 @@ from roost.runtime.shop import Shop
 
 SLOW_LOOK = 5.0
 EXPIRED = "expired"
+FULL = "full"
 NOTHING: Mapping[str, Any] = {}
 OUTCOMES = {
     Verdict.DONE: Outcome.DONE,
@@ -125,10 +127,10 @@ class Monitor:
                     metrics.ran(e.kind, OUTCOMES[verdict], c.ended - c.started)
                     metrics.spent(c.profile, c.usage)
                 if verdict is not Verdict.DONE or e.recorded or e.kind is not Kind.TASK:
-                    _ended(told, c, one, metrics)
+                    _ended(told, c, metrics)
                 if c.sent or c.sleep is not None:
                     asleep = c.sleep is not None
-                    _acted(told, metrics, c.sent, one.posted, e.address, e.origin, c.ended, asleep=asleep)
+                    _acted(told, c.sent, one.posted, e.address, e.origin, c.ended, asleep=asleep)
         if told:
             self._tell(told)
 
@@ -164,15 +166,21 @@ class Monitor:
             told.append((Name.RUN_ENDED, now, user_id, c.talk_id, data, root))
             if not settled.superseded and (c.sent or c.sleep is not None):
                 address, asleep = c.agent or f"{user_id}/", c.sleep is not None
-                _acted(told, self.metrics_kept, c.sent, settled.posted, address, root, now, asleep=asleep)
+                _acted(told, c.sent, settled.posted, address, root, now, asleep=asleep)
         self._tell(told)
 
     def sent(self, address: str, effects: tuple[Effect, ...], posted: tuple[Envelope, ...], root: str = "") -> None:
         """A turn that goes on, or a person (`ann/`), has sent this, and that is what came into inboxes."""
         told: list[_Told] = []
-        with self._lock:
-            _acted(told, self.metrics_kept, effects, posted, address, root, self._shop.host.clock.now())
+        _acted(told, effects, posted, address, root, self._shop.host.clock.now())
         self._tell(told)
+
+    def died(self, letters: Sequence[DeadLetter]) -> None:
+        """There are new dead letters, of whatever kind and wherever they come from."""
+        now = self._shop.host.clock.now()
+        with self._lock:
+            self.metrics_kept.dead += len(letters)
+        self._tell([one for letter in letters for one in _death(letter, now)])
 
     def posted(self, envelopes: Iterable[Envelope]) -> None:
         with self._lock:
@@ -338,7 +346,7 @@ def _is_for(user_id: str, told: _Told) -> bool:
     return told[2] == "" or _owner(told) == user_id
 
 
-def _ended(told: list[_Told], c: WorkClosing, one: WorkSettled, metrics: Metrics) -> None:
+def _ended(told: list[_Told], c: WorkClosing, metrics: Metrics) -> None:
     """What there is to tell of a try that is over."""
     e, verdict, when, root = c.envelope, c.verdict, c.ended, c.envelope.origin
     failed = verdict is Verdict.RETRY or verdict is Verdict.DEAD
@@ -362,24 +370,20 @@ def _ended(told: list[_Told], c: WorkClosing, one: WorkSettled, metrics: Metrics
         told.append((name, when, None, e.address, data, root))
     elif e.kind is Kind.MAIL and verdict is Verdict.DONE:
         told.append((Name.MAIL_PROCESSED, when, None, e.address, {"mail_id": e.body}, root))
-    if one.dead is not None:
-        metrics.dead += 1
-        data = {"letter_id": one.dead.letter_id, "kind": e.kind, "fault": fault, "reason": c.reason}
-        told.append((Name.LETTER_DIED, when, None, e.address, data, root))
-        if fault != EXPIRED:
-            data = {"envelope_id": e.envelope_id, "kind": e.kind, "fault": fault, "reason": c.reason}
-            told.append((Name.AGENT_FAILED, when, None, e.address, data, root))
+    if verdict is Verdict.DEAD and fault != EXPIRED:
+        data = {"envelope_id": e.envelope_id, "kind": e.kind, "fault": fault, "reason": c.reason}
+        told.append((Name.AGENT_FAILED, when, None, e.address, data, root))
 
 
 def _acted(
-    told: list[_Told], metrics: Metrics, effects: Sequence[Effect], posted: Sequence[Envelope], address: str,
-    root: str, when: float, *, asleep: bool = False,
+    told: list[_Told], effects: Sequence[Effect], posted: Sequence[Envelope], address: str, root: str, when: float,
+    *, asleep: bool = False,
 ) -> None:  # fmt: skip
     """What a turn, or a person, has done beside; `address` names who."""
     if asleep:
         told.append((Name.AGENT_SLEPT, when, None, address, {"by": "its turn"}, root))
-    if len(posted) == len(effects) and all(type(e) is SendTask and not e.envelope.recorded for e in effects):
-        return  # plain messages, and all of them have arrived
+    if all(type(e) is SendTask and not e.envelope.recorded for e in effects):
+        return  # plain messages
     there = {e.envelope_id for e in posted}
     for effect in effects:
         if type(effect) is Remember:
@@ -390,11 +394,6 @@ def _acted(
         one = _sent(effect, there, address, root, when)
         if one is not None:
             told.append(one)
-        if _died(effect, there):
-            metrics.dead += 1
-            kind = "event" if type(effect) is Publish else "outgoing"
-            data = {"kind": kind, "fault": "untaken" if kind == "event" else "undeliverable"}
-            told.append((Name.LETTER_DIED, when, None, address, data, root))
 
 
 def _written(effect: MeetingEffect) -> Iterator[tuple[Name, dict[str, Any]]]:
@@ -423,12 +422,10 @@ def _sent(effect: Effect, there: set[str], address: str, root: str, when: float)
     return Name.EVENT_PUBLISHED, when, None, address, data, root or effect.event_id
 
 
-def _died(effect: Effect, there: set[str]) -> bool:
-    """Whether it became a dead letter. What was there already, under the same key, was not sent and did not die."""
-    if type(effect) is Publish:
-        start = f"{effect.event_id}:"
-        return not effect.optional and not any(name.startswith(start) for name in there)
-    if type(effect) is Broadcast:
-        return False  # each of them by itself, if its inbox was full
-    envelope = effect.envelope  # type: ignore[union-attr]
-    return effect.key is None and envelope is not None and envelope.envelope_id not in there  # type: ignore[union-attr]
+def _death(letter: DeadLetter, when: float) -> Iterator[_Told]:
+    about, data = f"{letter.user_id}/{letter.agent_id or ''}", {"fault": letter.fault, "reason": letter.reason}
+    if letter.fault == FULL and letter.envelope.get("recorded"):  # the tick of a schedule: a task that nobody could try
+        task = {"task_id": letter.envelope["envelope_id"], "attempt": 0, **data}
+        yield Name.TASK_FAILED, when, None, about, task, letter.origin
+    data = {"letter_id": letter.letter_id, "kind": letter.kind, **data}
+    yield Name.LETTER_DIED, when, None, about, data, letter.origin

@@ -51,6 +51,7 @@ class Roost:
         self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
         self.shop.tools = Toolbox(tools, self._own_tools, servers, host.clock)
         self.monitor = self.shop.monitor = Monitor(self.shop)
+        store.listen(self.monitor.died)
         self.shop.breakers = Breakers(host, limits, self.monitor)
         self.shop.ledger = Ledger(self.shop)
         self.shop.memory = Memory(host, limits)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
+from roost.core.envelopes import DeadLetter
 from roost.core.metrics import SIZES, Histogram
 from roost.errors import Invalid, RoostError, Unavailable
 from roost.ports import Host, Pace, Pending, Tx
@@ -136,6 +137,10 @@ class Engine:
         self._check_in_time(job)
         return job.pending
 
+    def listen(self, died: Callable[[Sequence[DeadLetter]], object]) -> None:
+        for writer in self._writers:
+            writer.died = died
+
     def pace(self) -> Pace:
         batches = Histogram(SIZES)
         for writer in self._writers:
@@ -170,6 +175,8 @@ class _Writer:
 
     def __init__(self, host: Host, database: Database, connection: Connection, name: str) -> None:
         self.queue: deque[_Job] = deque()
+        self.died: Callable[[Sequence[DeadLetter]], object] = bool
+        """Told of letters that have died."""
         self.connection = connection
         self._host = host
         self._database = database
@@ -201,10 +208,14 @@ class _Writer:
                 for job in batch:
                     self._commit([job])
             return
+        died, self.connection.died = self.connection.died, []
         # First those who have something to do, then those who wait: an answer begins before its asker goes on.
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
-                _follow(job, result)
+                if job.then is not None and type(result) is not _Refused:
+                    _follow(job.then, result, job.op.__name__)
+            if died:
+                _follow(self.died, died, "bury")
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
                 _tell(job, result)
@@ -295,13 +306,11 @@ class _Refused:
     error: RoostError
 
 
-def _follow(job: _Job, result: Any) -> None:
-    if job.then is None or type(result) is _Refused:
-        return
+def _follow(then: Callable[[Any], object], result: Any, operation: str) -> None:
     try:
-        job.then(result)
+        then(result)
     except Exception:  # committed is committed: a failing listener must not undo it for whoever waits
-        log.exception("what follows a commit has failed", extra={"operation": job.op.__name__})
+        log.exception("what follows a commit has failed", extra={"operation": operation})
 
 
 def _tell(job: _Job, result: Any) -> None:

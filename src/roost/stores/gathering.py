@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from roost.stores.statements import bulk
 
 if TYPE_CHECKING:
+    from roost.core.envelopes import DeadLetter
     from roost.ports import Tx
 
 _WORD = re.compile(r"[a-z_]+")
@@ -22,6 +23,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self._left: dict[tuple[str, tuple[str, ...], str], list[Sequence[Any]]] = {}
+        self.died: list[DeadLetter] = []
 
     def later(self, table: str, columns: tuple[str, ...], row: Sequence[Any], ending: str = "") -> None:
         self._left.setdefault((table, columns, ending), []).append(row)
@@ -37,6 +39,7 @@ class Gathering:
 
     def _drop_left(self) -> None:
         self._left.clear()
+        self.died = []
 
 
 @lru_cache(maxsize=2_048)

@@ -15,15 +15,18 @@ from roost.ports import Tx
 
 
 def bury(tx: Tx, letter: DeadLetter) -> None:
-    tx.write(
+    """Who listens to the store is told of it after the commit; of one that is there already, nobody is."""
+    rows = tx.write(
         "INSERT INTO dead_letters (letter_id, user_id, address, kind, fault, reason, attempts, created, envelope,"
         " envelope_id) VALUES (:id, :user, :address, :kind, :fault, :reason, :attempts, :created, :envelope, :name)"
-        " ON CONFLICT (letter_id) DO NOTHING",
+        " ON CONFLICT (letter_id) DO NOTHING RETURNING letter_id",
         {"id": letter.letter_id, "user": letter.user_id, "kind": letter.kind, "fault": letter.fault,
          "address": f"{letter.user_id}/{letter.agent_id}" if letter.agent_id else "", "reason": letter.reason,
          "attempts": letter.attempts, "created": letter.created.timestamp(), "envelope": json.dumps(letter.envelope),
          "name": letter.envelope.get("envelope_id", "")},
     )  # fmt: skip
+    if rows:
+        tx.died.append(letter)
 
 
 def failed(c: WorkClosing) -> DeadLetter:

@@ -193,11 +193,10 @@ def _settled(
         await_condition(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, wake.from_json(c.sleep))
     if c.envelope.kind is Kind.MAIL and c.run_id:
         _end_mail(tx, c)
-    dead = burial.failed(c) if c.verdict is Verdict.DEAD else None
-    if dead is not None:
-        bury(tx, dead)
+    if c.verdict is Verdict.DEAD:
+        bury(tx, burial.failed(c))
     over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
-    return WorkSettled(True, posted, dead, over, answered)
+    return WorkSettled(True, posted, over, answered)
 
 
 def _keep(
