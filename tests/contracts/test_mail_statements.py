@@ -78,6 +78,20 @@ def test_a_mail_is_unread_then_read_and_counted_so(box: Driven) -> None:
     assert box.write(mail.read, "ann", "mail_0001", LATER + 1) == read
 
 
+def test_mail_is_read_when_its_agent_begins_with_it_and_only_then(box: Driven) -> None:
+    for number in (1, 2):
+        box.write(mail.send, written(number, to=D, sender=ANN))
+    box.write(mail.archive, "ann", "mail_0002")
+    assert box.write(mail.begin, "mail_0001", "ann/d", 1, LATER).status == "unread"  # someone else has taken it over
+    assert [box.write(mail.begin, name, "ann/d", 0, LATER).status for name in ("mail_0001", "mail_0002")] == [
+        "read", "archived",
+    ]  # fmt: skip
+    again = box.write(mail.begin, "mail_0001", "ann/d", 0, LATER + 1)
+    assert (again.status, again.read_at.timestamp(), again.processed) == ("read", LATER, None)
+    assert box.read(mail.unread, "ann", D, NOW) == 0
+    assert box.write(mail.begin, "mail_0003", "ann/d", 0, LATER) is None
+
+
 def test_a_reply_marks_what_it_answers_and_stays_in_its_thread(box: Driven) -> None:
     box.write(mail.send, written(1))
     box.write(mail.send, written(2, to=D, sender=ANN, thread_id="mail_0001", reply_to="mail_0001"))

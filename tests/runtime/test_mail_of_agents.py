@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Mail, Turn
-from tests.runtime.conftest import QUICK, World, becomes
+from tests.runtime.conftest import QUICK, World, becomes, until
 from tests.runtime.mailing import BRAINS, FAST, D, at_rest, processed, rows
 
 
@@ -30,6 +30,29 @@ def test_a_person_writes_to_an_agent_and_gets_its_reply(world: World) -> None:
     assert (reply.sender, reply.recipient, reply.subject, reply.priority) == (D, "user:ann", "Re: hello", "high")
     assert reply.body == "mail 'hello' 'how are you?' from user:ann"
     assert (reply.thread_id, reply.reply_to, reply.status) == (sent.mail_id, sent.mail_id, "unread")
+
+
+def test_mail_is_read_while_the_agent_works_on_it_and_processed_when_it_has_done_so(world: World) -> None:
+    begun: list[bool] = []
+    gate: list[bool] = []
+
+    async def ponders(turn: Turn) -> AsyncIterator[str]:
+        begun.append(True)
+        await until(lambda: gate)
+        yield "an answer"
+
+    async def story(service: AsyncAgentService) -> tuple[Mail, int, Mail]:
+        await service.agents.create("ann", "d", profile="ponders")
+        mail_id = await service.mail.send("ann", "agent:d", "hello", "words")
+        await until(lambda: begun)
+        at_work, unread = await service.mail.get("ann", mail_id), await service.mail.unread_count("ann", "agent:d")
+        gate.append(True)
+        return at_work, unread, await processed(service, mail_id)
+
+    at_work, unread, done = world({"ponders": ponders}, story)
+    assert (at_work.status, at_work.processed, unread) == ("read", None, 0)
+    assert at_work.read_at is not None
+    assert (done.status, done.read_at) == ("replied", at_work.read_at)
 
 
 def test_a_talk_by_mail_goes_on_for_as_long_as_the_person_writes(world: World) -> None:

@@ -99,6 +99,28 @@ def test_mail_is_sent_checked_read_answered_and_archived(world: World) -> None:
     world(BRAINS, story)
 
 
+def test_the_mail_at_hand_is_listed_first_until_it_is_dealt_with(world: World) -> None:
+    listed: list[list[str]] = []
+
+    async def looks(turn: Turn) -> AsyncIterator[str]:
+        for _ in range(2):
+            found = json.loads(await turn.call_tool("mail.check", {}))
+            listed.append([f"{one['subject']} {one['status']}" for one in found])
+            if found[0]["subject"] == "first":
+                await turn.call_tool("mail.reply", {"mail_id": found[0]["mail_id"], "body": "thanks"})
+        yield ""
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="looks", start=False, max_concurrent_tasks=1)
+        for subject in ("first", "second"):
+            await service.mail.send("ann", "agent:d", subject, "words")
+        await service.agents.start("ann", "d")
+        await becomes(lambda: service.agents.get("ann", "d"), lambda agent: len(listed) == 4)
+
+    world({"looks": looks}, story)
+    assert listed == [["first read", "second unread"], ["second unread"], ["second read"], ["second read"]]
+
+
 def test_others_are_told_asked_and_woken_and_events_published(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await team(service)

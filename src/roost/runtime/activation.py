@@ -349,7 +349,8 @@ class Activation(Presence):
         return None
 
     async def _read_letter(self, envelope: Envelope) -> bool:
-        letter = await self.shop.store.read(self.shop.statements.mail.letter, envelope.body)
+        begin, now = self.shop.statements.mail.begin, self.shop.host.clock.now()
+        letter = await self.shop.store.write(begin, envelope.body, self.address, self.epoch, now)
         if letter is not None:
             self.letters[envelope.envelope_id] = letter
         return letter is not None

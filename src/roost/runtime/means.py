@@ -80,7 +80,7 @@ class Means:
         self._sender = self.address = sender
         self._hops = hops + 1
         self._place = place
-        self._envelope_id = None if place.is_talk else place.envelope_id
+        self._envelope_id = self.at_hand = None if place.is_talk else place.envelope_id
         """What is handled. Of a talk all that is sent leaves when the turn settles, and nothing is asked."""
         self._address = place.holder
         self._epoch = place.epoch

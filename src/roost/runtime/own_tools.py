@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from roost.core import addresses, wake
-from roost.core.mail import Mail
+from roost.core.mail import Mail, MailStatus
 from roost.core.memories import RECALLED
 from roost.errors import Conflict, Invalid, NotFound
 from roost.ports import Meeting, Tool, Turn
@@ -83,9 +83,12 @@ class OwnTools:
     async def check_mail(
         self, turn: Turn, unread_only: bool = True, limit: Annotated[int, Field(ge=1, le=100)] = 20
     ) -> list[dict[str, str]]:
-        """List the mails in your mailbox, urgent ones first, without reading them."""
+        """List the mails in your mailbox, urgent ones first, without reading them; unread ones, and the one at hand."""
         owner, box = _owner(turn)
         found = await self._mails.inbox(owner, box, status="unread" if unread_only else None, limit=limit)
+        if unread_only and turn.kind == "mail":
+            letter = await self._mails.get(owner, str(_means(turn).at_hand))
+            found = [letter, *found][:limit] if letter.status is MailStatus.READ else found
         return [_shown(one) for one in found]
 
     async def read_mail(self, turn: Turn, mail_id: MailId) -> dict[str, str]:

@@ -16,8 +16,11 @@ class MailStatements(Protocol):
     is `user:ann` or, of an agent, `agent:ann/d`.
     """
 
-    def letter(self, tx: Tx, mail_id: str, /) -> Mail | None:
-        """Whoever it belongs to: for the agent that is to read it."""
+    def begin(self, tx: Tx, mail_id: str, address: str, epoch: int, now: float, /) -> Mail | None:
+        """For the agent that is about to work on it: from now on it is read. None: it is gone.
+
+        By the epoch it proves that it still may; otherwise the mail stays as it is.
+        """
         ...
 
     def owned(self, tx: Tx, user_id: str, box: str, /) -> None:

@@ -30,8 +30,15 @@ _PLACE = "SELECT rank, mail_id FROM mail WHERE mail_id = :before"
 _FRESH = "(expires IS NULL OR expires > :now)"
 
 
-def letter(tx: Tx, mail_id: str) -> Mail | None:
-    row = tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id", {"id": mail_id})
+def begin(tx: Tx, mail_id: str, address: str, epoch: int, now: float) -> Mail | None:
+    ids = {"id": mail_id, "address": address, "epoch": epoch, "now": now}
+    rows = tx.write(
+        "UPDATE mail SET read_at = COALESCE(read_at, :now),"
+        " status = CASE WHEN status = 'unread' THEN 'read' ELSE status END WHERE mail_id = :id"
+        f" AND EXISTS (SELECT 1 FROM agents a WHERE a.address = :address AND a.epoch = :epoch) RETURNING {_MAIL}",
+        ids,
+    )
+    row = rows[0] if rows else tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id", ids)
     return mail_of(row) if row else None
 
 

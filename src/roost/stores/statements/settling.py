@@ -191,8 +191,9 @@ def _settled(
         return WorkSettled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
     if c.sleep is not None:
         await_condition(tx, c.envelope.address.rpartition("/")[0], c.envelope.address, wake.from_json(c.sleep))
-    if c.envelope.kind is Kind.MAIL and c.run_id:
-        _end_mail(tx, c)
+    if c.envelope.kind is Kind.MAIL and c.verdict is Verdict.DONE:
+        processed = {"mail": c.envelope.body, "now": c.ended}
+        tx.write("UPDATE mail SET processed = :now WHERE mail_id = :mail", processed)
     if c.verdict is Verdict.DEAD:
         bury(tx, burial.failed(c))
     over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
@@ -228,16 +229,6 @@ def _keep(
         tx, "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address",
         {"address": "TEXT", "memory": "TEXT"}, list(memories.items()),
     )  # fmt: skip
-
-
-def _end_mail(tx: Tx, c: WorkClosing) -> None:
-    """Read by whoever has begun with it, processed by who has done it."""
-    tx.write(
-        "UPDATE mail SET processed = CASE WHEN :done = 1 THEN :now ELSE processed END,"
-        " read_at = COALESCE(read_at, :started),"
-        " status = CASE WHEN status = 'unread' THEN 'read' ELSE status END WHERE mail_id = :mail",
-        {"mail": c.envelope.body, "started": c.started, "now": c.ended, "done": int(c.verdict is Verdict.DONE)},
-    )
 
 
 _STATUS = {
