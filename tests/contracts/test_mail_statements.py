@@ -61,7 +61,7 @@ def rows(store: Driven, sql: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_mail_is_listed_by_its_rank_or_with_the_newest_first(box: Driven) -> None:
+def test_mail_is_listed_by_its_priority_or_with_the_newest_first(box: Driven) -> None:
     for number, priority in ((1, "normal"), (2, "normal"), (3, "urgent"), (4, "low")):
         box.write(mail.send, written(number, priority=priority))
     assert ids(box) == ["3", "1", "2", "4"]
@@ -130,11 +130,23 @@ def test_urgent_ones_come_first_and_pages_follow_each_other(box: Driven) -> None
     assert paged == ids(box)
 
 
-def test_old_mail_of_low_priority_comes_up_in_the_end(box: Driven) -> None:
-    box.write(mail.send, written(1, priority="low"))
-    late = replace(written(2, priority="urgent"), created=NOW + 4_000)
-    box.write(mail.send, late)
-    assert ids(box) == ["1", "2"]
+def test_a_new_urgent_mail_is_on_the_first_page_however_old_the_others_are(box: Driven) -> None:
+    for number in (1, 2, 3):
+        box.write(mail.send, written(number, priority="low"))
+        box.write(mail.read, "ann", f"mail_000{number}", NOW)
+    box.write(mail.send, replace(written(4, priority="urgent"), created=NOW + 5 * 3_600))
+    assert ids(box, limit=3) == ["4", "1", "2"]
+
+
+def test_pages_have_each_mail_once_while_new_ones_come_in(box: Driven) -> None:
+    for number, priority in ((1, "low"), (2, "urgent"), (3, "normal"), (4, "low")):
+        box.write(mail.send, written(number, priority=priority))
+    paged: list[str] = []
+    for number, priority in ((5, "urgent"), (6, "low"), (7, "normal"), (8, "high")):
+        paged += ids(box, limit=2, before=f"mail_000{paged[-1]}" if paged else None)
+        box.write(mail.send, written(number, priority=priority))
+    assert paged == ["2", "3", "1", "4", "6"]
+    assert ids(box) == ["2", "5", "8", "3", "7", "1", "4", "6"]
 
 
 def test_what_has_expired_is_neither_listed_nor_counted_and_still_in_its_thread(box: Driven) -> None:

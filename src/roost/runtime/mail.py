@@ -73,10 +73,10 @@ class Mails:
         self, user_id: str, box: str | None = None, *, status: str | None = None, include_archived: bool = False,
         newest: bool = False, limit: int = PAGE, before: str | None = None,
     ) -> list[Mail]:  # fmt: skip
-        """What is in one's own mailbox, or in that of one's agent: urgent ones first, and none that have expired.
+        """What is in one's own mailbox, or in that of one's agent: by priority, and none that have expired.
 
-        An urgent mail overtakes what came up to an hour before it, so that nothing waits for ever. With `newest` the
-        newest come first instead. `before` is the id of the last one of the page before.
+        Urgent ones come first, those of the same priority in order. With `newest` the newest come first instead.
+        `before` is the id of the last one of the page before.
         """
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if status is None else checks.choice(status, "the status", MailStatus)

@@ -40,7 +40,7 @@ class MailStatements(Protocol):
         self, tx: Tx, user_id: str, box: str, status: MailStatus | None, archived: bool, newest: bool, limit: int,
         before: str | None, now: float, /,
     ) -> list[Mail]:  # fmt: skip
-        """What is in a mailbox by rank, the urgent ones first, or with `newest` the newest first.
+        """What is in a mailbox by priority, the urgent ones first, each in order; or with `newest` the newest first.
 
         With `before` what comes after that one. Without a `status` the archived ones only if `archived`.
         What has expired is left out.

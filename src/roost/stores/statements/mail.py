@@ -26,7 +26,8 @@ _OURS = (
 )
 _GOT = _OURS.format(end="recipient")
 _EITHER = f"({_GOT} OR {_OURS.format(end='sender')})"
-_PLACE = "SELECT rank, mail_id FROM mail WHERE mail_id = :before"
+_URGENCY = "CASE priority " + "".join(f"WHEN '{one}' THEN {-one.level} " for one in Priority) + "END, rank, mail_id"
+"""By priority; within one, its rank is its age."""
 _FRESH = "(expires IS NULL OR expires > :now)"
 
 
@@ -73,9 +74,11 @@ def listed(
     where = f" AND status = '{status}'" if status else "" if archived else " AND status <> 'archived'"
     if before is not None:
         get(tx, user_id, before)
-        past = "mail_id < :before" if newest else f"(rank, mail_id) > ({_PLACE})"
+        past = (
+            "mail_id < :before" if newest else f"({_URGENCY}) > (SELECT {_URGENCY} FROM mail WHERE mail_id = :before)"
+        )
         where += f" AND {past}"
-    order = "mail_id DESC" if newest else "rank, mail_id"
+    order = "mail_id DESC" if newest else _URGENCY
     rows = tx.read(
         f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_FRESH}{where} ORDER BY {order} LIMIT :limit",
         {"box": box, "now": now, "before": before, "limit": limit},
