@@ -241,8 +241,9 @@ def test_a_mail_that_is_not_more_urgent_hurries_none(box: Driven) -> None:
 
 @pytest.mark.parametrize("to", [ANN, D])
 def test_urgent_mail_is_told_to_whom_its_owner_has_subscribed(box: Driven, to: str) -> None:
-    _, posted = box.write(mail.send, written(1, to=to, sender="agent:bob/d", priority="urgent", hops=7))
+    _, posted = box.write(mail.send, written(1, to=to, sender="agent:bob/d", priority="urgent", hops=7, root="task_1"))
     told = posted[-1]
+    assert told.root == "task_1"
     assert (told.address, told.kind, told.priority, told.hops) == ("ann/e", "event", "urgent", 7)
     assert rows(box, "SELECT user_id, name, publisher, takers FROM events") == [
         ("ann", "urgent_mail", "agent:bob/d", 1)

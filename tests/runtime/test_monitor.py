@@ -636,6 +636,38 @@ def test_one_id_goes_from_the_first_call_to_the_last_effect(world: World, caplog
     assert {vars(record)["root"] for record in failed} == {task_id}
 
 
+def test_the_id_goes_on_through_events_and_urgent_mail_to_a_person(world: World) -> None:
+    async def link(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind == "mail":
+            await turn.publish("news")
+        elif turn.text == "news":
+            await turn.mail("user:ann", "Look", "at this", priority="urgent")
+        yield ""
+
+    async def story(service: AsyncAgentService) -> tuple[str, list[Fact], set[str]]:
+        for agent_id, hears in (("a", []), ("b", ["news"]), ("c", ["urgent_mail"])):
+            await service.agents.create("ann", agent_id, profile="link", subscriptions=hears, **FAST)
+        mail_id = await service.mail.send("ann", "agent:a", "Begin", "now")
+        seen = await becomes(lambda: service.agents.inspect("ann", "c"), lambda seen: seen.runs)
+        return mail_id, await told(service, "EventPublished"), {run.root for run in seen.runs}
+
+    mail_id, facts, roots = world({"link": link}, story)
+    assert roots == {mail_id}
+    assert {fact.root for fact in facts if fact.name != "AgentCreated"} == {mail_id}
+    published = [(fact.data["event"], fact.about) for fact in facts if fact.name == "EventPublished"]
+    assert published == [("news", "ann/a"), ("urgent_mail", "ann/b")]
+
+
+def test_urgent_mail_to_anothers_agent_is_told_to_both(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[list[tuple[str, str | None]]]:
+        await service.agents.create("bob", "s", profile="teller", shared=True, start=False)
+        await service.mail.send("ann", "agent:bob/s", "Look", "at this", priority="urgent")
+        pages = [await service.monitor.facts(user) for user in ("ann", "bob")]
+        return [[(fact.name, fact.about) for fact in page.facts if fact.name != "AgentCreated"] for page in pages]
+
+    assert world(BRAINS, story) == [[("MailSent", None)], [("EventPublished", None)]]
+
+
 @pytest.mark.parametrize("blocking", [False, True])
 def test_what_a_brain_logs_has_the_id_too(world: World, blocking: bool) -> None:
     lines: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core.addresses import parse
 from roost.core.diary import Written
 from roost.core.meetings.effects import MeetingChange, MeetingEffect
 from roost.core.memories import Remember
@@ -91,6 +92,11 @@ class SendMail:
     check_by: float | None = None
     """When the agent looks at its mail at the latest, if this does not wake it."""
     hops: int = 0
+    root: str = ""
+
+    @property
+    def origin(self) -> str:
+        return self.root or self.mail_id
 
 
 @record(frozen=True, slots=True)
@@ -107,6 +113,17 @@ class Publish:
     hops: int = 0
     optional: bool = False
     root: str = ""
+
+
+def urgent_mail(m: SendMail) -> Publish | None:
+    """What those hear whose owner got it, if it is urgent; its id is the mail's, so that it is told once."""
+    if m.priority is not Priority.URGENT:
+        return None
+    data = {"mail_id": m.mail_id, "to": m.recipient, "from": m.sender, "subject": m.subject}
+    return Publish(
+        f"event_{m.mail_id.removeprefix('mail_')}", parse(m.recipient, "").user_id, "urgent_mail", data, m.priority,
+        m.sender, m.created, m.hops, optional=True, root=m.origin,
+    )  # fmt: skip
 
 
 @record(frozen=True, slots=True)

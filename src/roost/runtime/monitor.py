@@ -26,6 +26,7 @@ from roost.core.envelopes import (
     Verdict,
     WorkClosing,
     WorkSettled,
+    urgent_mail,
 )
 from roost.core.facts import Fact, FactPage, Name, decode, encode
 from roost.core.meetings.bodies import Called, Ended
@@ -391,9 +392,7 @@ def _acted(
         if isinstance(effect, MeetingEffect):
             told += [(name, when, None, address, data, root) for name, data in _written(effect)]
             continue
-        one = _sent(effect, there, address, root, when)
-        if one is not None:
-            told.append(one)
+        told += _sent(effect, there, address, root, when)
 
 
 def _written(effect: MeetingEffect) -> Iterator[tuple[Name, dict[str, Any]]]:
@@ -403,23 +402,30 @@ def _written(effect: MeetingEffect) -> Iterator[tuple[Name, dict[str, Any]]]:
         yield name, {"meeting_id": effect.meeting_id, "participant": effect.participant}
 
 
-def _sent(effect: Effect, there: set[str], address: str, root: str, when: float) -> _Told | None:
+def _sent(effect: Effect, there: set[str], address: str, root: str, when: float) -> Iterator[_Told]:
     if type(effect) is SendTask:
         e = effect.envelope
-        if not e.recorded or e.envelope_id not in there:
-            return None
-        return Name.TASK_SENT, when, None, e.address, {"task_id": e.envelope_id, "sender": e.sender}, e.origin
-    if type(effect) is SendMail:
-        if effect.envelope is not None and effect.envelope.envelope_id not in there:
-            return None
-        data = {"mail_id": effect.mail_id, "from": effect.sender, "to": effect.recipient}
-        return Name.MAIL_SENT, when, None, address, data, root or effect.mail_id
-    if type(effect) is Broadcast:
+        if e.recorded and e.envelope_id in there:
+            yield Name.TASK_SENT, when, None, e.address, {"task_id": e.envelope_id, "sender": e.sender}, e.origin
+    elif type(effect) is SendMail:
+        if effect.envelope is None or effect.envelope.envelope_id in there:
+            data = {"mail_id": effect.mail_id, "from": effect.sender, "to": effect.recipient}
+            yield Name.MAIL_SENT, when, None, address, data, root or effect.origin
+            if (event := urgent_mail(effect)) is not None:
+                yield _published(event, address, root, when)
+    elif type(effect) is Broadcast:
         told = {"broadcast_id": effect.broadcast_id, "from": effect.sender, "agents": len(effect.envelopes)}
-        return Name.BROADCAST_SENT, when, None, address, told, root or effect.broadcast_id
-    assert type(effect) is Publish
-    data = {"event_id": effect.event_id, "event": effect.name}
-    return Name.EVENT_PUBLISHED, when, None, address, data, root or effect.event_id
+        yield Name.BROADCAST_SENT, when, None, address, told, root or effect.broadcast_id
+    else:
+        assert type(effect) is Publish
+        yield _published(effect, address, root, when)
+
+
+def _published(event: Publish, address: str, root: str, when: float) -> _Told:
+    """Told to those whose agents hear it: of urgent mail, to whom it went."""
+    about = address if address.startswith(f"{event.user_id}/") else f"{event.user_id}/"
+    data = {"event_id": event.event_id, "event": event.name}
+    return Name.EVENT_PUBLISHED, when, None, about, data, root or event.root or event.event_id
 
 
 def _death(letter: DeadLetter, when: float) -> Iterator[_Told]:

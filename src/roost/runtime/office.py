@@ -103,7 +103,7 @@ class Office:
             )  # fmt: skip
         return SendMail(
             mail_id, thread_id, sender, address.text, subject, body, level, now, expires, reply_to, key, envelope,
-            check_by, hops,
+            check_by, hops, root,
         )  # fmt: skip
 
     def event(

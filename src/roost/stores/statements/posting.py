@@ -7,13 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from roost.core import patterns
-from roost.core.addresses import parse, unknown
-from roost.core.envelopes import Broadcast, DeadLetter, Effect, Envelope, Kind, Publish, SendMail, SendTask, messages
+from roost.core.addresses import unknown
+from roost.core.envelopes import (
+    Broadcast,
+    DeadLetter,
+    Effect,
+    Envelope,
+    Kind,
+    Publish,
+    SendMail,
+    SendTask,
+    messages,
+    urgent_mail,
+)
 from roost.core.events import FAILED
 from roost.core.meetings.effects import MeetingEffect
 from roost.core.memories import Remember
 from roost.core.messages import at
-from roost.core.priority import Priority, rank
+from roost.core.priority import rank
 from roost.errors import Conflict, NotFound
 from roost.ports import Tx
 from roost.stores.statements import bulk, burial, meetings, memories
@@ -125,7 +136,8 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
             " WHERE mail_id = :id AND recipient = :sender AND status <> 'archived'",
             {"id": m.reply_to, "sender": m.sender, "now": m.created},
         )
-    return posted + _publish(tx, _urgent_mail(m)) if m.priority is Priority.URGENT else posted
+    event = urgent_mail(m)
+    return posted if event is None else posted + _publish(tx, event)
 
 
 def _same_mail(tx: Tx, m: SendMail) -> bool:
@@ -153,15 +165,6 @@ def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope,
         {"address": e.address, "lane": e.lane, "due": e.due, "rank": e.rank},
     )
     return (*sorted((envelope_of(row, claimed=False) for row in rows), key=lambda one: one.envelope_id), e)
-
-
-def _urgent_mail(m: SendMail) -> Publish:
-    """What those hear whose owner got it; its id is the mail's, so that it is told once."""
-    data = {"mail_id": m.mail_id, "to": m.recipient, "from": m.sender, "subject": m.subject}
-    return Publish(
-        f"event_{m.mail_id.removeprefix('mail_')}", parse(m.recipient, "").user_id, "urgent_mail", data, m.priority,
-        m.sender, m.created, m.hops, optional=True, root=m.envelope.origin if m.envelope else "",
-    )  # fmt: skip
 
 
 def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
