@@ -505,6 +505,18 @@ def test_an_untaken_event_stays_until_somebody_takes_it_and_is_the_same_event_th
     assert dead(store) == []
 
 
+def test_an_untaken_event_whose_takers_are_full_by_now_stays_and_says_so(store: Driven) -> None:
+    told: list[DeadLetter] = []
+    publish(store, "news")
+    [letter] = dead(store)
+    create(store, "d", "news", "other", inbox_limit=1)
+    publish(store, "other")
+    store.engine.listen(told.extend)
+    with pytest.raises(LimitReached, match="inbox of whoever takes the event 'news' is full"):
+        store.write(letters.retry, "ann", letter.letter_id, 1_000.0)
+    assert (dead(store), told) == ([letter], [])
+
+
 def outgoing(key: str, sender: str) -> list[Any]:
     e = envelope(key, 1, sender=sender, recorded=True, hops=3)
     mail = SendMail(

@@ -11,10 +11,10 @@ from roost.core.addresses import of_key
 from roost.core.envelopes import DeadLetter, Effect, Envelope, Kind, LetterKind, Publish, SendMail, SendTask
 from roost.core.messages import at
 from roost.core.priority import Priority, rank
-from roost.errors import Conflict, LimitReached, NotFound
+from roost.errors import Conflict, LimitReached, NotFound, RoostError
 from roost.ports import Row, Tx
 from roost.stores.statements import agents, inbox, steps
-from roost.stores.statements.posting import insert
+from roost.stores.statements.posting import insert, takers
 
 _LETTER = "letter_id, user_id, address, kind, fault, reason, attempts, created, envelope"
 
@@ -59,8 +59,16 @@ def retry(tx: Tx, user_id: str, letter_id: str, now: float) -> tuple[Envelope, .
     _remove(tx, letter_id)
     posted = inbox.post(tx, effect)
     if type(effect) is Publish and not posted:
-        raise Conflict(f"nobody takes the event {effect.name!r} still: have an agent subscribe to it, then retry")
+        raise _untaken(tx, effect)
     return posted
+
+
+def _untaken(tx: Tx, event: Publish) -> RoostError:
+    if takers(tx, event):
+        return LimitReached(
+            f"the inbox of whoever takes the event {event.name!r} is full: try again when some of it is done"
+        )
+    return Conflict(f"nobody takes the event {event.name!r} still: have an agent subscribe to it, then retry")
 
 
 def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envelope, ...]:

@@ -170,7 +170,7 @@ def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope,
 def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
     posted: list[Envelope] = []
     crowded = 0
-    for address, config, awaited in _takers(tx, p):
+    for address, config, awaited in takers(tx, p):
         envelope = _event_envelope(p, address, config)
         if not _has_room(tx, address, config["inbox_limit"]) and not _is_lacked(tx, address, awaited):
             bury(tx, burial.crowded_out(envelope, config["inbox_limit"]))
@@ -189,7 +189,7 @@ def _publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
     return tuple(posted)
 
 
-def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[str]]]:
+def takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[str]]]:
     """Who hears it, each once, with its config, and the patterns by which it sleeps until this comes."""
     whole, first, rest = patterns.heads(p.name)
     rows = tx.read(
@@ -198,13 +198,13 @@ def _takers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[str]]
         " WHERE s.user_id = :user AND s.head IN (:whole, :first, :rest) ORDER BY s.address",
         {"user": p.user_id, "whole": whole, "first": first, "rest": rest},
     )
-    takers: dict[str, tuple[str, list[str]]] = {}
+    found: dict[str, tuple[str, list[str]]] = {}
     for address, pattern, fields, awaited, config in rows:
         if patterns.matches(pattern, p.name) and patterns.fields_match(json.loads(fields), p.data):
-            takers.setdefault(address, (config, []))[1].extend([pattern] if awaited else [])
+            found.setdefault(address, (config, []))[1].extend([pattern] if awaited else [])
     if p.name == FAILED:  # which is for all others
-        takers.pop(p.publisher.removeprefix("agent:"), None)
-    return [(address, json.loads(config), awaited) for address, (config, awaited) in takers.items()]
+        found.pop(p.publisher.removeprefix("agent:"), None)
+    return [(address, json.loads(config), awaited) for address, (config, awaited) in found.items()]
 
 
 def _has_room(tx: Tx, address: str, limit: int) -> bool:
