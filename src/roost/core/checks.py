@@ -92,6 +92,14 @@ def seconds(value: object, what: str) -> float:
     return value
 
 
+def some_time(value: object, what: str) -> float:
+    """Seconds of which there are some: none would be over before they began."""
+    length = seconds(value, what)
+    if length == 0:
+        raise Invalid(f"{what} must be more than 0 seconds: 0 is no time at all")
+    return length
+
+
 def data(value: Any, what: str, *, most: int = 1024 * 1024) -> Any:
     """What JSON can hold, as it comes back from there; without half surrogate pairs, and nested not too deep."""
     try:

@@ -85,7 +85,7 @@ class Office:
             checks.name(key, "the key")
         address = addresses.parse(to, user_id)
         now, mail_id = self._shop.host.clock.now(), self._shop.host.new_id("mail")
-        expires = None if expires_in is None else now + checks.seconds(expires_in, "expires_in")
+        expires = None if expires_in is None else now + checks.some_time(expires_in, "expires_in")
         envelope, check_by = None, None
         if not address.is_agent:
             if address.user_id != user_id and not known:
