@@ -383,6 +383,11 @@ def test_events_are_published_and_dead_letters_looked_at_retried_and_dropped(
     assert said(tmp_path, "dead-letters", "drop", "--all") == "Dropped 1.\n"
     assert said(tmp_path, "dead-letters", "retry", "--all") == "Retried 0.\n"
     assert said(tmp_path, "dead-letters", "ls") == "No dead letters.\n"
+    assert said(tmp_path, "dead-letters", "retry", "--all", "--agent", "d") == "Retried 0.\n"
+    for act in (["ls"], ["retry", "--all"], ["drop", "--all"]):
+        refused = roost(tmp_path, "dead-letters", *act, "--agent", "nope")
+        assert refused.returncode == 1
+        assert "there is no agent 'nope'" in refused.stderr
     assert said(tmp_path, "events", "publish", "alerts.cpu", "-", stdin="[1]").endswith(": taken by one agent\n")
 
 

@@ -97,8 +97,10 @@ def retry(
     with opened(store, config) as (service, user):
         if _all(letter, every):
             done = service.dead_letters.retry_all(user, agent=agent)
-            left = bool(service.dead_letters.list(user, agent=agent, limit=1))
-            told = f"Retried {done}." + " Some are left: `roost dead-letters ls` tells why." * left
+            left = service.dead_letters.list(user, agent=agent, limit=1)
+            if not done:
+                check_agent(service, user, agent, left)
+            told = f"Retried {done}." + " Some are left: `roost dead-letters ls` tells why." * bool(left)
         else:
             one, done = _found(service, user, letter or ""), 1
             service.dead_letters.retry(user, one.letter_id)
