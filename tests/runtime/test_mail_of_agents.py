@@ -162,11 +162,11 @@ def test_agents_that_write_to_each_other_for_ever_are_cut_off(world: World) -> N
         for agent_id in ("d", "e"):
             await service.agents.create("ann", agent_id, profile="writes", **FAST)
         await service.mail.send("ann", "agent:e", "hello", "words", sender="agent:d")
-        return await becomes(lambda: rows(service, "SELECT kind, reason FROM dead_letters"))
+        return await becomes(lambda: rows(service, "SELECT kind, fault, reason FROM dead_letters"))
 
-    ((kind, reason),) = world({"writes": writes}, story, replace(QUICK, hops=6))
-    assert kind == "mail"
-    assert reason
+    ((kind, fault, reason),) = world({"writes": writes}, story, replace(QUICK, hops=6))
+    assert (kind, fault) == ("mail", "hops")
+    assert reason.startswith("Agents answered each other without end and were cut off")
 
 
 def test_an_agent_that_hears_of_urgent_mail_to_people_and_writes_some_is_cut_off(world: World) -> None:
