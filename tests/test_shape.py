@@ -66,6 +66,7 @@ LAYERS: dict[str, set[str]] = {
         "ui",
     },
     "__init__": {"errors", "core", "ports", "service"},
+    "__main__": {"cli"},
 }
 # What makes time, threads and chance; the runtime gets them from its host, so that it can be simulated.
 HOSTLY = {"threading", "time", "uuid", "random", "concurrent", "multiprocessing"}

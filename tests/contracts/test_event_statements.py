@@ -45,6 +45,11 @@ def create(store: Driven, agent: str, *subscriptions: str | Subscription, user: 
     return f"{user}/{agent}"
 
 
+def pause(store: Driven, agent: str, paused: bool) -> None:
+    change = Change(f"change_{next(numbers):09}", 1.0, None, State.IDLE, "paused" if paused else "resumed", "user:ann")
+    store.write(agents.pause, "ann", agent, paused, change)
+
+
 def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann") -> None:
     change = Change(f"change_{next(numbers):09}", 1.0, None, State.SLEEPING, "asked", user)
     store.write(agents.sleep, user, agent, wake.to_json(condition), change)
@@ -286,10 +291,10 @@ def test_its_owner_sees_what_it_waits_for_and_what_of_it_has_been(store: Driven)
 def test_what_has_been_while_it_was_paused_counts_when_it_is_resumed(store: Driven) -> None:
     key = create(store, "d")
     sleep(store, "d", wake.any_of(wake.at(500.0), wake.event("x")))
-    store.write(agents.pause, "ann", "d", True)
+    pause(store, "d", True)
     assert take(store, key, 600.0).woken is None
     assert wakes_by(store, "d") == [None, ("x",), ["x"], []]
-    store.write(agents.pause, "ann", "d", False)
+    pause(store, "d", False)
     assert take(store, key, 100.0).woken == "time"
 
 
