@@ -129,6 +129,26 @@ def rows(store: Driven, sql: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in store.read(lambda tx: tx.read(sql))]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_what_a_refused_try_remembered_is_not_kept_by_those_that_follow_it(store: Driven, together: bool) -> None:
+    """What was done before is handed over once more, late; and somebody else writes what the agent knows."""
+    address = create(store, "d")
+    taken, first = given_task(store, address)
+    assert done(store, first, taken.epoch)
+    others = [replace(first, envelope_id=f"task_{number}", lane=f"task_{number}") for number in (2, 3, 4)]
+    for envelope in others:
+        store.write(inbox.post, SendTask(envelope))
+    said = ["{}", '{"a": 1}', '{"a": 1, "again": 1}', '{"a": 1, "again": 1, "b": 2}', '{"again": 1, "b": 2}']
+    tries = [
+        WorkClosing(f"run_{n}", e, taken.epoch, Verdict.DONE, "", 1.0, 2.0, knew=said[n], memory=said[n + 1])
+        for n, e in enumerate((others[0], first, others[1], others[2]))
+    ]
+    groups = [tries] if together else [[one] for one in tries]
+    settled = [one.taken for group in groups for one in store.write(inbox.settle, tuple(group))]
+    assert settled == [True, False, True, True]
+    assert take(store, address).memory == '{"b": 2}'
+
+
 def errors(store: Driven) -> list[int]:
     def look(tx: Tx) -> list[int]:
         return [row[0] for row in tx.read("SELECT errors FROM agents ORDER BY address")]

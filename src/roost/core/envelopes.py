@@ -280,6 +280,8 @@ class WorkClosing:
     """Whether there are steps of it on record."""
     given: str | None = None
     """What the turn was given, for a replay."""
+    knew: str | None = None
+    """What the memory was until then."""
 
 
 @record(frozen=True, slots=True)

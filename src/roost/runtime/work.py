@@ -190,6 +190,7 @@ class Work(Acting):
             if self.why is Why.STOP:
                 return self._closing(Verdict.CANCELLED, "cancelled", "cancelled")
             return self._closing(Verdict.RELEASED)
+        knew = self._home.memory.text
         memory, error = self._memory()
         if error is not None:
             return self._failure(error)
@@ -198,12 +199,12 @@ class Work(Acting):
         if self._diary is not None:
             written = self._diary.written(entry=self.envelope.lane != self.envelope.envelope_id)
         if means is None:
-            return self._closing(Verdict.DONE, memory=memory, diary=written)
+            return self._closing(Verdict.DONE, memory=memory, knew=knew, diary=written)
         asleep = wake.to_json(means.asleep) if means.asleep else None
         sent = means.unsent()
         if self._voice is not None:
             sent = (*sent, self._voice.meeting.end_of_turn(self._shop.host.new_id("entry")))
-        return self._closing(Verdict.DONE, memory=memory, sent=sent, sleep=asleep, diary=written)
+        return self._closing(Verdict.DONE, memory=memory, knew=knew, sent=sent, sleep=asleep, diary=written)
 
     def _failure(self, error: BaseException) -> WorkClosing:
         e = self.envelope

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from roost.core import wake
 from roost.core.agents import State
 from roost.core.envelopes import KEPT, NEVER, Answered, Change, Envelope, Kind, Verdict, WorkClosing, WorkSettled
+from roost.core.recall import merged
 from roost.core.tasks import TaskStatus
 from roost.ports import Tx
 from roost.stores.statements import bulk, burial, diary, steps
@@ -204,7 +206,7 @@ def _keep(
     tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int], noted: list[tuple[str, Change]]
 ) -> None:  # fmt: skip
     """What agents remember of it: their memory, when they were last active, how often in a row they have failed."""
-    memories: dict[str, str] = {}
+    memories: dict[str, list[WorkClosing]] = {}
     kept: dict[str, tuple[float, int]] = {}
     for c in taken:
         address = c.envelope.address
@@ -214,7 +216,7 @@ def _keep(
         if c.memory is None and not c.changes and c.verdict is Verdict.DONE and not before:
             continue
         if c.memory is not None:
-            memories[address] = c.memory
+            memories.setdefault(address, []).append(c)
         failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
         kept[address] = (c.ended, before + 1 if failed else before if c.verdict is Verdict.WAITING else 0)
     active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in noted}
@@ -225,10 +227,34 @@ def _keep(
         {"address": "TEXT", "now": "DOUBLE PRECISION", "errors": "BIGINT"},
         [(address, ended, count) for address, (ended, count) in active.items()],
     )  # fmt: skip
-    bulk.using(
-        tx, "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address",
-        {"address": "TEXT", "memory": "TEXT"}, list(memories.items()),
+    _remember(tx, {address: _remembered(tries) for address, tries in memories.items()})
+
+
+def _remember(tx: Tx, memories: Mapping[str, tuple[str, str]]) -> None:
+    """Of each agent what it knew before, and what it knows now.
+
+    If it is not what is there, something that it knew was refused, or somebody else has changed it: then only what
+    differs is written.
+    """
+    columns = {"address": "TEXT", "knew": "TEXT", "memory": "TEXT"}
+    written = bulk.using(
+        tx, "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address"
+        " AND COALESCE(agents.memory, '') = given.knew RETURNING agents.address",
+        columns, [(address, knew, memory) for address, (knew, memory) in memories.items()],
     )  # fmt: skip
+    differing = sorted(memories.keys() - {row[0] for row in written})
+    for address, there in bulk.among(tx, "SELECT address, memory FROM agents WHERE address IN", differing):
+        memory = json.dumps(merged(*memories[address], there))
+        tx.write("UPDATE agents SET memory = :memory WHERE address = :address", {"address": address, "memory": memory})
+
+
+def _remembered(tries: list[WorkClosing]) -> tuple[str, str]:
+    """What was known before the first of them, and after the last."""
+    knew = memory = tries[0].knew or ""
+    for c in tries:
+        after = c.memory or "{}"
+        memory = after if (c.knew or "") == memory else json.dumps(merged(c.knew, after, memory))
+    return knew, memory
 
 
 _STATUS = {
