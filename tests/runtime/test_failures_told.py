@@ -282,15 +282,15 @@ def test_of_what_others_raise_and_of_secrets_nothing_is_told() -> None:
     async def raises(turn: Turn) -> AsyncIterator[str]:
         yield ""
         if turn.text == "ours":
-            raise roost.NotFound("there is no agent 'sk-0123456789abcdefghij'")
-        raise PermissionError("canary")
+            await turn.send("agent:sk-0123456789abcdefghij", "hello")
+        raise roost.NotFound("canary") if turn.text == "as ours" else PermissionError("canary")
 
     async def story(service: AsyncAgentService) -> list[str | None]:
         await service.agents.create("ann", "d", profile="raises", max_attempts=1)
-        return [(await done(service, "ours")).error, (await done(service, "theirs")).error]
+        return [(await done(service, text)).error for text in ("ours", "as ours", "theirs")]
 
     with simulated(brains={"raises": raises}) as simulation:
-        ours, theirs = simulation.run(story(simulation.service))
+        ours, *theirs = simulation.run(story(simulation.service))
     assert "there is no agent" in str(ours)
     assert "0123456789" not in str(ours)
     assert "canary" not in str(theirs)

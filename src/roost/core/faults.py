@@ -70,9 +70,9 @@ def sort(error: BaseException) -> Fault:
     """Which of the known faults this is."""
     if isinstance(error, BrainFailed):
         return Fault(error.kind) if str(error.kind) in set(Fault) else Fault.INTERNAL
-    if isinstance(error, NoAnswer):
+    if isinstance(error, NoAnswer) and _is_ours(error):
         return Fault.NO_ANSWER
-    if isinstance(error, _DECLINED):
+    if isinstance(error, _DECLINED) and _is_ours(error):
         return Fault.DECLINED
     if isinstance(error, TimeoutError | ConnectionError):
         return Fault.PROVIDER
@@ -81,7 +81,15 @@ def sort(error: BaseException) -> Fault:
 
 def detail(error: BaseException) -> str | None:
     """What an error says, if it is one of ours that is written for people; of others only the log tells."""
-    return _in_short(str(error)) if isinstance(error, (NoAnswer, *_DECLINED)) else None
+    return _in_short(str(error)) if isinstance(error, (NoAnswer, *_DECLINED)) and _is_ours(error) else None
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether Roost itself has raised it: a brain can raise the same, with anything in it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("roost.")
 
 
 def _in_short(told: str) -> str:
