@@ -214,6 +214,9 @@ class SimulatedHost:
     def load(self) -> float | None:
         return self.cpu
 
+    def pace(self) -> None:
+        """Nothing burns here."""
+
     def memory(self) -> float | None:
         return self.mib
 

@@ -106,6 +106,10 @@ class Host(Protocol):
         """The share of the machine's processors in use since it was last asked, from 0 to 1; None: not known."""
         ...
 
+    def pace(self) -> None:
+        """See to it that a thread which burns a processor leaves the others their share. Called now and then."""
+        ...
+
     def memory(self) -> float | None:
         """MiB of memory that this process has; None: not known."""
         ...

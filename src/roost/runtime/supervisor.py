@@ -89,6 +89,7 @@ class Supervisor:
                     watched = clock.monotonic()
                     self._watch()
                     self._watched.look()
+                    self._shop.host.pace()
                     self._keep_time()
                     if self._shop.memory.look():
                         self._hall.retire_resting()
