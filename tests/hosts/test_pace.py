@@ -66,6 +66,20 @@ def test_while_one_burns_the_interpreter_is_handed_over_more_often(
     eventually(lambda: paced(host) == pytest.approx(5e-4))
 
 
+def test_what_was_is_set_again_when_the_last_host_needs_it_no_more(host: ThreadHost) -> None:
+    until, other = threading.Event(), ThreadHost()
+    for one in (host, other):
+        on_a_thread(one, burns, until)
+    try:
+        eventually(lambda: paced(host) == paced(other) == pytest.approx(PRESSED) and len(threads.Pace._pressing) == 2)
+        host.pace(last=True)
+        assert sys.getswitchinterval() == pytest.approx(PRESSED)
+        other.pace(last=True)
+        assert sys.getswitchinterval() == pytest.approx(5e-4)
+    finally:
+        until.set()
+
+
 @pytest.mark.parametrize("start", [on_a_loop, on_a_thread])
 def test_one_that_only_waits_changes_nothing(host: ThreadHost, start: Callable[..., None]) -> None:
     until = threading.Event()

@@ -214,7 +214,7 @@ class SimulatedHost:
     def load(self) -> float | None:
         return self.cpu
 
-    def pace(self) -> None:
+    def pace(self, *, last: bool = False) -> None:
         """Nothing burns here."""
 
     def memory(self) -> float | None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 from roost.core.ids import Ids
@@ -205,11 +205,15 @@ class ThreadLoop:
 class Pace:
     """How often threads hand the interpreter over: more often while one of them burns a processor.
 
-    All others wait for it so long each time they need it, which is several times for each thing they do.
+    All others wait for it so long each time they need it, which is several times for each thing they do. It is one
+    setting for the whole process, which may have several hosts.
     """
 
+    _lock = threading.Lock()
+    _pressing: ClassVar[set[Pace]] = set()
+    _usual = 0.0
+
     def __init__(self) -> None:
-        self._usual: float | None = None
         self._until = 0.0
         self._seen: dict[int, tuple[float, float]] = {}
         """Threads that did not come back, with the time, and how much of a processor's they had had by then."""
@@ -225,12 +229,23 @@ class Pace:
         )
         if burning:
             self._until = now + LASTING
-        if burning and self._usual is None:
-            self._usual = sys.getswitchinterval()
-            sys.setswitchinterval(min(self._usual, PRESSED))
-        elif now > self._until and self._usual is not None:
-            sys.setswitchinterval(self._usual)
-            self._usual = None
+            self._press()
+        elif now > self._until:
+            self.ease()
+
+    def _press(self) -> None:
+        with Pace._lock:
+            if not Pace._pressing:
+                Pace._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(Pace._usual, PRESSED))
+            Pace._pressing.add(self)
+
+    def ease(self) -> None:
+        with Pace._lock:
+            if self in Pace._pressing:
+                Pace._pressing.discard(self)
+                if not Pace._pressing:
+                    sys.setswitchinterval(Pace._usual)
 
 
 class ThreadHost:
@@ -256,7 +271,10 @@ class ThreadHost:
         busy, total = self._times[0] - before[0], self._times[1] - before[1]
         return busy / total if total > 0 else None
 
-    def pace(self) -> None:
+    def pace(self, *, last: bool = False) -> None:
+        if last:
+            self._pace.ease()
+            return
         latest = time.monotonic() - LONG
         loops = (loop.thread_id for loop in self._loops.copy() if loop.is_busy_since(latest))
         self._pace.look([*loops, *self._blocking.copy()])

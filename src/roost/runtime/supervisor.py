@@ -98,6 +98,7 @@ class Supervisor:
             except Exception:  # without it nothing is watched, moved or restarted any more
                 log.exception("the supervisor has stumbled and goes on")
             await self._pause(MOMENT if self._hall.is_crowded else WATCH)
+        self._shop.host.pace(last=True)
         await self._ending.wait()
 
     async def _pause(self, seconds: float) -> None:
