@@ -60,10 +60,10 @@ def test_while_one_burns_the_interpreter_is_handed_over_more_often(
     until = threading.Event()
     start(host, burns, until)
     try:
-        eventually(lambda: paced(host) == pytest.approx(PRESSED))
+        assert eventually(lambda: paced(host) == pytest.approx(PRESSED))
     finally:
         until.set()
-    eventually(lambda: paced(host) == pytest.approx(5e-4))
+    assert eventually(lambda: paced(host) == pytest.approx(5e-4))
 
 
 def test_what_was_is_set_again_when_the_last_host_needs_it_no_more(host: ThreadHost) -> None:

@@ -233,21 +233,23 @@ def test_mail_of_low_priority_waits_until_the_agent_looks_at_its_mail(world: Wor
 def test_mail_that_waits_is_looked_at_when_its_agent_is_configured_to_look_sooner(
     world: World, state: str, change: dict[str, Any]
 ) -> None:  # fmt: skip
-    async def story(service: AsyncAgentService) -> None:
+    async def story(service: AsyncAgentService) -> Mail:
         await service.agents.create("ann", "d", profile="waits", check_mail_interval=3600, max_concurrent_tasks=2)
         if state == "busy":
             await service.tasks.send("ann", "d", "wait")
             await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state == "active")
         mail_id = await service.mail.send("ann", "agent:d", "hello", "words", priority="low")
         await service.agents.configure("ann", "d", **change)
-        await processed(service, mail_id)
+        return await processed(service, mail_id)
 
     async def waits(turn: Turn) -> AsyncIterator[str]:
         if turn.text == "wait":
             await asyncio.sleep(3600)
         yield ""
 
-    world({"waits": waits}, story)
+    mail = world({"waits": waits}, story)
+    assert mail.read_at is not None
+    assert (mail.read_at - mail.created).total_seconds() < 60, "it waited for an hour to pass"
 
 
 def test_an_urgent_mail_takes_the_older_ones_of_its_thread_along_in_order(world: World) -> None:
