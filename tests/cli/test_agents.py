@@ -123,6 +123,8 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
         tmp_path, "agents", "sleep", "d", "--until", "2030-01-01T09:00Z", "--on-event", "alerts.*", "--on-mail", "high"
     )
     assert told.startswith("d is sleeping until 20")
+    assert said(tmp_path, "agents", "pause", "d").endswith(", and paused.\n")
+    assert "paused" not in said(tmp_path, "agents", "resume", "d")
     assert told.endswith(" or event alerts.* or mail of at least high.\n")
     asleep = service.agents.get("ann", "d")
     assert (asleep.sleep_until, asleep.wake_events) == (datetime(2030, 1, 1, 9, tzinfo=UTC), ("alerts.*",))

@@ -181,9 +181,8 @@ def _changed(agent: agents.Agent, settings: dict[str, Any]) -> Iterator[str]:
 
 def told(agent: agents.Agent) -> str:
     """What one is told after asking for something."""
-    if agent.state is State.SLEEPING:
-        until = _until(agent, at)
-        return line(f"{agent.agent_id} is sleeping{f' until {until}' if until else ''}.")
+    if agent.state is State.SLEEPING and (until := _until(agent, at)):
+        return line(f"{agent.agent_id} is sleeping until {until}{', and paused' if agent.paused else ''}.")
     return line(f"{agent.agent_id} is {state_of(agent)}.")
 
 
