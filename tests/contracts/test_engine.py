@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from roost.errors import Invalid, Unavailable
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
+from roost.stores import engine
 from roost.stores.engine import Engine
 from roost.stores.statements.burial import bury
 from roost.wiring import database
@@ -127,10 +130,10 @@ def test_a_listener_to_deaths_that_fails_does_not_undo_what_was_committed(store:
 
 def test_closing_does_what_is_queued_first(url: str) -> None:
     host = ThreadHost()
-    engine = Engine(host, database(url, host.clock.now), queued=10_000)
+    first = Engine(host, database(url, host.clock.now), queued=10_000)
     for n in range(200):
-        engine.write(put, f"{n:03}", "x")
-    engine.close()
+        first.write(put, f"{n:03}", "x")
+    first.close()
     again = Engine(host, database(url, host.clock.now), queued=10)
     try:
         assert len(Driven(again).read(names)) == 200
@@ -146,21 +149,97 @@ def test_a_closed_store_says_so(store: Driven) -> None:
 
 def test_too_much_in_the_queue_is_refused(url: str) -> None:
     host = ThreadHost()
-    engine = Engine(host, database(url, host.clock.now), queued=2)
+    small = Engine(host, database(url, host.clock.now), queued=2)
     go = threading.Event()
-    engine.write(lambda tx: go.wait(10))
+    small.write(lambda tx: go.wait(10))
     try:
         with pytest.raises(Unavailable, match="cannot keep up"):
             for n in range(10):
-                engine.write(put, str(n), "x")
+                small.write(put, str(n), "x")
     finally:
         go.set()
-        engine.close()
+        small.close()
 
 
 def test_a_store_that_is_open_cannot_be_opened_again(url: str, store: Driven) -> None:
     with pytest.raises(Unavailable, match="in use by"):
         database(url, ThreadHost().clock.now)
+
+
+@contextmanager
+def one_reader_held(store: Driven) -> Iterator[list[str]]:
+    """What is read meanwhile waits for the only reader; what it does then."""
+    holds, go, done = threading.Event(), threading.Event(), list[str]()
+    for reader in store.engine._readers[1:]:
+        reader.pump.close()
+        reader.connection.close()
+    del store.engine._readers[1:]
+    connection = store.engine._readers[0].connection
+    begin, rollback = connection.begin, connection.rollback
+    connection.begin = lambda: (done.append("begin"), begin())[1]  # type: ignore[method-assign,func-returns-value]
+    connection.rollback = lambda: (done.append("end"), rollback())[1]  # type: ignore[method-assign,func-returns-value]
+
+    def hold(tx: Tx) -> None:
+        holds.set()
+        go.wait(10)
+
+    store.engine.read(hold)
+    assert holds.wait(10)
+    done.clear()
+    try:
+        yield done
+    finally:
+        go.set()
+
+
+def test_reads_that_wait_share_a_transaction_and_one_that_fails_fails_alone(
+    store: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(tx: Tx) -> None:
+        raise Invalid("no such thing")
+
+    def misspelt(tx: Tx) -> None:
+        tx.read("SELECT nothing FROM nowhere")
+
+    monkeypatch.setattr(engine, "READING", 60.0)
+    store.write(put, "a", "1")
+    with one_reader_held(store) as done:
+        jobs: list[Pending[Any]] = [store.engine.read(op) for op in (names, names, refuse, names, misspelt, names)]
+
+    async def results() -> list[Any]:
+        found = []
+        for job in jobs:
+            try:
+                found.append(await job)
+            except (Invalid, Unavailable) as error:
+                found.append(type(error))
+        return found
+
+    assert drive(results()) == [["a"], ["a"], Invalid, ["a"], Unavailable, ["a"]]
+    together = [
+        "the first, too late for the held one", "the second and the refused one", "the refused one by itself",
+        "the fourth and the misspelt one", "the misspelt one by itself", "the last",
+    ]  # fmt: skip
+    assert done == ["end", *["begin", "end"] * len(together)]
+
+
+def test_a_read_sees_what_was_written_when_it_was_asked_for(store: Driven) -> None:
+    """Also while others are being read, in a transaction that began before."""
+
+    def write_and_ask(tx: Tx) -> Pending[list[str]]:
+        before = names(tx)
+        store.write(put, "b", "2")
+        assert before == ["a"]
+        return store.engine.read(names)
+
+    store.write(put, "a", "1")
+    with one_reader_held(store):
+        asking = store.engine.read(write_and_ask)
+
+    async def asked_meanwhile() -> list[str]:
+        return await (await asking)
+
+    assert drive(asked_meanwhile()) == ["a", "b"]
 
 
 def test_time_is_the_stores(store: Driven) -> None:

@@ -11,17 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roost.core.envelopes import Effect, Kind, Publish, SendTask
+from roost.core.envelopes import Envelope as Posted
 from roost.core.messages import Status
+from roost.core.priority import Priority
 from roost.core.runs import Closing, Envelope, Outcome
 from roost.errors import Invalid, RoostError
 from roost.hosts.pending import drive
 from roost.ports import Pending, Tx
-from roost.stores.statements import messages, runs, talks
+from roost.stores.statements import messages, posting, runs, talks
 from roost.stores.together import Calls, done_by, many_of
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create
 
-TABLES = ("talks", "messages", "inbox", "runs", "users", "parts")
+TABLES = ("talks", "messages", "inbox", "runs", "users", "parts", "tasks", "timers")
 POLICIES = ("interrupt", "rollback", "queue", "collect", "reject")
 everywhere = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -37,7 +40,7 @@ def one_by_one(tx: Tx, op: Callable[..., Any], calls: Calls) -> list[Any]:
 
 
 def at_once(tx: Tx, op: Callable[..., Any], calls: Calls) -> list[Any]:
-    many = many_of(op)
+    many = many_of(op, [str(number) for number in range(max(2, len(calls)))])
     assert many is not None
     done = many(tx, calls)
     return [one_by_one(tx, op, [call])[0] if one is None else one for call, one in zip(calls, done, strict=True)]
@@ -187,6 +190,37 @@ def test_runs_are_settled_alike(store: Driven, there: list[Talk], data: st.DataO
     assert together == alone
 
 
+def a_task(number: int, address: str, **how: Any) -> SendTask:
+    key, schedule = how.pop("key", None), how.pop("schedule_id", None)
+    envelope = Posted(
+        f"task_{number}", address, Kind.TASK, f"task_{number}", Priority.NORMAL, "user:ann", "do it", 1.0, 1.0,
+        recorded=True, **how,
+    )  # fmt: skip
+    return SendTask(envelope, key, schedule)
+
+
+@everywhere
+@given(st.data())
+def test_tasks_are_posted_alike(store: Driven, data: st.DataObject) -> None:
+    there = [f"ann/{name}" for name in ("d", "e")]
+    if not store.read(lambda tx: tx.read("SELECT 1 FROM agents")):
+        for address in there:
+            create(store, address.removeprefix("ann/"))
+    one_of = choices(data)
+    effects: list[Effect] = [
+        a_task(
+            number, one_of(*there, "ann/nobody"), key=one_of(None, None, "a", "b"), expires=one_of(None, 5.0, 9.0),
+            schedule_id=one_of(None, None, "sched_1"), **one_of({}, {"attempts": 1, "claimed": True}),
+        )
+        for number in range(data.draw(st.integers(1, 6)))
+    ]  # fmt: skip
+    if one_of(True, False):
+        effects.append(Publish("event_1", "ann", "untaken", None, Priority.NORMAL, "user:ann", 1.0, optional=True))
+    together, alone = both_ways(store, lambda tx: None, posting.post, lambda _: [(effect,) for effect in effects])
+    assert together[1] == alone[1]
+    assert together[0] == alone[0]
+
+
 # --- the engine ------------------------------------------------------------------------------------
 
 
@@ -220,14 +254,23 @@ def note(tx: Tx, name: str) -> str:
     return f"{name} by itself"
 
 
+@done_by(note_all, of_one_key=True)
+def note_any(tx: Tx, name: str) -> str:
+    return note(tx, name)
+
+
 @pytest.mark.parametrize(
-    ("keys", "together"), [(["k", "l", "m", "n"], True), (["k", "l", "k", "n"], False)], ids=["different", "the same"]
+    ("op", "keys", "together"),
+    [(note, "klmn", True), (note, "klkn", False), (note_any, "klkn", True), (note_any, "kkkk", True)],
+    ids=["different", "two the same", "two the same that may be", "one key for all"],
 )
-def test_the_engine_does_those_with_different_keys_at_once(store: Driven, keys: list[str], together: bool) -> None:
+def test_the_engine_does_at_once_what_may_be(
+    store: Driven, op: Callable[..., Any], keys: str, together: bool
+) -> None:  # fmt: skip
     asked.clear()
     names = ["a", "alone", "refused", "b"]
     with store.held():
-        jobs = [store.engine.write(note, name, key=key) for name, key in zip(names, keys, strict=True)]
+        jobs = [store.engine.write(op, name, key=key) for name, key in zip(names, keys, strict=True)]
     how = "with others" if together else "by itself"
     assert told(jobs) == [f"a {how}", "alone by itself", "no", f"b {how}"]
     assert asked == ([names] if together else [])

@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
@@ -27,6 +27,8 @@ T = TypeVar("T")
 log = logging.getLogger("roost.store")
 
 BATCH = 256
+READING = 0.002
+"""Seconds after which whoever has been answered is told, and a reader begins anew."""
 _op = attrgetter("op")
 
 
@@ -84,6 +86,8 @@ class _Job:
     pending: Pending[Any]
     failed: Callable[[Exception], object] | None = None
     key: str = ""
+    number: int = 0
+    """Of reads: in which order they were asked for."""
 
 
 class Engine:
@@ -95,6 +99,7 @@ class Engine:
         self._most = queued
         self._closed = False
         self._reads: deque[_Job] = deque()
+        self._numbers = count()
         self._writers: list[_Writer] = []
         self._readers: list[_Reader] = []
         try:
@@ -109,7 +114,8 @@ class Engine:
             self._writers.append(_Writer(self._host, database, connection, f"roost-writer-{number}"))
         for number in range(database.readers):
             connection = database.connect(read_only=True)
-            self._readers.append(_Reader(self._host, database, connection, self._reads, f"roost-reader-{number}"))
+            name = f"roost-reader-{number}"
+            self._readers.append(_Reader(self._host, database, connection, self._reads, self._numbers, name))
 
     def write(
         self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
@@ -130,7 +136,7 @@ class Engine:
         self._check_open()
         if len(self._reads) >= self._most:
             raise Unavailable("the store cannot keep up: too many reads are waiting; try again in a moment")
-        job = _Job(op, args, None, self._host.pending())
+        job = _Job(op, args, None, self._host.pending(), number=next(self._numbers))
         self._reads.append(job)
         for reader in self._readers:  # whoever is idle takes it
             reader.pump.ring()
@@ -242,7 +248,7 @@ class _Writer:
 
     def _do_all(self, jobs: list[_Job]) -> list[Any]:
         """Jobs of one operation."""
-        many = together.many_of(jobs[0].op) if len({job.key for job in jobs}) == len(jobs) > 1 else None
+        many = together.many_of(jobs[0].op, [job.key for job in jobs])
         if many is None:
             return [self._do(job) for job in jobs]
         done = many(self.connection, [job.args for job in jobs])
@@ -261,21 +267,49 @@ class _Writer:
 
 
 class _Reader:
-    """Takes reads from the queue all readers share."""
+    """Takes reads from the queue all readers share, as many as there are in one transaction."""
 
-    def __init__(self, host: Host, database: Database, connection: Connection, queue: deque[_Job], name: str) -> None:
+    def __init__(
+        self, host: Host, database: Database, connection: Connection, queue: deque[_Job], numbers: count[int], name: str
+    ) -> None:  # fmt: skip
         self.connection = connection
+        self._host = host
         self._queue = queue
+        self._numbers = numbers
         self._database = database
         self.pump = host.pump(name, self.step)
 
     def step(self) -> None:
-        while self._queue:
+        while (job := self._next()) is not None:
+            with self._host.together():
+                left = self._read_together(job)
+            if left is not None:
+                self._read(left)
+
+    def _next(self) -> _Job | None:
+        try:
+            return self._queue.popleft()
+        except IndexError:
+            return None
+
+    def _read_together(self, job: _Job | None) -> _Job | None:
+        """This one and those behind it; one that is left, because it failed or came too late, is done by itself.
+
+        What was written when they were asked for must be seen: so all of them were, when the transaction begins.
+        """
+        now = self._host.clock.monotonic
+        number, latest = next(self._numbers), now() + READING
+        try:
+            self.connection.begin()
             try:
-                job = self._queue.popleft()
-            except IndexError:
-                return
-            self._read(job)
+                while job is not None and job.number < number:
+                    job.pending.set(job.op(self.connection, *job.args))
+                    job = self._next() if now() < latest else None
+            finally:
+                self.connection.rollback()
+        except Exception:  # whoever waits hears of it, if it fails by itself too
+            return job
+        return job
 
     def _read(self, job: _Job, *, again: bool = True) -> None:
         try:

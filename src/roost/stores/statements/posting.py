@@ -32,8 +32,25 @@ from roost.stores.statements.burial import bury
 from roost.stores.statements.envelopes import ENVELOPE, envelope_of, put, put_all
 from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm
+from roost.stores.together import Calls, done_by
 
 
+def post_many(tx: Tx, calls: Calls) -> list[tuple[Envelope, ...] | None]:
+    """Tasks that people send, of which nobody can have sent one before; all else is posted by itself."""
+    tasks = [effect.envelope for effect, *_ in calls if _is_new(effect)]
+    lost = missing(tx, tasks)
+    post_tasks(tx, [(envelope, None) for envelope in tasks if envelope.address not in lost])
+    return [
+        (effect.envelope,) if _is_new(effect) and effect.envelope.address not in lost else None
+        for effect, *_ in calls
+    ]  # fmt: skip
+
+
+def _is_new(effect: Effect) -> TypeGuard[SendTask]:
+    return type(effect) is SendTask and effect.envelope.recorded and effect.key is effect.schedule_id is None
+
+
+@done_by(post_many, of_one_key=True)
 def post(tx: Tx, effect: Effect, now: float = 0.0) -> tuple[Envelope, ...]:
     """What it has put into inboxes. NotFound if the recipient does not exist (any more)."""
     if type(effect) is SendTask:
@@ -63,10 +80,10 @@ def post_each(
     return [_post_rest(tx, effects, now, lost) if effects else () for effects, now in outgoing]
 
 
-def post_ticks(tx: Tx, ticks: Sequence[tuple[Envelope, str]]) -> None:
-    """Tasks of schedules, each with the schedule's id, to agents that exist."""
-    put_all(tx, [envelope for envelope, _ in ticks], recorded=True)
-    rows = [_task_of(envelope, schedule_id, None) for envelope, schedule_id in ticks]
+def post_tasks(tx: Tx, tasks: Sequence[tuple[Envelope, str | None]]) -> None:
+    """Each with the id of its schedule, if it has one, to agents that exist."""
+    put_all(tx, [envelope for envelope, _ in tasks], recorded=True)
+    rows = [_task_of(envelope, schedule_id, None) for envelope, schedule_id in tasks]
     bulk.insert(tx, "tasks", _TASK, rows, " ON CONFLICT (task_id) DO NOTHING", _QUEUED)
 
 
@@ -252,13 +269,18 @@ def _plain(effect: Effect) -> tuple[Envelope, ...]:
 
 def insert_all(tx: Tx, envelopes: Sequence[Envelope], full: frozenset[str]) -> set[str]:
     """Messages from agent to agent, all at once; the addresses of those who do not exist any more."""
-    addresses = sorted({envelope.address for envelope in envelopes})
-    lost: set[str] = set()
-    if not bulk.all_there(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
-        known = bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)
-        lost = set(addresses).difference(row[0] for row in known)
+    lost = missing(tx, envelopes)
     put_all(tx, [e for e in envelopes if e.address not in lost] if lost else envelopes, recorded=False, full=full)
     return lost
+
+
+def missing(tx: Tx, envelopes: Sequence[Envelope]) -> set[str]:
+    """Those of their addresses at which there is nobody any more."""
+    addresses = sorted({envelope.address for envelope in envelopes})
+    if bulk.all_there(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
+        return set()
+    known = bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)
+    return set(addresses).difference(row[0] for row in known)
 
 
 def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, lost: set[str]) -> tuple[Envelope, ...]:

@@ -14,7 +14,7 @@ from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk, burial, mail
 from roost.stores.statements.envelopes import watch_expiry
-from roost.stores.statements.posting import post_ticks, refuse_tick
+from roost.stores.statements.posting import post_tasks, refuse_tick
 from roost.stores.statements.sleep import arm_all
 
 BATCH = 2_000
@@ -101,7 +101,7 @@ def _tick(
             waiting.append(envelope.envelope_id)
         reached = max(last, now)
         advanced.append((schedule_id, address, reached, schedules.next_after(rule, reached)))
-    post_ticks(tx, posted)
+    post_tasks(tx, posted)
     _cancel(tx, [task_id for _, task_id in cancelled], now)
     _advance(tx, advanced)
     replaced = {task_id for _, task_id in cancelled}
