@@ -399,6 +399,7 @@ class Activation(Presence):
 
     def _not_done(self, closing: WorkClosing, lane: Lane) -> WorkClosing:
         """With what others are told of it; its lane waits, if it is tried again."""
+        self.hall.ends.forget(closing.envelope.envelope_id)
         if closing.verdict is Verdict.WAITING:
             lane.due = NEVER
         elif closing.verdict is Verdict.RETRY:

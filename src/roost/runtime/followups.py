@@ -82,8 +82,7 @@ class Followups:
         self._hall.office.forget_audiences()
         self._pass_on(told)
         self._hall.dismiss(key)
-        for task_id in list(self._hall.waiters):  # its tasks are gone too: whoever waits for one shall see
-            self._hall.tell(task_id)
+        self._hall.ends.tell_all()  # its tasks are gone too: whoever waits for one shall see
         for talk_id in told.talks:
             self._shop.talks.forget(talk_id)
 

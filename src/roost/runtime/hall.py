@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roost.core.agents import State
 from roost.core.envelopes import (
@@ -15,6 +15,7 @@ from roost.core.envelopes import (
     Envelope,
     Kind,
     Publish,
+    SendTask,
     Taken,
     WorkClosing,
     WorkSettled,
@@ -22,8 +23,9 @@ from roost.core.envelopes import (
 )
 from roost.core.meetings.effects import is_post
 from roost.core.runs import Outcome, Why
-from roost.ports import Loop, Pending
+from roost.ports import Loop
 from roost.runtime.activation import SHARE, Activation
+from roost.runtime.ends import Ends
 from roost.runtime.listening import Listener
 from roost.runtime.looks import Looks
 from roost.runtime.loops import Loops
@@ -66,8 +68,7 @@ class Hall:
         self.inbox: Inbox
         """Where talks are handed over; set by whoever starts the parts."""
         self.agents: Agents
-        self.waiters: dict[str, list[Pending[Any]]] = {}
-        """Who waits for a task to be over."""
+        self.ends = Ends(shop.host)
         self.leaving: list[tuple[float, Activation]] = []
         """Stopped, and not at rest yet: since when."""
 
@@ -118,9 +119,9 @@ class Hall:
     def settled(self, closings: tuple[WorkClosing, ...], all_settled: tuple[WorkSettled, ...]) -> None:
         self.shop.monitor.settled(closings, all_settled)
         self.deliver(tuple(envelope for one in all_settled for envelope in one.posted))
-        for one in all_settled:
+        for closing, one in zip(closings, all_settled, strict=True):
             if one.over is not None:
-                self.tell(one.over)
+                self.ends.done(closing)
             if one.answered is not None:
                 self.answer(one.answered)
 
@@ -138,22 +139,11 @@ class Hall:
         """A request has its answer."""
         self.requests.answered(answered)
 
-    def tell(self, task_id: str) -> None:
-        """Whoever waits for this task looks again."""
-        for bell in self.waiters.pop(task_id, ()):
-            bell.set(None)
-
-    def unlisten(self, task_id: str, bell: Pending[Any]) -> None:
-        bells = self.waiters.get(task_id)
-        if bells is not None:
-            if bell in bells:
-                bells.remove(bell)
-            if not bells:
-                self.waiters.pop(task_id, None)
-
     def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
         """A person has sent something; `address` says to which agent, or `ann/` in whose name."""
         self.shop.monitor.sent(address, (effect,), envelopes)
+        if type(effect) is SendTask and envelopes:
+            self.ends.sent(effect.envelope)
         self.posted(envelopes)
 
     def posted(self, envelopes: tuple[Envelope, ...] | None) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import builtins
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from roost.core import addresses, checks
 from roost.core.facts import Name
 from roost.core.messages import MOST, PAGE, at
 from roost.core.tasks import OVER, Task, TaskStatus
 from roost.errors import LimitReached, Unavailable
-from roost.ports import Pending
 from roost.runtime.agents import LAST
 from roost.runtime.hall import Hall
 from roost.runtime.paging import fitting
@@ -91,19 +89,21 @@ class Tasks:
         self._check(user_id, task_id)
         if timeout is not None:
             checks.seconds(timeout, "the timeout")
-        clock = self._shop.host.clock
+        clock, ends = self._shop.host.clock, self._hall.ends
         latest = None if timeout is None else clock.monotonic() + timeout
         while True:
-            bell: Pending[Any] = self._shop.host.pending()
-            self._hall.waiters.setdefault(task_id, []).append(bell)  # listen first, then look, then wait
+            bell = ends.listen(task_id)  # listen first, then look, then wait
             try:
-                task = await self.get(user_id, task_id)
+                known = ends.is_under_way(f"user:{user_id}", task_id)
+                task = None if known else await self.get(user_id, task_id)
                 left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
-                if task.is_over or left <= 0 or self._hall.closing:
+                if task is not None and (task.is_over or left <= 0 or self._hall.closing):
                     return task
-                await bell.within(left)
+                if await bell.within(left) and (ended := await bell) is not None:
+                    return ended
+                ends.forget(task_id)
             finally:
-                self._hall.unlisten(task_id, bell)
+                ends.unlisten(task_id, bell)
 
     def _cancelled(self, now: float, task: Task) -> None:
         if task.status is TaskStatus.CANCELLED and task.ended == at(now):  # and not before
@@ -112,7 +112,7 @@ class Tasks:
         awake = self._hall.awake(f"{task.user_id}/{task.agent_id}")
         if awake is not None:
             awake.call(lambda: awake.cancel(task.task_id))
-        self._hall.tell(task.task_id)
+        self._hall.ends.tell(task.task_id)
 
     def _live(self, task: Task) -> Task:
         """As it is now: that it has begun is not written while it runs."""

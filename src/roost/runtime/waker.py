@@ -116,7 +116,7 @@ class Waker:
             awake = self._hall.awake(address)
             if awake is not None:
                 awake.call(lambda awake=awake, task_id=task_id: awake.cancel(task_id))  # type: ignore[misc]
-            self._hall.tell(task_id)
+            self._hall.ends.tell(task_id)
         self._hall.deliver(fired.posted)
         if fired.meetings:
             self._hall.listener.tick(fired.meetings)

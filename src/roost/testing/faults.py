@@ -106,8 +106,10 @@ class Chaos:
         hall = roost.hall
         self._replace(hall, "deliver", "handover")
         self._replace(roost.inbox, "deliver", "handover")
-        for name in ("look", "ring", "tell", "answer"):
+        for name in ("look", "ring", "answer"):
             self._replace(hall, name, "bell")
+        for name in ("done", "tell"):
+            self._replace(hall.ends, name, "bell")
         host.tick, host.moved = self._tick, self._moved
 
     def commit(self) -> str | None:
