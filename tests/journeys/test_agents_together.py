@@ -57,11 +57,19 @@ async def healthy(turn: roost.Turn) -> AsyncIterator[str]:
     yield f"done {turn.text}"
 
 
-async def burst(service: roost.AsyncAgentService, count: int) -> float:
-    """How many tasks they do in a second, if they have nothing else to do and are given all of them at once."""
+async def alone(service: roost.AsyncAgentService, seconds: float) -> float:
+    """How many tasks they do in a second, each one after the other, if nothing else is done here."""
     start = time.perf_counter()
-    await asyncio.gather(*(answered(service, number, start) for number in range(count)))
-    return count / (time.perf_counter() - start)
+
+    async def one_after_the_other(number: int) -> int:
+        done = 0
+        while time.perf_counter() < start + seconds:
+            await answered(service, number, start)
+            done += 1
+        return done
+
+    done = await asyncio.gather(*(one_after_the_other(number) for number in range(HEALTHY)))
+    return sum(done) / (time.perf_counter() - start)
 
 
 async def offered(service: roost.AsyncAgentService, rate: float, seconds: float) -> list[float]:
@@ -88,11 +96,12 @@ def test_bad_agents_do_not_hurt_fifty_healthy_ones(service: Open) -> None:
     roosted.agents.create_many("ann", [f"h{number}" for number in range(HEALTHY)], profile="healthy")
 
     async def load() -> list[float]:
-        alone = await burst(roosted.asynchronous, 500)
+        await alone(roosted.asynchronous, 0.2)  # wakes them
+        most = await alone(roosted.asynchronous, 1.0)
         for name in BAD:
             for number in range(3):
                 await roosted.asynchronous.tasks.send("ann", name, str(number))
-        return await offered(roosted.asynchronous, alone / 8, 3.0)
+        return await offered(roosted.asynchronous, most / 2, 3.0)
 
     late = sorted(asyncio.run(load()))
     assert late[int(len(late) * 0.99)] < 0.25

@@ -13,7 +13,6 @@ import selectors
 import threading
 from collections import deque
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any
 
 
@@ -23,8 +22,6 @@ class _LazySelector(selectors.BaseSelector):
         self.gate.acquire()
         self.real: selectors.BaseSelector | None = None
         self.idle = False
-        self.since = 0.0
-        """When it last had something to do."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.real is None:
@@ -50,7 +47,6 @@ class _LazySelector(selectors.BaseSelector):
                 self.gate.acquire(timeout=-1 if timeout is None else min(timeout, 1e6))
             return []
         finally:
-            self.since = monotonic()
             self.idle = False
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -79,11 +75,6 @@ class LazyLoop(asyncio.SelectorEventLoop):
     def is_idle(self) -> bool:
         """Whether it waits for anything to do, and so does what it is woken for before anything else."""
         return self._lazy.idle
-
-    @property
-    def busy_since(self) -> float | None:
-        """Since when it has not come back from what it does; None: it waits for something to do."""
-        return None if self._lazy.idle else self._lazy.since
 
     def call_soon(  # type: ignore[override]
         self, callback: Any, *args: Any, context: contextvars.Context | None = None

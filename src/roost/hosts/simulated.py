@@ -214,9 +214,6 @@ class SimulatedHost:
     def load(self) -> float | None:
         return self.cpu
 
-    def pace(self, *, last: bool = False) -> None:
-        """Nothing burns here."""
-
     def memory(self) -> float | None:
         return self.mib
 

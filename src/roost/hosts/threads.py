@@ -6,13 +6,12 @@ import asyncio
 import logging
 import os
 import random
-import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakSet
 
 from roost.core.ids import Ids
@@ -21,15 +20,6 @@ from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, hurry
 from roost.ports import Loop, Pump
 
 log = logging.getLogger("roost.threads")
-
-LONG = 0.1
-"""Seconds after which whatever a loop does takes long."""
-BURNING = 0.25
-"""The share of a processor that says so; one that only waits has none."""
-PRESSED = 5e-5
-"""Seconds after which a thread that burns hands the interpreter over, if another one waits."""
-LASTING = 5.0
-"""Seconds for which that lasts: whoever burns often does so again, and each time it takes a while to see."""
 
 
 class RealClock:
@@ -134,15 +124,6 @@ class ThreadLoop:
             self.call(self._answer)  # which may be answered before this line has ended
         return now - asked
 
-    @property
-    def thread_id(self) -> int:
-        return self._thread.native_id or 0
-
-    def is_busy_since(self, moment: float) -> bool:
-        """Whether it has not come back since then from what it does."""
-        since = self._loop.busy_since
-        return since is not None and since < moment and not self.over.done
-
     def busy_with(self) -> str | None:
         task = asyncio.current_task(self._loop)
         if task is None and self._task is not None:
@@ -202,59 +183,10 @@ class ThreadLoop:
             self._loop.close()
 
 
-class Pace:
-    """How often threads hand the interpreter over: more often while one of them burns a processor.
-
-    All others wait for it so long each time they need it, which is several times for each thing they do. It is one
-    setting for the whole process, which may have several hosts.
-    """
-
-    _lock = threading.Lock()
-    _pressing: ClassVar[set[Pace]] = set()
-    _usual = 0.0
-
-    def __init__(self) -> None:
-        self._until = 0.0
-        self._seen: dict[int, tuple[float, float]] = {}
-        """Threads that did not come back, with the time, and how much of a processor's they had had by then."""
-
-    def look(self, threads: Iterable[int]) -> None:
-        """Given those that have not come back for a while."""
-        now, before = time.monotonic(), self._seen
-        self._seen = {one: (now, used) for one in threads if (used := _processor_time(one)) is not None}
-        burning = any(
-            used - before[one][1] > BURNING * (now - before[one][0])
-            for one, (_, used) in self._seen.items()
-            if one in before
-        )
-        if burning:
-            self._until = now + LASTING
-            self._press()
-        elif now > self._until:
-            self.ease()
-
-    def _press(self) -> None:
-        with Pace._lock:
-            if not Pace._pressing:
-                Pace._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(Pace._usual, PRESSED))
-            Pace._pressing.add(self)
-
-    def ease(self) -> None:
-        with Pace._lock:
-            if self in Pace._pressing:
-                Pace._pressing.discard(self)
-                if not Pace._pressing:
-                    sys.setswitchinterval(Pace._usual)
-
-
 class ThreadHost:
     """The host of every real Roost."""
 
     def __init__(self) -> None:
-        self._loops: set[ThreadLoop] = set()
-        self._blocking: set[int] = set()
-        self._pace = Pace()
         self.clock = RealClock()
         self._random = random.Random(os.urandom(32))
         self._ids = Ids(self._random.getrandbits)
@@ -270,14 +202,6 @@ class ThreadHost:
         before, self._times = self._times, _processor_times()
         busy, total = self._times[0] - before[0], self._times[1] - before[1]
         return busy / total if total > 0 else None
-
-    def pace(self, *, last: bool = False) -> None:
-        if last:
-            self._pace.ease()
-            return
-        latest = time.monotonic() - LONG
-        loops = (loop.thread_id for loop in self._loops.copy() if loop.is_busy_since(latest))
-        self._pace.look([*loops, *self._blocking.copy()])
 
     def memory(self) -> float | None:
         try:
@@ -304,30 +228,10 @@ class ThreadHost:
         main: Callable[[Loop], Coroutine[Any, Any, None]],
         ended: Callable[[Loop, BaseException | None], None],
     ) -> Loop:
-        loop = ThreadLoop(name, main, ended)
-        self._loops.add(loop)
-        loop.over.call_when_done(partial(self._loops.discard, loop))
-        return loop
+        return ThreadLoop(name, main, ended)
 
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
-        def watched() -> None:
-            thread_id = threading.get_native_id()
-            self._blocking.add(thread_id)
-            try:
-                act()
-            finally:
-                self._blocking.discard(thread_id)
-
-        threading.Thread(target=watched, name=name, daemon=True).start()
-
-
-def _processor_time(thread_id: int) -> float | None:
-    """Seconds of a processor that a thread has had; None: it is over, or the system does not tell."""
-    try:
-        with open(f"/proc/self/task/{thread_id}/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[0]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return None
+        threading.Thread(target=act, name=name, daemon=True).start()
 
 
 def _processor_times() -> tuple[float, float]:

@@ -106,13 +106,6 @@ class Host(Protocol):
         """The share of the machine's processors in use since it was last asked, from 0 to 1; None: not known."""
         ...
 
-    def pace(self, *, last: bool = False) -> None:
-        """See to it that a thread which burns a processor leaves the others their share; called now and then.
-
-        `last`: nobody needs that any more.
-        """
-        ...
-
     def memory(self) -> float | None:
         """MiB of memory that this process has; None: not known."""
         ...

@@ -89,7 +89,6 @@ class Supervisor:
                     watched = clock.monotonic()
                     self._watch()
                     self._watched.look()
-                    self._shop.host.pace()
                     self._keep_time()
                     if self._shop.memory.look():
                         self._hall.retire_resting()
@@ -98,7 +97,6 @@ class Supervisor:
             except Exception:  # without it nothing is watched, moved or restarted any more
                 log.exception("the supervisor has stumbled and goes on")
             await self._pause(MOMENT if self._hall.is_crowded else WATCH)
-        self._shop.host.pace(last=True)
         await self._ending.wait()
 
     async def _pause(self, seconds: float) -> None:
