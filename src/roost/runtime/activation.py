@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core import wake
 from roost.core.agents import AgentConfig, State
-from roost.core.envelopes import KEPT, NEVER, Envelope, Kind, Taken, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes import KEPT, NEVER, Envelope, Taken, Verdict, WorkClosing, WorkSettled
 from roost.core.runs import Outcome, Why
-from roost.core.steps import Recorded
-from roost.errors import Invalid, Unavailable
+from roost.errors import Invalid
 from roost.ports import Profile
-from roost.runtime import attending
-from roost.runtime.closings import expired, news, worn_out
+from roost.runtime import beginning
+from roost.runtime.closings import expired, news
 from roost.runtime.course import RESTS
 from roost.runtime.desk import Lane
 from roost.runtime.presence import Presence
@@ -147,7 +146,7 @@ class Activation(Presence):
         now = self.shop.host.clock.now()
         for lane in self.desk.unbegun():
             while lane.waiting and (lane.waiting[0].expires or NEVER) <= now:
-                self._close(expired(lane.waiting[0], self.epoch, now), lane)
+                self.close(expired(lane.waiting[0], self.epoch, now), lane)
 
     def look_again(self) -> None:
         """There may be more in the store than it was told of; what comes now comes after that."""
@@ -266,94 +265,12 @@ class Activation(Presence):
         return not (self.ending or crowded or me in self._orphans)
 
     async def _handle(self, lane: Lane) -> None:
-        profile = self.profile()
-        if not self._has_next(lane):
-            return
-        if not self.shop.breakers.allows(profile) and not await self._provider(lane, profile):
-            return
-        work = await self._begin(lane, profile)
-        if work is None:
-            self.shop.breakers.unused(profile)
-            return
-        await work.think()
-        if lane.work is work and work.why is not Why.LOST:
-            self._close(work.closing(), lane)
-            work.part()
-
-    async def _provider(self, lane: Lane, profile: Profile) -> bool:
-        """Wait while the provider that the brain asks is not asked by anyone; False: nothing here can be begun now."""
-        breakers = self.shop.breakers
-        while not breakers.allows(profile):
-            await asyncio.sleep(min(0.25, breakers.wait(profile)))  # others open and close it
-            if not self._has_next(lane):
-                return False
-        return True
-
-    def _has_next(self, lane: Lane) -> bool:
-        """Whether the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
-        if self.ending or not lane.waiting:
-            lane.busy = False
-            if not self.ending:
-                self.desk.offer(lane)
-            return False
-        envelope, now = lane.waiting[0], self.shop.host.clock.now()
-        if envelope.kind is Kind.MEETING and attending.hold(self, lane):
-            return False
-        if envelope.expires is not None and envelope.expires <= now:
-            self._close(expired(envelope, self.epoch, now), lane)
-            return False
-        return True
-
-    async def _begin(self, lane: Lane, profile: Profile) -> Work | None:
-        """The work on the first in the lane; None if there is none to be done."""
-        envelope = lane.waiting[0]
-        recorded: tuple[Recorded, ...] = ()
-        now = self.shop.host.clock.now()
-        if not envelope.claimed or envelope.kind in (Kind.MAIL, Kind.MEETING):
-            claimed = await self._claim(envelope)
-            if self.ending:  # it was not tried: whoever lets go of it says so
-                lane.busy = False
-                if claimed is not None and lane.waiting and lane.waiting[0] is envelope:
-                    lane.waiting[0] = claimed[0]
-                return None
-            if claimed is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
-                self._forget(lane, envelope)
-                return None
-            envelope, recorded = claimed
-        if envelope.attempts > envelope.most_attempts:  # its tries were cut off: it may have cut them off
-            self.letters.pop(envelope.envelope_id, None)
-            self._close(worn_out(envelope, self.epoch, now), lane)
-            return None
-        if envelope.kind is Kind.MEETING and (over := attending.idle_turn(self, envelope, recorded, now)) is not None:
-            self._close(over, lane)
-            return None
-        lane.work = work = Work(self, envelope, recorded, profile)
-        if self.course.state is not State.ACTIVE:
-            self.course.move(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
-        self.shop.monitor.began(envelope, work.run_id)
-        return work
-
-    async def _claim(self, envelope: Envelope) -> tuple[Envelope, tuple[Recorded, ...]] | None:
-        while not self.ending:
-            try:
-                if envelope.kind is Kind.MAIL and not await self._read_letter(envelope):
-                    return None
-                if envelope.kind is Kind.MEETING:
-                    self.letters[envelope.envelope_id] = await attending.attended(self, envelope)
-                if envelope.claimed:
-                    return envelope, ()
-                claimed = await self.shop.store.write(self.shop.statements.inbox.claim, envelope, self.epoch)
-                return (replace(envelope, attempts=claimed[0], claimed=True), claimed[1]) if claimed else None
-            except Unavailable as error:
-                await self._patience(error)
-        return None
-
-    async def _read_letter(self, envelope: Envelope) -> bool:
-        begin, now = self.shop.statements.mail.begin, self.shop.host.clock.now()
-        letter = await self.shop.store.write(begin, envelope.body, self.address, self.epoch, now)
-        if letter is not None:
-            self.letters[envelope.envelope_id] = letter
-        return letter is not None
+        work = await beginning.begin(self, lane)
+        if work is not None:
+            await work.think()
+            if lane.work is work and work.why is not Why.LOST:
+                self.close(work.closing(), lane)
+                work.part()
 
     def profile(self) -> Profile:
         brains = self.shop.brains
@@ -374,7 +291,7 @@ class Activation(Presence):
 
     # --- settling --------------------------------------------------------------------------------
 
-    def _close(self, closing: WorkClosing, lane: Lane) -> None:
+    def close(self, closing: WorkClosing, lane: Lane) -> None:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
         if closing.verdict is not Verdict.DONE:
@@ -446,17 +363,13 @@ class Activation(Presence):
         self.desk.offer(lane)
         self.go_on()
 
-    def _forget(self, lane: Lane, envelope: Envelope) -> None:
+    def forget(self, lane: Lane, envelope: Envelope) -> None:
         """It is gone from the store."""
         lane.busy = False
         if lane.waiting and lane.waiting[0] is envelope:
             lane.popleft()
         self._known.discard(envelope.envelope_id)
         self.desk.offer(lane)
-
-    async def _patience(self, error: Unavailable) -> None:
-        log.warning("the store is unavailable, trying again: %s", error, extra={"agent": self.address})
-        await asyncio.sleep(0.2 + 0.8 * self.shop.host.jitter())
 
     # --- being told ------------------------------------------------------------------------------
 
@@ -539,5 +452,5 @@ class Activation(Presence):
         if lane is not None and lane.work is work and work.task is not None:
             self._orphans.add(work.task)
             self._servers -= 1
-            self._close(work.closing(), lane)
+            self.close(work.closing(), lane)
             self.go_on()
