@@ -88,6 +88,16 @@ def test_a_call_is_in_the_callers_log_and_in_the_inboxes_of_those_invited(store:
     assert (listed.topic, listed.phase, listed.participant, listed.status) == ("news", "calling", ANN, "in")
 
 
+def test_meetings_that_one_has_called_count_until_they_are_over(store: Driven) -> None:
+    meeting = running(store)
+    call(store, D)
+    call(store, E, by=D)
+    settle(store)
+    assert [store.read(meetings.under_way, who) for who in (ANN, D, E)] == [2, 1, 0]
+    act(store, meeting, Ended())
+    assert store.read(meetings.under_way, ANN) == 1
+
+
 def test_what_is_heard_leaves_the_inbox_and_is_answered_in_one_write(store: Driven) -> None:
     meeting = running(store)
     assert {str(view(store, who, meeting).phase) for who in (ANN, D, E)} == {"running"}

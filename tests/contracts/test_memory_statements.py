@@ -38,7 +38,9 @@ def remember(store: Driven, *texts: str, agent: str = "d", user: str = "ann", **
 
 
 def found(store: Driven, query: str = "", *, agent: str = "d", user: str = "ann", limit: int = MOST) -> list[str]:
+    """What the owner finds; the agent itself finds the same."""
     listed: list[Memory] = store.read(memories.listed, user, agent, asked(query), limit, None)
+    assert store.read(memories.recalled, f"{user}/{agent}", asked(query), limit) == listed
     return [one.text for one in listed]
 
 
