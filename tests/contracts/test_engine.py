@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from roost.errors import Invalid, Unavailable
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
-from roost.stores import engine
 from roost.stores.engine import Engine
 from roost.stores.statements.burial import bury
 from roost.wiring import database
@@ -192,16 +192,13 @@ def one_reader_held(store: Driven) -> Iterator[list[str]]:
         go.set()
 
 
-def test_reads_that_wait_share_a_transaction_and_one_that_fails_fails_alone(
-    store: Driven, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reads_that_wait_share_a_transaction_and_one_that_fails_fails_alone(store: Driven) -> None:
     def refuse(tx: Tx) -> None:
         raise Invalid("no such thing")
 
     def misspelt(tx: Tx) -> None:
         tx.read("SELECT nothing FROM nowhere")
 
-    monkeypatch.setattr(engine, "READING", 60.0)
     store.write(put, "a", "1")
     with one_reader_held(store) as done:
         jobs: list[Pending[Any]] = [store.engine.read(op) for op in (names, names, refuse, names, misspelt, names)]
@@ -221,6 +218,26 @@ def test_reads_that_wait_share_a_transaction_and_one_that_fails_fails_alone(
         "the fourth and the misspelt one", "the misspelt one by itself", "the last",
     ]  # fmt: skip
     assert done == ["end", *["begin", "end"] * len(together)]
+
+
+def test_a_quick_read_does_not_wait_for_a_slow_one_behind_it(store: Driven) -> None:
+    go = threading.Event()
+
+    async def both() -> None:
+        with one_reader_held(store):
+            quick, slow = store.engine.read(names), store.engine.read(lambda tx: go.wait(10))
+        try:
+            assert await asyncio.wait_for(_result(quick), 5) == []
+            assert not slow.done
+        finally:
+            go.set()
+        assert await slow
+
+    asyncio.run(both())
+
+
+async def _result(pending: Pending[list[str]]) -> list[str]:
+    return await pending
 
 
 def test_a_read_sees_what_was_written_when_it_was_asked_for(store: Driven) -> None:

@@ -24,7 +24,7 @@ from roost.stores.together import Calls, done_by, many_of
 from tests.contracts.conftest import Driven
 from tests.contracts.test_event_statements import create
 
-TABLES = ("talks", "messages", "inbox", "runs", "users", "parts", "tasks", "timers")
+TABLES = ("talks", "messages", "inbox", "runs", "users", "parts", "tasks", "timers", "dead_letters")
 POLICIES = ("interrupt", "rollback", "queue", "collect", "reject")
 everywhere = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -205,7 +205,7 @@ def test_tasks_are_posted_alike(store: Driven, data: st.DataObject) -> None:
     there = [f"ann/{name}" for name in ("d", "e")]
     if not store.read(lambda tx: tx.read("SELECT 1 FROM agents")):
         for address in there:
-            create(store, address.removeprefix("ann/"))
+            create(store, address.removeprefix("ann/"), "news", inbox_limit=2)
     one_of = choices(data)
     effects: list[Effect] = [
         a_task(
@@ -215,7 +215,8 @@ def test_tasks_are_posted_alike(store: Driven, data: st.DataObject) -> None:
         for number in range(data.draw(st.integers(1, 6)))
     ]  # fmt: skip
     if one_of(True, False):
-        effects.append(Publish("event_1", "ann", "untaken", None, Priority.NORMAL, "user:ann", 1.0, optional=True))
+        event = Publish("event_1", "ann", one_of("news", "untaken"), None, Priority.NORMAL, "user:ann", 1.0)
+        effects.insert(one_of(*range(len(effects) + 1)), event)
     together, alone = both_ways(store, lambda tx: None, posting.post, lambda _: [(effect,) for effect in effects])
     assert together[1] == alone[1]
     assert together[0] == alone[0]

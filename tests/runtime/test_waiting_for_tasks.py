@@ -126,6 +126,18 @@ def test_for_no_time_at_all_one_is_told_how_it_is(world: World) -> None:
     assert took < timedelta(seconds=10)
 
 
+def test_while_it_closes_nobody_waits(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> str:
+        await service.agents.create("ann", "d", profile="does", start=False)
+        task = await send(service, "later")
+        service.roost.hall.closing = True
+        waited = await asyncio.wait_for(service.tasks.wait("ann", task), 4.0)
+        service.roost.hall.closing = False
+        return str(waited.status)
+
+    assert world(BRAINS, scenario) == "queued"
+
+
 def test_what_is_refused_is_not_under_way(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="does", inbox_limit=1, start=False)

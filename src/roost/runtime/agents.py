@@ -99,7 +99,7 @@ class Agents:
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(State.IDLE, "started", user_id)
         await self._shop.store.write(
-            self._ops.start, user_id, agent_id, change, key=key, then=partial(self._then.started, key)
+            self._ops.start, user_id, agent_id, change, then=partial(self._then.started, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -109,7 +109,7 @@ class Agents:
         key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         news = self._news(user_id, agent_id, "stopped")
         await self._shop.store.write(
-            self._ops.stop, user_id, agent_id, change, news, key=key, then=partial(self._then.stopped, key)
+            self._ops.stop, user_id, agent_id, change, news, then=partial(self._then.stopped, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -119,7 +119,7 @@ class Agents:
         key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         started = self._change(State.IDLE, "started", user_id)
         await self._shop.store.write(
-            self._ops.restart, user_id, agent_id, stopped, started, key=key, then=partial(self._then.restarted, key)
+            self._ops.restart, user_id, agent_id, stopped, started, then=partial(self._then.restarted, key)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -141,7 +141,7 @@ class Agents:
         change = self._change(State.SLEEPING, "put to sleep", user_id, agent_id)
         key = _key(user_id, agent_id)
         await self._shop.store.write(
-            self._ops.sleep, user_id, agent_id, wake.to_json(condition), change, key=key,
+            self._ops.sleep, user_id, agent_id, wake.to_json(condition), change,
             then=lambda _: self._then.fell_asleep(key),
         )  # fmt: skip
         if (due := wake.next_time(condition)) is not None:
@@ -154,8 +154,7 @@ class Agents:
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(State.IDLE, reason, user_id)
         await self._shop.store.write(
-            self._ops.rouse, user_id, agent_id, change, key=key,
-            then=partial(self._then.woken, key, reason),
+            self._ops.rouse, user_id, agent_id, change, then=partial(self._then.woken, key, reason)
         )  # fmt: skip
         return await self.get(user_id, agent_id)
 
@@ -182,9 +181,7 @@ class Agents:
         """With everything that belongs to it; those with whom it is in meetings are told."""
         self._check(user_id, agent_id)
         key, news = _key(user_id, agent_id), self._news(user_id, agent_id, "deleted")
-        await self._shop.store.write(
-            self._ops.delete, user_id, agent_id, news, key=key, then=partial(self._then.deleted, key)
-        )
+        await self._shop.store.write(self._ops.delete, user_id, agent_id, news, then=partial(self._then.deleted, key))
 
     async def history(
         self, user_id: str, agent_id: str, *, limit: int = PAGE, before: str | None = None
@@ -245,7 +242,7 @@ class Agents:
         memory = json.dumps(checks.data(dict(state), "the memory", most=self._shop.limits.memory_chars))
         key = _key(user_id, agent_id)
         await self._shop.store.write(
-            self._shop.statements.watching.set_memory, user_id, agent_id, memory, key=key,
+            self._shop.statements.watching.set_memory, user_id, agent_id, memory,
             then=lambda _: self._then.given_memory(key, memory),
         )  # fmt: skip
 
@@ -290,7 +287,7 @@ class Agents:
         key = _key(user_id, agent_id)
         change = self._change(State.IDLE, "paused" if paused else "resumed", user_id, agent_id)
         await self._shop.store.write(
-            self._ops.pause, user_id, agent_id, paused, change, key=key,
+            self._ops.pause, user_id, agent_id, paused, change,
             then=lambda changed: self._then.paused(key, paused, changed),
         )  # fmt: skip
         return await self.get(user_id, agent_id)

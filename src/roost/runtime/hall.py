@@ -122,6 +122,8 @@ class Hall:
         for closing, one in zip(closings, all_settled, strict=True):
             if one.over is not None:
                 self.ends.done(closing)
+            elif not one.taken:
+                self.ends.forget(closing.envelope.envelope_id)
             if one.answered is not None:
                 self.answer(one.answered)
 

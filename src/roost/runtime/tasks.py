@@ -94,7 +94,7 @@ class Tasks:
         while True:
             bell = ends.listen(task_id)  # listen first, then look, then wait
             try:
-                known = ends.is_under_way(f"user:{user_id}", task_id)
+                known = not self._hall.closing and ends.is_under_way(f"user:{user_id}", task_id)
                 task = None if known else await self.get(user_id, task_id)
                 left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
                 if task is not None and (task.is_over or left <= 0 or self._hall.closing):

@@ -27,8 +27,6 @@ T = TypeVar("T")
 log = logging.getLogger("roost.store")
 
 BATCH = 256
-READING = 0.002
-"""Seconds after which whoever has been answered is told, and a reader begins anew."""
 _op = attrgetter("op")
 
 
@@ -273,7 +271,6 @@ class _Reader:
         self, host: Host, database: Database, connection: Connection, queue: deque[_Job], numbers: count[int], name: str
     ) -> None:  # fmt: skip
         self.connection = connection
-        self._host = host
         self._queue = queue
         self._numbers = numbers
         self._database = database
@@ -281,9 +278,7 @@ class _Reader:
 
     def step(self) -> None:
         while (job := self._next()) is not None:
-            with self._host.together():
-                left = self._read_together(job)
-            if left is not None:
+            if (left := self._read_together(job)) is not None:
                 self._read(left)
 
     def _next(self) -> _Job | None:
@@ -297,14 +292,13 @@ class _Reader:
 
         What was written when they were asked for must be seen: so all of them were, when the transaction begins.
         """
-        now = self._host.clock.monotonic
-        number, latest = next(self._numbers), now() + READING
+        number = next(self._numbers)
         try:
             self.connection.begin()
             try:
                 while job is not None and job.number < number:
                     job.pending.set(job.op(self.connection, *job.args))
-                    job = self._next() if now() < latest else None
+                    job = self._next()
             finally:
                 self.connection.rollback()
         except Exception:  # whoever waits hears of it, if it fails by itself too

@@ -36,18 +36,22 @@ from roost.stores.together import Calls, done_by
 
 
 def post_many(tx: Tx, calls: Calls) -> list[tuple[Envelope, ...] | None]:
-    """Tasks that people send, of which nobody can have sent one before; all else is posted by itself."""
+    """Tasks that people send; one that may have been sent before, or to somebody who is gone, is posted by itself.
+
+    So is all of it if there is something else: whether there is room for an event depends on what came before it.
+    """
+    if any(type(effect) is not SendTask for effect, *_ in calls):
+        return [None] * len(calls)
     tasks = [effect.envelope for effect, *_ in calls if _is_new(effect)]
     lost = missing(tx, tasks)
     post_tasks(tx, [(envelope, None) for envelope in tasks if envelope.address not in lost])
     return [
-        (effect.envelope,) if _is_new(effect) and effect.envelope.address not in lost else None
-        for effect, *_ in calls
-    ]  # fmt: skip
+        (effect.envelope,) if _is_new(effect) and effect.envelope.address not in lost else None for effect, *_ in calls
+    ]
 
 
-def _is_new(effect: Effect) -> TypeGuard[SendTask]:
-    return type(effect) is SendTask and effect.envelope.recorded and effect.key is effect.schedule_id is None
+def _is_new(effect: SendTask) -> bool:
+    return effect.envelope.recorded and effect.key is effect.schedule_id is None
 
 
 @done_by(post_many, of_one_key=True)
