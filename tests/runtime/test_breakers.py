@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import Simulation
@@ -67,18 +69,33 @@ def test_users_are_told_at_once_agents_wait_and_one_try_decides(tmp_path: Path) 
     simulation.crash()
 
 
-def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ValueError("its own mistake"), AssertionError("its own mistake"), RuntimeError("its own mistake"),
+        KeyError("name"), OSError("no such file"), StopAsyncIteration("odd"), RecursionError("deep"),
+        roost.NotFound("a brain can raise this too"), roost.NoAnswer("and this"), roost.Unavailable("and this"),
+        *(roost.BrainFailed(kind, kind=kind) for kind in ("too_long", "refused", "odd")),
+    ],
+    ids=lambda failure: f"{type(failure).__name__}-{failure}"[:40],
+)  # fmt: skip
+def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path, failure: Exception) -> None:
     async def broken(turn: Turn) -> AsyncIterator[str]:
         yield ""
-        raise ValueError
+        raise failure
 
     simulation = Simulation(tmp_path, seed=2)
     service = simulation.start({"broken": broken}, LIMITS)
 
     async def story() -> None:
         talk = await service.create_talk_session("ann", profile="broken")
+        await service.agents.create("ann", "d", profile="broken", max_attempts=2, retry_delay=0.01)
         for number in range(8):
-            assert "internal error" in ((await say(service, talk, str(number))).error or "")
+            answer = await say(service, talk, str(number))
+            assert answer.status == "failed"
+            assert "is not asked for a moment" not in (answer.error or "")
+            task = await service.tasks.send("ann", "d", str(number))
+            assert (await service.tasks.wait("ann", task, timeout=20)).status == "failed"
         assert service.health().problem is None
 
     simulation.run(story())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from roost.core.ids import reference
-from roost.errors import BrainFailed, Busy, Conflict, Forbidden, Invalid, LimitReached, NoAnswer, NotFound
+from roost.errors import BrainFailed, Busy, Conflict, Forbidden, Invalid, LimitReached, NoAnswer, NotFound, RoostError
 
 
 class Fault(StrEnum):
@@ -74,7 +74,7 @@ def sort(error: BaseException) -> Fault:
         return Fault.NO_ANSWER
     if isinstance(error, _DECLINED) and _is_ours(error):
         return Fault.DECLINED
-    if isinstance(error, TimeoutError | ConnectionError):
+    if isinstance(error, TimeoutError | ConnectionError) and not isinstance(error, RoostError):
         return Fault.PROVIDER
     return Fault.INTERNAL
 
