@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,10 +27,22 @@ NAMES = ("a", "b")
 LEVELS = ("low", "normal", "high", "urgent")
 EVENTS = ("data_ready", "shutdown")
 AGENTS = st.sampled_from(NAMES)
+SUBSCRIBER = "b"
+"""It hears of `data_ready` whatever it does."""
+LASTING = 20.0531
+"""Seconds in which some tasks expire: never just when somebody looks."""
+LONG = 10.0
+"""Seconds that a long task takes."""
+HURDLES: set[str] = set()
+"""Whether a fragile task fails."""
 
 
 async def worker(turn: Turn) -> AsyncIterator[str]:
     """Does what it is told: a task says what shall come of it."""
+    if turn.text == "long":
+        await asyncio.sleep(LONG)
+    if turn.text == "fragile" and HURDLES:
+        raise ValueError("there is a hurdle")
     turn.state["handled"] = turn.state.get("handled", 0) + 1
     if turn.text == "write home":
         await turn.mail(f"user:{turn.user_id}", "hello", "from afar")
@@ -49,19 +62,25 @@ class Model:
     inbox: list[tuple[str, str]] = field(default_factory=list)
     """What waits: kind, and the task, the name of the event or the priority of the mail."""
     handled: int = 0
+    letters: int = 0
+    """Dead letters of its own."""
 
 
 class Everything(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        HURDLES.clear()
         self._folder = tempfile.TemporaryDirectory(prefix="roost-machine-")
         self.simulation = Simulation(Path(self._folder.name), seed=11)
         self.service = self.simulation.start({"worker": worker}, LIMITS)
         self.agents: dict[str, Model] = {}
         self.tasks: dict[str, tuple[str, str]] = {}
         """Which agent a task went to, and what it says."""
-        self.results: dict[str, str] = {}
+        self.expiring: dict[str, float] = {}
+        self.ends: dict[str, tuple[str, str | None]] = {}
+        """What became of those that are over: the status, and the result."""
         self.letters = 0
+        """Events that nobody took."""
         self.mail = 0
 
     def run(self, act: Coroutine[Any, Any, T]) -> T:
@@ -79,23 +98,107 @@ class Everything(RuleBasedStateMachine):
 
     @rule(name=AGENTS)
     def create(self, name: str) -> None:
+        heard = ["data_ready"] if name == SUBSCRIBER else []
+        made = self.service.agents.create(
+            "ann", name, profile="worker", wake_on_priority="low", max_attempts=3, retry_delay=0.05,
+            subscriptions=heard,
+        )  # fmt: skip
         if name in self.agents:
             with pytest.raises(roost.Conflict):
-                self.run(self.service.agents.create("ann", name, profile="worker", wake_on_priority="low"))
+                self.run(made)
         else:
-            self.run(self.service.agents.create("ann", name, profile="worker", wake_on_priority="low"))
+            self.run(made)
             self.agents[name] = Model()
 
     @precondition(lambda self: self.agents)
-    @rule(name=AGENTS, text=st.sampled_from(["work", "write home"]), priority=st.sampled_from(LEVELS))
-    def send(self, name: str, text: str, priority: str) -> None:
+    @rule(
+        name=AGENTS,
+        text=st.sampled_from(["work", "write home", "fragile"]),
+        priority=st.sampled_from(LEVELS),
+        lasting=st.sampled_from([None, LASTING]),
+    )
+    def send(self, name: str, text: str, priority: str, lasting: float | None) -> None:
         if name not in self.agents:
             with pytest.raises(roost.NotFound):
                 self.run(self.service.tasks.send("ann", name, text))
             return
-        task = self.run(self.service.tasks.send("ann", name, text, priority=priority))
+        task = self.run(self.service.tasks.send("ann", name, text, priority=priority, expires_in=lasting))
+        self.tasks[task] = (name, text)
+        if lasting is not None:
+            self.expiring[task] = self.simulation.clock.now() + lasting
+        self._arrives(name, "task", task)
+
+    @rule()
+    def hurdle(self) -> None:
+        """From now on fragile tasks fail, or do not any more."""
+        HURDLES.symmetric_difference_update({"there"})
+
+    @precondition(lambda self: any(model.letters for model in self.agents.values()))
+    @rule()
+    def retry(self) -> None:
+        """Try again all that has died, of all agents."""
+        for letter in self.run(self.service.dead_letters.list("ann", limit=1_000)):
+            if letter.agent_id is None:
+                continue
+            self.run(self.service.dead_letters.retry("ann", letter.letter_id))
+            task = letter.envelope["envelope_id"]
+            self.agents[letter.agent_id].letters -= 1
+            if task in self.expiring:  # it lasts as long again
+                self.expiring[task] = self.simulation.clock.now() + LASTING
+            del self.ends[task]
+            self._arrives(letter.agent_id, "task", task)
+
+    @precondition(lambda self: any(self._is_free(name) for name in self.agents))
+    @rule(
+        how=st.sampled_from(["kill", "kill twice", "restart", "stop", "restart it", "pause", "cancel", "delete"]),
+        after=st.sampled_from([0.0, 0.01, LONG / 2, LONG]),
+        waiting=st.booleans(),
+    )
+    def disturb(self, how: str, after: float, waiting: bool) -> None:
+        """Something happens to an agent in the middle of a long task, or just when it begins or ends."""
+        name = next(name for name in self.agents if self._is_free(name))
+        task = self._give(name, "long")
+        # Cancelled just when it ends, what it remembered counts for nothing; who has begun with it goes on with it.
+        waiting = waiting and (how, after) != ("cancel", LONG)
+        behind = self._give(name, "write home") if waiting else None
+        if how == "pause":  # only what has begun may end
+            after = LONG / 2
+        elif how == "delete":  # only what was done has been done
+            after = min(after, LONG / 2)
+        self.run(asyncio.sleep(after))
+        if how == "cancel":
+            if self.run(self.service.tasks.cancel("ann", task)).status == "cancelled":
+                self.agents[name].inbox.remove(("task", task))
+                self.ends[task] = ("cancelled", None)
+        elif how == "delete":
+            self.delete(name)
+        elif how == "restart it":
+            self.command(name, "restart")
+        elif how in ("stop", "pause"):
+            self.command(name, how)
+            self.run(asyncio.sleep(2 * LONG))
+            if how == "pause":
+                assert self._status(task) == "done", "what had begun may end"
+                assert behind is None or self._status(behind) == "queued", "and nothing else begins"
+            self.command(name, "start" if how == "stop" else "resume")
+        else:
+            for _ in range(2 if how == "kill twice" else 1):
+                (self.restart if how == "restart" else self.kill)()
+                self.run(asyncio.sleep(after / 2))
+        self.run(asyncio.sleep(3 * LONG))
+
+    def _give(self, name: str, text: str) -> str:
+        task = self.run(self.service.tasks.send("ann", name, text))
         self.tasks[task] = (name, text)
         self._arrives(name, "task", task)
+        return task
+
+    def _status(self, task: str) -> str:
+        return str(self.run(self.service.tasks.get("ann", task)).status)
+
+    def _is_free(self, name: str) -> bool:
+        model = self.agents[name]
+        return model.state == "idle" and not model.paused
 
     @precondition(lambda self: self.agents)
     @rule(
@@ -149,18 +252,16 @@ class Everything(RuleBasedStateMachine):
     @rule(name=st.sampled_from(EVENTS))
     def publish(self, name: str) -> None:
         self.run(self.service.events.publish("ann", name))
-        takers = [
-            agent
-            for agent, model in self.agents.items()
-            if model.state == "sleeping"
-            and model.wait
-            and model.wait[0] in ("event", "any", "all", "both")
-            and model.wait[2] == name
-            and ("event", name) not in model.inbox  # what has been is not waited for any more
-        ]
+        takers = [agent for agent, model in self.agents.items() if self._hears(agent, model, name)]
         for agent in takers:
             self._arrives(agent, "event", name)
         self.letters += not takers
+
+    def _hears(self, agent: str, model: Model, name: str) -> bool:
+        if (agent, name) == (SUBSCRIBER, "data_ready"):
+            return True
+        waits = model.wait is not None and model.wait[0] in ("event", "any", "all", "both") and model.wait[2] == name
+        return waits and ("event", name) not in model.inbox  # what has been is not waited for any more
 
     @precondition(lambda self: any(model.wait for model in self.agents.values()))
     @rule(near=st.sampled_from(["time", "event", "mail"]), level=st.sampled_from(LEVELS))
@@ -195,7 +296,7 @@ class Everything(RuleBasedStateMachine):
             self.run(self.service.agents.delete("ann", name))
             del self.agents[name]
             self.tasks = {task: kept for task, kept in self.tasks.items() if kept[0] != name}
-            self.results = {task: result for task, result in self.results.items() if task in self.tasks}
+            self.ends = {task: end for task, end in self.ends.items() if task in self.tasks}
 
     @rule()
     def kill(self) -> None:
@@ -218,19 +319,42 @@ class Everything(RuleBasedStateMachine):
         self.agents[name].inbox.append((kind, what))
 
     def _settle(self) -> None:
-        """What follows by itself: sleepers wake for what has come, and whoever may work has worked."""
+        """What follows by itself: sleepers wake for what has come, whoever may work has worked, the rest expires."""
         for model in self.agents.values():
-            if model.paused:
-                continue
-            if model.state == "sleeping" and (reason := self._reason(model)):
+            reason = self._reason(model) if model.state == "sleeping" and not model.paused else None
+            self._expire(model, self._wakes_at(model) if reason else self.simulation.clock.now())
+            if reason:
                 self._wakes(model, reason)
-            if model.state == "idle":
+            if model.state == "idle" and not model.paused:
                 for kind, what in model.inbox:
-                    model.handled += 1
-                    if kind == "task":
-                        self.results[what] = f"done: {self.tasks[what][1]}"
-                        self.mail += self.tasks[what][1] == "write home"
+                    self._handle(model, kind, what)
                 model.inbox.clear()
+
+    def _wakes_at(self, model: Model) -> float:
+        """When it woke: at its time, if it waited for nothing else."""
+        assert model.wait is not None
+        now = self.simulation.clock.now()
+        return min(model.wait[1], now) if model.wait[0] in ("time", "any", "all") else now
+
+    def _expire(self, model: Model, until: float) -> None:
+        if model.state == "idle" and not model.paused:
+            return
+        for kind, what in list(model.inbox):
+            if kind == "task" and self.expiring.get(what, until + 1) <= until:
+                model.inbox.remove((kind, what))
+                model.letters += 1
+                self.ends[what] = ("expired", None)
+
+    def _handle(self, model: Model, kind: str, what: str) -> None:
+        text = self.tasks[what][1] if kind == "task" else ""
+        if text == "fragile" and HURDLES:
+            model.letters += 1
+            self.ends[what] = ("failed", None)
+            return
+        model.handled += 1
+        if kind == "task":
+            self.ends[what] = ("done", f"done: {text}")
+            self.mail += text == "write home"
 
     def _reason(self, model: Model) -> str | None:
         assert model.wait is not None
@@ -262,12 +386,15 @@ class Everything(RuleBasedStateMachine):
             assert (name, agent.state, agent.paused) == (name, model.state, model.paused)
             assert (name, agent.wake_reason) == (name, model.reason)
             assert (name, agent.queue_depth) == (name, len(model.inbox))
+            memory = self.run(self.service.agents.inspect("ann", name)).memory
+            assert (name, memory.get("handled", 0)) == (name, model.handled), "each once"
         tasks = {task.task_id: task for task in self.run(self.service.tasks.list("ann", limit=1_000))}
-        assert {task: one.result for task, one in tasks.items() if one.is_over} == self.results
-        assert not [one for one in tasks.values() if one.status == "failed"]
+        assert {task: (one.status, one.result) for task, one in tasks.items() if one.is_over} == self.ends
         assert tasks.keys() == self.tasks.keys()
         assert self.run(self.service.mail.unread_count("ann")) == self.mail
-        assert len(self.run(self.service.dead_letters.list("ann", limit=1_000))) == self.letters
+        letters = self.run(self.service.dead_letters.list("ann", limit=1_000))
+        expected = {name: model.letters for name, model in self.agents.items()} | {None: self.letters}
+        assert Counter(letter.agent_id for letter in letters) == Counter(expected)
 
 
 TestEverything = Everything.TestCase
