@@ -218,6 +218,22 @@ def test_that_it_was_paused_and_resumed_is_on_record_once_each(world: World) -> 
     ]
 
 
+def test_one_that_works_when_roost_closes_is_idle_on_record_also_if_more_waits(world: World) -> None:
+    async def works(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="endless")
+        for _ in range(2):
+            await service.tasks.send("ann", "d", "work")
+        await until(service, lambda agent: agent.state == "active")
+
+    async def endless(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(1_000)
+        yield "done"
+
+    world({"endless": endless}, works)
+    told = world({}, lambda service: course(service, 3))
+    assert told == [BEGUN, WORKS, ("active", "idle", "begins nothing new", "roost")]
+
+
 def test_a_history_is_read_in_pages(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
         await service.agents.create("ann", "d", profile="busy")

@@ -211,6 +211,7 @@ class Activation(Presence):
             for envelope in untried:
                 self._settle(WorkClosing("", envelope, self.epoch, Verdict.RELEASED, "", now, now))
             return
+        self._settle_down("begins nothing new")
         self._leave_loop()
         self.at_rest.set(None)
         self.hall.release(self)
@@ -404,11 +405,11 @@ class Activation(Presence):
         self._settle_down()
         self.go_on()
 
-    def _settle_down(self) -> None:
+    def _settle_down(self, why: str = "nothing left to do") -> None:
         """It is idle if there is nothing left to do."""
         busy = self.desk.has_ready() or self.course.state is State.IDLE or self.has_work
         if not busy and not self._is_dismissed:
-            self.course.move(State.IDLE, RESTS if self.desk.rests else "nothing left to do")
+            self.course.move(State.IDLE, RESTS if self.desk.rests else why)
 
     def fell_asleep(self, condition: str) -> None:
         """A turn of a talk has asked for it, and it is written."""
