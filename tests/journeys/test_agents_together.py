@@ -11,32 +11,13 @@ from datetime import UTC, datetime
 import pytest
 
 import roost
+from bench import crowd
 from tests.conftest import Open, eventually
-
-HEALTHY = 50
-
-
-async def spins(turn: roost.Turn) -> AsyncIterator[str]:
-    """Burns its own thread for a while, without ever letting its loop turn."""
-    until = time.monotonic() + 3
-    while time.monotonic() < until:
-        pass
-    yield "spun"
-
-
-async def raises(turn: roost.Turn) -> AsyncIterator[str]:
-    yield "begun"
-    raise ValueError("at every message")
 
 
 async def leaks(turn: roost.Turn) -> AsyncIterator[str]:
     threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
     yield "leaked"
-
-
-async def blocks(turn: roost.Turn) -> AsyncIterator[str]:
-    time.sleep(3)  # noqa: ASYNC251 — what one must not do
-    yield "blocked"
 
 
 def sleeps_in_a_thread(turn: roost.Turn) -> Iterator[str]:
@@ -45,67 +26,30 @@ def sleeps_in_a_thread(turn: roost.Turn) -> Iterator[str]:
 
 
 BAD: dict[str, roost.Brain] = {
-    "spins": spins,
-    "raises": raises,
+    **crowd.BAD,
     "leaks": leaks,
-    "blocks": blocks,
     "sleeps": sleeps_in_a_thread,
 }
 
 
-async def healthy(turn: roost.Turn) -> AsyncIterator[str]:
-    yield f"done {turn.text}"
-
-
-async def alone(service: roost.AsyncAgentService, seconds: float) -> float:
-    """How many tasks they do in a second, each one after the other, if nothing else is done here."""
-    start = time.perf_counter()
-
-    async def one_after_the_other(number: int) -> int:
-        done = 0
-        while time.perf_counter() < start + seconds:
-            await answered(service, number, start)
-            done += 1
-        return done
-
-    done = await asyncio.gather(*(one_after_the_other(number) for number in range(HEALTHY)))
-    return sum(done) / (time.perf_counter() - start)
-
-
-async def offered(service: roost.AsyncAgentService, rate: float, seconds: float) -> list[float]:
-    """How late each was, that was to be done at its moment, however long the others take."""
-    start, under_way = time.perf_counter(), list[asyncio.Task[float]]()
-    while (passed := time.perf_counter() - start) < seconds:
-        for number in range(len(under_way), int(passed * rate)):
-            under_way.append(asyncio.create_task(answered(service, number, start + number / rate)))
-        await asyncio.sleep(0.005)
-    return await asyncio.gather(*under_way)
-
-
-async def answered(service: roost.AsyncAgentService, number: int, due: float) -> float:
-    task = await service.tasks.send("ann", f"h{number % HEALTHY}", str(number))
-    assert (await service.tasks.wait("ann", task, timeout=20)).result == f"done {number}"
-    return time.perf_counter() - due
-
-
 @pytest.mark.timeout(90)
 def test_bad_agents_do_not_hurt_fifty_healthy_ones(service: Open) -> None:
-    roosted = service({**BAD, "healthy": healthy}, limits=roost.Limits(drain=0.2, stop_patience=0.2))
+    roosted = service({**BAD, "works": crowd.works}, limits=roost.Limits(drain=0.2, stop_patience=0.2))
     for name in BAD:
         roosted.agents.create("ann", name, profile=name, max_attempts=2, retry_delay=0.05)
-    roosted.agents.create_many("ann", [f"h{number}" for number in range(HEALTHY)], profile="healthy")
+    roosted.agents.create_many("ann", [f"w{number}" for number in range(crowd.AGENTS)], profile="works")
 
     async def load() -> list[float]:
-        await alone(roosted.asynchronous, 0.2)  # wakes them
-        most = await alone(roosted.asynchronous, 1.0)
+        await crowd.alone(roosted.asynchronous, 0.2)  # wakes them
+        most = await crowd.alone(roosted.asynchronous, 1.0)
         for name in BAD:
             for number in range(3):
                 await roosted.asynchronous.tasks.send("ann", name, str(number))
-        return await offered(roosted.asynchronous, most / 2, 3.0)
+        return await crowd.offered(roosted.asynchronous, most / 2)
 
     late = sorted(asyncio.run(load()))
     assert late[int(len(late) * 0.99)] < 0.25
-    eventually(lambda: len(roosted.dead_letters.list("ann", agent="raises")) == 3, seconds=20)
+    eventually(lambda: len(roosted.dead_letters.list("ann", agent="fails")) == 3, seconds=20)
 
 
 def test_what_others_do_is_written_while_one_blocks_its_loop(service: Open) -> None:
