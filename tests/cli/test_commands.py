@@ -115,6 +115,14 @@ def test_all_is_well_at_first(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_dead_letters_are_found(tmp_path: Path) -> None:
+    roost(tmp_path, "events", "publish", "untaken")
+    code, found = findings(tmp_path, "--port", str(free_port()))
+    assert (code, found["dead letters"][0]) == (0, "warn")
+    assert found["dead letters"][1].startswith("1 dead letter: what could not be handled")
+    assert "roost dead-letters ls" in found["dead letters"][1]
+
+
 def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         code, found = findings(tmp_path)

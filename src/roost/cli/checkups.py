@@ -1,4 +1,4 @@
-"""What `roost doctor` finds where things are kept: the data folder, the store, and agents that cannot think here."""
+"""What `roost doctor` finds where things are kept: the data folder, the store, and what is left undone there."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from roost.wiring import data_folder
 
 MEGABYTE = 1024 * 1024
 AGENTS = "SELECT agent_id, config FROM agents ORDER BY agent_id"
+LETTERS = "SELECT count(*) FROM dead_letters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _file(path: Path, shelf: Shelf | None) -> Iterator[Finding]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=2)) as database:
             answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]
             made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'agents'").fetchone()
-            agents = database.execute(AGENTS).fetchall() if made else []
+            agents, letters = [database.execute(sql).fetchall() if made else [] for sql in (AGENTS, LETTERS)]
     except sqlite3.Error as error:
         text, fix = f"{path} cannot be read: {error}", "restore it from a backup, or move it away"
         yield Finding("store", "problem", text, fix)
@@ -79,6 +80,7 @@ def _file(path: Path, shelf: Shelf | None) -> Iterator[Finding]:
         return
     yield Finding("store", "ok", f"{path} can be read")
     yield from _agents(agents, shelf)
+    yield from _letters(letters)
 
 
 def _agents(rows: Iterable[Row], shelf: Shelf | None) -> Iterator[Finding]:
@@ -97,6 +99,14 @@ def _agents(rows: Iterable[Row], shelf: Shelf | None) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _letters(rows: Iterable[Row]) -> Iterator[Finding]:
+    for (count,) in rows:
+        if count:
+            what = "1 dead letter" if count == 1 else f"{count:,} dead letters"
+            fix = "roost dead-letters ls shows why; retry or drop them there"
+            yield Finding("dead letters", "warn", f"{what}: what could not be handled", fix)
+
+
 def _server_store(settings: Settings, shelf: Shelf | None) -> Iterator[Finding]:
     from roost.hosts.threads import RealClock
     from roost.wiring import database
@@ -104,10 +114,11 @@ def _server_store(settings: Settings, shelf: Shelf | None) -> Iterator[Finding]:
     try:
         server = database(store_url(settings), RealClock().now)
         with closing(server.connect(read_only=True)) as connection:
-            agents = connection.read(AGENTS)
+            agents, letters = connection.read(AGENTS), connection.read(LETTERS)
         server.release()
         yield Finding("store", "ok", "the database answers")
         yield from _agents(agents, shelf)
+        yield from _letters(letters)
     except Exception as error:  # each driver has its own errors
         text = str(error) if isinstance(error, RoostError) else f"cannot be reached ({type(error).__name__})"
         yield Finding("store", "problem", text, "start the database, or correct `store` in the settings")
