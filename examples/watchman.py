@@ -13,7 +13,8 @@ async def watchman(turn: roost.Turn) -> AsyncIterator[str]:
         return
     turn.state["rounds"] = turn.state.get("rounds", 0) + 1  # kept, also over a restart
     await turn.mail(f"user:{turn.user_id}", "all is well", f"round {turn.state['rounds']}: {turn.text}")
-    await turn.sleep(wake_on=roost.any_of(roost.event("alarm.*"), roost.mail("high")))
+    # Its tasks wait while it sleeps, those of its schedule too: eight hours after a round it is up for the next.
+    await turn.sleep(8 * 3600, wake_on=roost.any_of(roost.event("alarm.*"), roost.mail("high")))
     yield "done"
 
 

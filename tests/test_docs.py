@@ -68,18 +68,29 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_python_samples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    """All samples of a page in one program, in order; a `text` block right after one is what it prints."""
+    """A `text` block right after a sample is what it prints."""
+    printed = run_samples(page, tmp_path)
+    assert len(printed) == len(blocks(page, "python")) + 1
+    for number, expected in expected_outputs(page):
+        assert printed[number] == expected
+
+
+def test_the_samples_of_the_readme_run_again_where_they_have_run(tmp_path: Path) -> None:
+    *_, first, _ = run_samples(ROOT / "README.md", tmp_path)
+    *_, again, _ = run_samples(ROOT / "README.md", tmp_path)
+    assert (first, again) == ("done 1\n", "done 2\n")
+
+
+def run_samples(page: Path, folder: Path) -> list[str]:
+    """What each prints: all samples of a page in one program, in order."""
     samples = [block.text for block in blocks(page, "python")]
     program = f"\nprint({END_OF_BLOCK!r})\n".join([*samples, ""])
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=50, check=False,
+        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    printed = result.stdout.split(f"{END_OF_BLOCK}\n")
-    assert len(printed) == len(samples) + 1
-    for number, expected in expected_outputs(page):
-        assert printed[number] == expected
+    return result.stdout.split(f"{END_OF_BLOCK}\n")
 
 
 def expected_outputs(page: Path) -> Iterator[tuple[int, str]]:
