@@ -181,10 +181,12 @@ def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> Non
     given(store, first, "task_1", key="k")
     given(store, second, "task_2", key="k")
     given(store, first, "task_3", key="k")
-    assert store.read(tasks.by_key, "ann", "k", first) == "task_1"
-    assert store.read(tasks.by_key, "ann", "k", second) == "task_2"
-    assert store.read(tasks.by_key, "ann", "l", first) is None
-    assert store.read(tasks.by_key, "bob", "k", first) is None
+    assert store.read(tasks.by_key, "ann", "k", first, "do it") == "task_1"
+    assert store.read(tasks.by_key, "ann", "k", second, "do it") == "task_2"
+    assert store.read(tasks.by_key, "ann", "l", first, "do it") is None
+    assert store.read(tasks.by_key, "bob", "k", first, "do it") is None
+    with pytest.raises(Conflict, match="was used for another task"):
+        store.read(tasks.by_key, "ann", "k", first, "do that")
     assert [task.task_id for task in store.read(tasks.listed, "ann", None, None, 10, LAST)] == ["task_2", "task_1"]
     assert [task.task_id for task in store.read(tasks.listed, "ann", first, "queued", 10, LAST)] == ["task_1"]
     assert store.read(tasks.listed, "ann", None, "done", 10, LAST) == []

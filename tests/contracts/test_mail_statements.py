@@ -191,6 +191,11 @@ def test_the_same_key_is_the_same_mail_and_another_content_a_conflict(box: Drive
     assert (first, again, len(posted), nothing) == ("mail_0001", "mail_0001", 1, ())
     with pytest.raises(Conflict, match="another mail"):
         box.write(mail.send, written(3, to=D, sender=ANN, key="k", subject="subject 1", body="other"))
+    same = (ANN, "k", D, "subject 1", "words")
+    assert box.read(mail.by_key, *same) == first
+    assert box.read(mail.by_key, ANN, "l", *same[2:]) is None
+    with pytest.raises(Conflict, match="used for another mail"):
+        box.read(mail.by_key, *same[:-1], "other")
     box.write(mail.send, written(4, to=D, sender="agent:ann/e", key="k"))
     assert rows(box, "SELECT mail_id FROM mail ORDER BY 1") == [("mail_0001",), ("mail_0004",)]
     assert rows(box, "SELECT envelope_id FROM inbox ORDER BY 1") == [("mail_0001",), ("mail_0004",)]

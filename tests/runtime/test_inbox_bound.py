@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roost
-from roost import AsyncAgentService, LimitReached, Turn
+from roost import AsyncAgentService, Conflict, LimitReached, Turn
 from roost.runtime import activation, hall
 from tests.runtime.conftest import World, becomes
 
@@ -86,5 +86,20 @@ def test_the_same_task_again_is_the_same_one_also_when_there_is_no_room(world: W
         assert not await taken(service.tasks.send("ann", "d", "too much"))
         assert not await taken(service.tasks.send("ann", "d", "too much", key="another"))
         assert await service.tasks.send("ann", "d", "once", key="k") == once
+        with pytest.raises(Conflict, match="used for another task"):
+            await service.tasks.send("ann", "d", "other", key="k")
+
+    world(BRAINS, story)
+
+
+def test_the_same_mail_again_is_the_same_one_also_when_there_is_no_room(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await at_work(service, inbox_limit=2)
+        once = await service.mail.send("ann", "agent:d", "news", "once", key="k")
+        assert not await taken(service.mail.send("ann", "agent:d", "news", "too much", key="another"))
+        assert await service.mail.send("ann", "agent:d", "news", "once", key="k") == once
+        with pytest.raises(Conflict, match="used for another mail"):
+            await service.mail.send("ann", "agent:d", "news", "other", key="k")
+        assert len(await service.mail.inbox("ann", "agent:d")) == 1
 
     world(BRAINS, story)

@@ -138,6 +138,20 @@ def test_while_it_closes_nobody_waits(world: World) -> None:
     assert world(BRAINS, scenario) == "queued"
 
 
+def test_whoever_waits_when_it_closes_is_told_how_it_is(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> list[str]:
+        await service.agents.create("ann", "d", profile="does", start=False)
+        task = await send(service, "later")
+        waits = [asyncio.create_task(service.tasks.wait("ann", task)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        closing = asyncio.create_task(service.close())
+        told = [str((await asyncio.wait_for(one, 4.0)).status) for one in waits]
+        await closing
+        return told
+
+    assert world(BRAINS, scenario) == ["queued", "queued"]
+
+
 def test_what_is_refused_is_not_under_way(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="does", inbox_limit=1, start=False)

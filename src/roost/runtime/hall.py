@@ -346,6 +346,7 @@ class Hall:
     async def close(self) -> None:
         """No new work; what runs gets a bounded time to end, and what did not end is tried again at the next start."""
         self.closing = True
+        self.ends.tell_all()  # whoever waits is told how it is by now
         clock, limits = self.shop.host.clock, self.shop.limits
         await self._looks.end(1.0)
         latest = clock.monotonic() + limits.drain

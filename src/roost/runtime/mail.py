@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from roost.core import addresses, checks
 from roost.core.envelopes import Envelope, SendMail
 from roost.core.mail import Mail, MailStatus, answering
 from roost.core.messages import MOST, PAGE
-from roost.errors import Unavailable
+from roost.errors import LimitReached, Unavailable
 from roost.runtime.hall import Hall
 from roost.runtime.shop import Shop
 
@@ -37,11 +38,7 @@ class Mails:
         box = self._box(user_id, sender)
         if sender is not None:
             await self._shop.store.read(self._ops.owned, user_id, box)
-        return await self._post(
-            await self._hall.office.mail(
-                user_id, box, to, subject, body, priority=priority, expires_in=expires_in, key=key
-            )
-        )
+        return await self._write(user_id, box, to, subject, body, key, priority=priority, expires_in=expires_in)
 
     async def reply(
         self, user_id: str, mail_id: str, body: str, *, priority: str | None = None, subject: str | None = None,
@@ -61,12 +58,10 @@ class Mails:
         """Reply to a letter of the owner's, as a link in a chain of messages."""
         got = addresses.parse(letter.recipient, owner).user_id == owner
         sender, to = (letter.recipient, letter.sender) if got else (letter.sender, letter.recipient)
-        return await self._post(
-            await self._hall.office.mail(
-                owner, sender, to, answering(letter.subject) if subject is None else subject, body,
-                priority=letter.priority if priority is None else priority, thread_id=letter.thread_id,
-                reply_to=letter.mail_id, key=key, known=got, hops=hops, root=root,
-            )
+        return await self._write(
+            owner, sender, to, answering(letter.subject) if subject is None else subject, body, key,
+            priority=letter.priority if priority is None else priority, thread_id=letter.thread_id,
+            reply_to=letter.mail_id, known=got, hops=hops, root=root,
         )  # fmt: skip
 
     async def inbox(
@@ -117,7 +112,17 @@ class Mails:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    async def _post(self, mail: SendMail) -> str:
+    async def _write(
+        self, owner: str, sender: str, to: str, subject: str, body: str, key: str | None, **options: Any
+    ) -> str:  # fmt: skip
+        try:
+            mail = await self._hall.office.mail(owner, sender, to, subject, body, key=key, **options)
+        except LimitReached:  # though there is no room for another one
+            recipient = addresses.parse(to, owner).text
+            there = key and await self._shop.store.read(self._ops.by_key, sender, key, recipient, subject, body)
+            if there:
+                return there
+            raise
         if self._hall.closing:
             raise Unavailable("this Roost is closing: send the mail again after its restart")
         # In order with all others of its sender's: so are those with the same key.

@@ -62,7 +62,7 @@ class Office:
             max_attempts, "max_attempts", least=1, most=1_000
         )  # fmt: skip
         now = self._shop.host.clock.now()
-        lasting = config.task_expiry if expires_in is None else checks.seconds(expires_in, "expires_in")
+        lasting = config.task_expiry if expires_in is None else checks.some_time(expires_in, "expires_in")
         envelope_id = task_id or self._shop.host.new_id("task" if recorded else "env")
         handed = self._handed(address.key, attempts)
         envelope = Envelope(

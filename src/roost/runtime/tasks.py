@@ -44,7 +44,7 @@ class Tasks:
                 max_attempts=max_attempts,
             )  # fmt: skip
         except LimitReached:
-            there = key and await self._shop.store.read(self._ops.by_key, user_id, key, address)
+            there = key and await self._shop.store.read(self._ops.by_key, user_id, key, address, prompt)
             if there:
                 return there
             raise
@@ -53,7 +53,7 @@ class Tasks:
         )
         if posted or key is None:
             return effect.envelope.envelope_id
-        there = await self._shop.store.read(self._ops.by_key, user_id, key, address)
+        there = await self._shop.store.read(self._ops.by_key, user_id, key, address, prompt)
         return there or effect.envelope.envelope_id
 
     async def get(self, user_id: str, task_id: str) -> Task:

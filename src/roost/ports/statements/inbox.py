@@ -104,8 +104,8 @@ class InboxStatements(Protocol):
 class TaskStatements(Protocol):
     def get(self, tx: Tx, user_id: str, task_id: str, /) -> Task: ...
 
-    def by_key(self, tx: Tx, user_id: str, key: str, address: str, /) -> str | None:
-        """The task that was sent with this key."""
+    def by_key(self, tx: Tx, user_id: str, key: str, address: str, prompt: str, /) -> str | None:
+        """The task that was sent with this key. Raises Conflict if it says something else."""
         ...
 
     def listed(

@@ -27,6 +27,10 @@ class MailStatements(Protocol):
         """Raises NotFound if this is no mailbox of theirs."""
         ...
 
+    def by_key(self, tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str, /) -> str | None:
+        """The mail that was sent with this key. Raises Conflict if it says something else."""
+        ...
+
     def send(self, tx: Tx, mail: SendMail, /) -> tuple[str, tuple[Envelope, ...]]:
         """Its id, and what it has put into inboxes. With a key that was used before: the id of the one that is there.
 

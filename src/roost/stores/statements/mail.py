@@ -12,7 +12,7 @@ from roost.core.priority import Priority
 from roost.errors import Forbidden, NotFound
 from roost.ports import Row, Tx
 from roost.stores.statements import bulk
-from roost.stores.statements.posting import post
+from roost.stores.statements.posting import post, same_mail
 from roost.stores.statements.resting import RESTS
 from roost.stores.statements.sleep import arm
 
@@ -50,6 +50,10 @@ def owned(tx: Tx, user_id: str, box: str) -> None:
     ids = {"address": address, "user": user_id}
     if kind != "agent" or not tx.one("SELECT 1 FROM agents WHERE address = :address AND user_id = :user", ids):
         raise NotFound(f"there is no mailbox {box!r:.200}: it was deleted, or it never existed")
+
+
+def by_key(tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str) -> str | None:
+    return same_mail(tx, sender, key, recipient, subject, body)
 
 
 def send(tx: Tx, mail: SendMail) -> tuple[str, tuple[Envelope, ...]]:

@@ -109,7 +109,7 @@ def _post_task(tx: Tx, effect: SendTask) -> tuple[Envelope, ...]:
     if not e.recorded:
         insert(tx, e)
         return (e,)
-    if effect.key is not None and _same_task(tx, e, effect.key):
+    if effect.key is not None and same_task(tx, e.address, e.sender, effect.key, e.body):
         return ()
     insert(tx, e)
     bulk.insert(tx, "tasks", _TASK, [_task_of(e, effect.schedule_id, effect.key)], constants=_QUEUED)
@@ -129,18 +129,19 @@ def _task_of(e: Envelope, schedule_id: str | None, key: str | None) -> tuple[Any
     )  # fmt: skip
 
 
-def _same_task(tx: Tx, e: Envelope, key: str) -> str | None:
+def same_task(tx: Tx, address: str, sender: str, key: str, prompt: str) -> str | None:
+    """The task that was sent with this key. Conflict if it says something else."""
     row = tx.one(
         "SELECT task_id, prompt FROM tasks WHERE address = :address AND sender = :sender AND key = :key",
-        {"address": e.address, "sender": e.sender, "key": key},
+        {"address": address, "sender": sender, "key": key},
     )
-    if row is not None and row[1] != e.body:
+    if row is not None and row[1] != prompt:
         raise Conflict(f"the key {key!r} was used for another task: use a new key for a new task")
     return row[0] if row else None
 
 
 def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
-    if m.key is not None and _same_mail(tx, m):
+    if m.key is not None and same_mail(tx, m.sender, m.key, m.recipient, m.subject, m.body):
         return ()
     posted = () if m.envelope is None else _post_letter(tx, m.envelope, m.check_by)
     tx.write(
@@ -161,14 +162,15 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
     return posted if event is None else posted + _publish(tx, event)
 
 
-def _same_mail(tx: Tx, m: SendMail) -> bool:
+def same_mail(tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str) -> str | None:
+    """The mail that was sent with this key. Conflict if it says something else."""
     row = tx.one(
-        "SELECT recipient, subject, body FROM mail WHERE sender = :sender AND key = :key",
-        {"sender": m.sender, "key": m.key},
+        "SELECT mail_id, recipient, subject, body FROM mail WHERE sender = :sender AND key = :key",
+        {"sender": sender, "key": key},
     )
-    if row is not None and tuple(row) != (m.recipient, m.subject, m.body):
-        raise Conflict(f"the key {m.key!r} was used for another mail: use a new key for a new mail")
-    return row is not None
+    if row is not None and tuple(row[1:]) != (recipient, subject, body):
+        raise Conflict(f"the key {key!r} was used for another mail: use a new key for a new mail")
+    return row[0] if row else None
 
 
 def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope, ...]:

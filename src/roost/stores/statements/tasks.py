@@ -8,6 +8,7 @@ from roost.core.priority import Priority
 from roost.core.tasks import OVER, Task, TaskStatus
 from roost.errors import NotFound
 from roost.ports import Row, Tx
+from roost.stores.statements.posting import same_task
 from roost.stores.statements.resting import RESTS
 
 _STATUS = (
@@ -30,12 +31,8 @@ def get(tx: Tx, user_id: str, task_id: str) -> Task:
     return task_of(row)
 
 
-def by_key(tx: Tx, user_id: str, key: str, address: str) -> str | None:
-    row = tx.one(
-        "SELECT task_id FROM tasks WHERE address = :address AND sender = :sender AND key = :key",
-        {"address": address, "sender": f"user:{user_id}", "key": key},
-    )
-    return row[0] if row else None
+def by_key(tx: Tx, user_id: str, key: str, address: str, prompt: str) -> str | None:
+    return same_task(tx, address, f"user:{user_id}", key, prompt)
 
 
 def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
