@@ -15,13 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 import roost as package
-from roost.cli import doctor
+from roost.cli import doctor, find
 from roost.cli.checkups import Finding
 from roost.cli.main import LATER, app
-from roost.stores.sqlite import owner
+from roost.cli.up import _opened
+from roost.settings import load
+from roost.stores.sqlite import LockFile, owner
 from roost.wiring import announce
 from tests.api.serving import serving
-from tests.cli.running import COMMAND, environment, free_port, roost, up
+from tests.cli.running import COMMAND, command, environment, free_port, roost, up
 from tests.conftest import eventually
 from tests.servers import ROOT
 
@@ -69,8 +71,8 @@ def test_someone_elses_talk_is_not_found_nor_one_that_never_was(tmp_path: Path) 
 )
 def test_a_bad_settings_file_is_one_sentence_with_its_line(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "roost.toml").write_text(text)
-    for command in (["up"], ["talks", "ls"], ["chat"], ["ui"]):
-        refused = roost(tmp_path, *command)
+    for asked in (["up"], ["talks", "ls"], ["chat"], ["ui"]):
+        refused = roost(tmp_path, *asked)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert told in refused.stderr
         assert "Traceback" not in refused.stderr
@@ -91,11 +93,60 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
     assert roost(tmp_path, *arguments).returncode == 2
 
 
-def test_a_store_in_use_by_a_script_is_told(tmp_path: Path) -> None:
-    with package.open(store(tmp_path)):
-        refused = roost(tmp_path, "talks", "ls")
-    assert refused.returncode == 1
+def test_a_store_that_stays_in_use_by_a_script_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "PATIENCE", 0.1)
+    with package.open(store(home)):
+        refused = command("talks", "ls")
+    assert refused.exit_code == 1
     assert f"in use by process {os.getpid()}" in refused.stderr
+
+
+def test_commands_wait_for_each_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = package.open(store(home))
+    monkeypatch.setattr("roost.cli.find.sleep", lambda _: other.close())
+    assert command("talks", "ls").stdout.startswith("No talks yet")
+
+
+def test_a_server_waits_for_commands_that_have_the_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = package.open(store(home))
+    monkeypatch.setattr("roost.cli.find.sleep", lambda _: other.close())
+    with _opened(load(None), package.Limits(), reload=False) as service:
+        assert service.health().workers > 0
+
+
+def test_a_lock_that_another_leaves_between_two_looks_is_taken_all_the_same(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, look = home / "roost.db.lock", Path.stat
+    lost: list[Path] = []
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if path == lock and not lost:
+            lost.append(path.rename(home / "old"))
+            lock.touch()
+            found = look(path, **options)
+            path.unlink()
+            return found
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    held = LockFile(home / "roost.db")
+    assert owner(lock)["pid"] == os.getpid()
+    held.release()
+    assert lost
+
+
+def test_a_command_that_waits_for_the_store_works_through_the_server_that_begins_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with package.open(store(home)) as service, serving(service) as served:
+        service.create_talk_session("ann", profile="echo", title="Birds")
+
+        def begins(_: float) -> None:
+            announce(service.roost, url=served.url, token=served.identity.token)
+
+        monkeypatch.setattr("roost.cli.find.sleep", begins)
+        assert "Birds" in command("talks", "ls").stdout
 
 
 # --- the doctor ------------------------------------------------------------------------------------------

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost import log
 from roost.api.auth import local_user
 from roost.errors import RoostError, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
-from roost.stores.sqlite import LockFile, owner
+from roost.stores.sqlite import InUse, LockFile, owner
 from roost.wiring import data_folder, default_url, from_settings, read_secrets, sqlite_path
 
 if TYPE_CHECKING:
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
     Service = AgentService | RemoteService
 else:
     Service = AgentService
+
+T = TypeVar("T")
+U = TypeVar("U")
+PATIENCE = 5.0
+"""Seconds in which another command that has the store may end."""
+PAUSE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ def by_name(url: str) -> str:
 
 
 def service_of(settings: Settings, *, hosting: bool = False) -> Service:
-    """Through the process that holds the store, or else on the store itself.
+    """Through the process that serves the store, or else on the store itself, when others have let go of it.
 
     There agents and talks live only if the command waits for them (`hosting`): one that looks or posts does not begin
     what it will not end, nor what another program is set up for.
@@ -98,7 +106,26 @@ def service_of(settings: Settings, *, hosting: bool = False) -> Service:
     # What goes wrong inside belongs into the log, not between the lines of a talk.
     read_secrets(settings)  # before the log, which hides them
     log.set_up(data_folder(settings.data) / "roost.log", level=settings.log, hidden=settings.hidden(), terminal=False)
-    return AgentService(from_settings(settings, hosting=hosting))
+    return patiently(
+        lambda: AgentService(from_settings(settings, hosting=hosting)), meanwhile=lambda: reached(settings)
+    )
+
+
+def patiently(opened: Callable[[], T], *, meanwhile: Callable[[], U | None]) -> T | U:
+    """What is opened as soon as whoever has the store lets go of it, or what is found meanwhile.
+
+    Raises InUse if it is kept for longer than commands take.
+    """
+    until = monotonic() + PATIENCE
+    while True:
+        try:
+            return opened()
+        except InUse:
+            if (found := meanwhile()) is not None:
+                return found
+            if monotonic() >= until:
+                raise
+        sleep(PAUSE)
 
 
 def user_of(settings: Settings) -> str:

@@ -18,7 +18,7 @@ import uvicorn
 from roost import log
 from roost.api.app import create_app
 from roost.api.auth import Identity, identity
-from roost.cli.find import already_up
+from roost.cli.find import already_up, patiently
 from roost.cli.ports import bind, refuse_strangers
 from roost.cli.text import line
 from roost.core.limits import Limits
@@ -108,10 +108,13 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
 
 
 def _opened(settings: Settings, limits: Limits, *, reload: bool) -> AgentService:
-    try:
+    def opened() -> AgentService:
         return AgentService(from_settings(settings, limits=limits, reload=reload))
-    except Unavailable as error:
-        raise already_up(settings) or error from error
+
+    service = patiently(opened, meanwhile=lambda: already_up(settings))
+    if isinstance(service, Unavailable):
+        raise service
+    return service
 
 
 def shortened(limits: Limits) -> Limits:

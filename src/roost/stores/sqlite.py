@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,10 @@ class Sqlite:
             raise Unavailable(f"the database {str(self.path)!r} is another program's: name another file")
 
 
+class InUse(Unavailable):
+    """Another process has the file; it may soon let go of it."""
+
+
 class LockFile:
     """Held while a process owns the file; the kernel lets go of it when the process dies."""
 
@@ -208,20 +213,19 @@ class LockFile:
                 os.close(file)
                 raise in_use(self.path) from None
             # Whoever held it before may have removed it in between: then this is a file nobody else can see.
-            if self.path.exists() and os.fstat(file).st_ino == self.path.stat().st_ino:
-                return file
+            with suppress(FileNotFoundError):
+                if os.fstat(file).st_ino == self.path.stat().st_ino:
+                    return file
             os.close(file)
 
 
-def in_use(lock: Path) -> Unavailable:
+def in_use(lock: Path) -> InUse:
     facts = owner(lock)
     whom = f"process {facts['pid']}" if "pid" in facts else "another process"
     name = str(lock).removesuffix(".lock")
     if "url" in facts:
-        return Unavailable(
-            f"{name!r} is in use by {whom} at {facts['url']}: use that one, stop it, or name another file"
-        )
-    return Unavailable(
+        return InUse(f"{name!r} is in use by {whom} at {facts['url']}: use that one, stop it, or name another file")
+    return InUse(
         f"{name!r} is in use by {whom}: if it is just starting or ending, try again in a moment; else stop it, or name"
         " another file"
     )
