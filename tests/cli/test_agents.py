@@ -444,16 +444,22 @@ def test_a_talk_with_an_agent_is_held_in_the_terminal(tmp_path: Path, service: p
 
 
 def test_through_a_pipe_each_change_is_a_line_until_ctrl_c(tmp_path: Path, service: package.AgentService) -> None:
-    service.agents.create("ann", "d", start=False)
+    service.agents.create("ann", "d", profile="echo")
     output = tmp_path / "watched"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [*COMMAND, "agents", "watch", "--every", "0.1s"], cwd=tmp_path, env=environment(tmp_path), stdout=file
-        )
+            [*COMMAND, "agents", "watch"], cwd=tmp_path, env=environment(tmp_path), stdout=file
+        )  # fmt: skip
     try:
-        eventually(lambda: "d  stopped" in output.read_text(), 20)
+        eventually(lambda: "d  idle" in output.read_text(), 20)
+        service.agents.sleep("ann", "d")
+        service.agents.wake("ann", "d", "the phone rang")
+        service.agents.pause("ann", "d")
+        service.agents.resume("ann", "d")
+        task = service.tasks.send("ann", "d", "x")
+        service.tasks.wait("ann", task)
+        service.agents.stop("ann", "d")
         service.agents.start("ann", "d")
-        eventually(lambda: "d  idle" in output.read_text())
         service.agents.delete("ann", "d")
         eventually(lambda: re.search(r"^\d\d:\d\d:\d\d  d  deleted$", output.read_text(), re.MULTILINE))
         process.send_signal(signal.SIGINT)
@@ -461,7 +467,19 @@ def test_through_a_pipe_each_change_is_a_line_until_ctrl_c(tmp_path: Path, servi
     finally:
         process.kill()
         process.wait(10)
-    assert len(output.read_text().splitlines()) == 3
+    assert [row.partition("  d  ")[2] for row in output.read_text().splitlines()] == [
+        "idle", "slept", "woke: the phone rang", "paused", "resumed", f"task sent {task[-8:]}",
+        f"task started {task[-8:]}", f"task done {task[-8:]}", "stopped", "started", "deleted",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_where_nothing_runs_agents_are_shown_once_and_the_store_is_let_go(tmp_path: Path, options: list[str]) -> None:
+    said(tmp_path, "agents", "create", "d")
+    seen = roost(tmp_path, "agents", "watch", *options)
+    assert (seen.returncode, len(seen.stdout.splitlines())) == (0, 1)
+    assert '"agentId": "d"' in seen.stdout if options else seen.stdout.endswith("  d  idle\n")
+    assert seen.stderr == "roost: nothing runs on this store: nothing happens here until `roost up` runs\n"
 
 
 def test_in_a_terminal_the_table_is_drawn_over_itself_and_the_cursor_comes_back(

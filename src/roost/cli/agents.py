@@ -22,6 +22,7 @@ from roost.core.agents import AgentChange, State
 from roost.core.approvals import Approval
 from roost.core.health import AgentHealth
 from roost.protocol.faces import shown
+from roost.service import AgentService
 
 app = group()
 DURATIONS = {"check_mail_interval", "retry_delay", "task_expiry", "idle_timeout"}
@@ -333,10 +334,12 @@ def watch(
 ) -> None:
     """Watch your agents, until Ctrl-C.
 
-    In a terminal as a table; through a pipe, one line for each change.
+    In a terminal as a table; through a pipe, one line for each change. Where nothing runs, they are shown once.
     """
     from roost.cli import watch as command
 
     with opened(store, config) as (service, user):
-        note_waiting(service, "nothing happens here until `roost up` runs")
-        command.run(service, user, every=max(every or 1.0, 0.1), as_json=json)
+        if isinstance(service, AgentService):
+            command.once(service, user, as_json=json)
+            return note_waiting(service, "nothing happens here until `roost up` runs")
+        return command.run(service, user, every=max(every or 1.0, 0.1), as_json=json)
