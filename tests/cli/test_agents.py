@@ -234,11 +234,26 @@ def test_waiting_for_what_an_agent_will_not_do_says_why_and_ends_in_time(
     waited = roost(tmp_path, "tasks", "send", "d", "x", "--wait", "--timeout", "0.01s")
     assert (waited.returncode, waited.stdout) == (1, "")
     assert "d is stopped" in waited.stderr
-    assert "the task is queued: it is not over yet" in waited.stderr
     [task] = service.tasks.list("ann")
+    assert f"the task is queued: it is not over yet; `roost tasks wait {task.task_id}` waits on\n" in waited.stderr
     assert said(tmp_path, "tasks", "cancel", task.task_id[-6:]) == f"{task.task_id[-8:]} is cancelled.\n"
     over = roost(tmp_path, "tasks", "wait", task.task_id)
     assert (over.returncode, "the task is cancelled" in over.stderr) == (1, True)
+
+
+def test_whoever_stops_waiting_is_told_that_the_task_goes_on(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    process = subprocess.Popen(
+        [*COMMAND, "tasks", "send", "d", "x", "--wait"], cwd=tmp_path, env=environment(tmp_path), text=True,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    with process:
+        assert "d is stopped" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        [task] = service.tasks.list("ann")
+        told = f"roost: the task goes on; `roost tasks wait {task.task_id}` waits on\n"
+        assert (process.stderr.read(), process.wait(20)) == (told, 130)
 
 
 def test_a_part_that_many_ids_have_is_answered_with_these_and_does_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_a_task_is_not_waited_for_where_nothing_could_have_the_agent_go_on(home:
     waited = command("tasks", "send", "d", "x", "--wait")
     assert waited.exit_code == 1
     assert "d is stopped: it does this when that is over, or after `roost agents start d`" in waited.output
-    assert waited.output.endswith("roost: the task is queued: it is not over yet\n")
+    assert re.search(r"the task is queued: it is not over yet; `roost tasks wait task_\w+` waits on\n$", waited.output)
 
 
 def test_in_a_meeting_only_those_who_are_there_can_be_meant(home: Path) -> None:

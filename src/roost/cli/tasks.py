@@ -69,9 +69,18 @@ def send(
 
 def _waited_for(service: Service, user: str, agent: str, task_id: str, timeout: float | None) -> tasks.Task:
     """The task when it is over; as it is, if nobody here would ever do it."""
-    if _may_wait(service, user, agent):
-        return service.tasks.wait(user, task_id, timeout)
-    return service.tasks.get(user, task_id)
+    try:
+        if _may_wait(service, user, agent):
+            return service.tasks.wait(user, task_id, timeout)
+        return service.tasks.get(user, task_id)
+    except KeyboardInterrupt:
+        goes_on = "is kept until `roost up` runs" if isinstance(service, AgentService) else "goes on"
+        print(f"roost: the task {goes_on}; {_waits_on(task_id)}", file=sys.stderr)
+        raise
+
+
+def _waits_on(task_id: str) -> str:
+    return f"`roost tasks wait {task_id}` waits on"
 
 
 def _may_wait(service: Service, user: str, agent: str) -> bool:
@@ -101,7 +110,7 @@ def _end(task: tasks.Task, *, as_json: bool) -> None:
     elif task.result:
         print(plain(task.result))
     if task.status is not TaskStatus.DONE:
-        waits = "" if task.is_over else ": it is not over yet"
+        waits = "" if task.is_over else f": it is not over yet; {_waits_on(task.task_id)}"
         print(f"roost: the task is {task.status}{waits}{_why(task)}", file=sys.stderr)
         raise typer.Exit(1)
 
