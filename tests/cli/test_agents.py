@@ -24,7 +24,7 @@ from roost.core.agents import Agent, AgentConfig, State
 from roost.core.schedules import described
 from roost.wiring import announce
 from tests.api.serving import serving
-from tests.cli.running import COMMAND, environment, roost
+from tests.cli.running import COMMAND, command, environment, roost
 from tests.cli.terminals import terminal
 from tests.conftest import eventually
 
@@ -100,14 +100,14 @@ def test_every_setting_of_an_agent_is_an_option() -> None:
 
 def test_an_agent_is_moved_from_state_to_state(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d")
-    for command, told in [
+    for verb, told in [
         ("pause", "d is idle, paused."),
         ("resume", "d is idle."),
         ("stop", "d is stopped."),
         ("start", "d is idle."),
         ("restart", "d is idle."),
     ]:
-        assert said(tmp_path, "agents", command, "d") == f"{told}\n"
+        assert said(tmp_path, "agents", verb, "d") == f"{told}\n"
     refused = roost(tmp_path, "agents", "start", "nobody")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == "roost: there is no agent 'nobody': it was deleted, or it never existed\n"
@@ -296,8 +296,8 @@ def test_a_schedule_is_added_shown_paused_resumed_and_removed_by_its_name(
     assert as_json(tmp_path, "schedules", "resume", "health")["paused"] is False
     for every in ("1h30m", "1s"):
         shown = said(tmp_path, "schedules", "change", "healthy", "--every", every)
-        [times] = [row.split("  ")[-1].split(", ") for row in shown.splitlines() if row.startswith("next")]
-        assert len(set(times)) == 5
+        times = shown[shown.index("next") : shown.index("priority")].removeprefix("next").split("\n")[:-1]
+        assert len({time.strip() for time in times}) == 5
     assert said(tmp_path, "schedules", "rm", "health") == "health is removed.\n"
     assert [one.name for one in service.schedules.list("ann")] == ["healthy"]
 
@@ -423,8 +423,8 @@ def test_lists_fit_into_80_columns_and_nothing_in_them_moves_the_cursor(
     service.schedules.create("ann", "d" * 100, evil, every=3600)
     service.mail.send("ann", "user:ann", "鳥" * 60, evil)
     service.events.publish("ann", "lost." + "e" * 100, evil)
-    for command in LISTS:
-        shown = said(tmp_path, *command)
+    for listing in LISTS:
+        shown = said(tmp_path, *listing)
         rows = shown.splitlines()
         assert len(rows) == 2, shown
         assert max(map(tables.size, rows)) <= 80
@@ -434,13 +434,27 @@ def test_lists_fit_into_80_columns_and_nothing_in_them_moves_the_cursor(
         assert not set("\x1b\x07\x9b\u202e") & set(said(tmp_path, noun, "show", name))
 
 
+def test_lists_fit_into_a_narrow_terminal_with_their_ids_and_times(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    command("agents", "create", "gardener", "--profile", "echo")
+    command("mail", "send", "gardener", "A long subject of a mail", "x", "--priority", "urgent")
+    command("events", "publish", "alerts.disk.full", '{"used": 0.97}')
+    command("schedules", "add", "gardener", "Look", "--every", "1h", "--name", "hourly")
+    command("agents", "sleep", "gardener", "--for", "1h", "--on-event", "alerts.*")
+    for listing in (*LISTS, ("mail", "ls", "--agent", "gardener"), ("schedules", "show", "hourly")):
+        assert max(map(tables.size, command(*listing).stdout.splitlines())) <= 50, listing
+    changes = command("agents", "history", "gardener").stdout.splitlines()
+    assert max(map(tables.size, changes)) <= 50
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", row) for row in changes[1:])
+
+
 def test_nothing_of_another_user_is_shown(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("bob", "secret", start=False)
     service.tasks.send("bob", "secret", "x")
     service.events.publish("bob", "secret")
-    for command in LISTS:
-        assert said(tmp_path, *command).startswith("No ")
-        assert as_json(tmp_path, *command) == []
+    for listing in LISTS:
+        assert said(tmp_path, *listing).startswith("No ")
+        assert as_json(tmp_path, *listing) == []
 
 
 def test_a_talk_with_an_agent_is_held_in_the_terminal(tmp_path: Path, service: package.AgentService) -> None:
@@ -575,6 +589,14 @@ def test_how_far_away_a_time_is_is_told_shortly(seconds: float, told: str) -> No
 def test_columns_are_aligned_whatever_the_letters_and_the_widest_is_cut() -> None:
     rows = list(tables.table(("A", "B"), [("鳥鳥", "x" * 50), ("é\u0301", "y")], width=20))
     assert rows == ["A     B", "鳥鳥  xxxxxxxxxxxxx…", "é\u0301     y"]
+
+
+@pytest.mark.parametrize("width", [5, 20, 30, 40])
+def test_a_table_is_never_wider_than_it_may_be_and_its_ids_are_cut_last(width: int) -> None:
+    headings = ("ID", "PRIORITY", "WHEN", "BY", "TAKEN")
+    rows = list(tables.table(headings, [("abcdefgh", "urgent", "5 min ago", "user:ann", "x" * 50)], width=width))
+    assert max(map(tables.size, rows)) <= width
+    assert ("abcdefgh" in rows[1]) is (width >= 40)
 
 
 def test_what_a_terminal_cannot_write_is_shown_all_the_same() -> None:

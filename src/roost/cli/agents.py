@@ -310,7 +310,7 @@ def history(agent: Agent, json: Json = False, limit: Limit = 50, store: Store = 
     """Show the changes of an agent's state, newest first."""
     with opened(store, config) as (service, user):
         found = service.agents.history(user, agent, limit=limit)
-    show_list(found, ("WHEN", "STATE", "WHY", "BY"), _change, "No changes.", as_json=json)
+    show_list(found, ("WHEN", "STATE", "WHY", "BY"), _change, "No changes.", as_json=json, whole="WHEN")
 
 
 def _change(change: AgentChange) -> tuple[str, ...]:

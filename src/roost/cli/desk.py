@@ -59,10 +59,11 @@ def show(value: Any, text: Callable[[], Sequence[str] | Iterator[str]], *, as_js
 
 
 def show_list(
-    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str, *, as_json: bool
-) -> None:
+    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str, *, as_json: bool,
+    whole: str = "ID",
+) -> None:  # fmt: skip
     """As JSON, or else as a table with a row each, or the sentence that says that there are none."""
-    show(listed, lambda: listing(listed, headings, row, nothing), as_json=as_json)
+    show(listed, lambda: listing(listed, headings, row, nothing, whole), as_json=as_json)
 
 
 def short(full: str) -> str:

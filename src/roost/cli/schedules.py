@@ -141,10 +141,11 @@ def _named(listed: list[schedules.Schedule], name: str) -> list[schedules.Schedu
     return [one for one in listed if one.name == name] or listed
 
 
-def _listed(times: list[datetime]) -> str:
-    """To the second where they would look the same without."""
+def _listed(times: list[datetime]) -> Iterator[tuple[str, str]]:
+    """Under each other; to the second where they would look the same without."""
     shape = "%Y-%m-%d %H:%M:%S" if any(time.second for time in times) else "%Y-%m-%d %H:%M"
-    return ", ".join(f"{time.astimezone():{shape}}" for time in times)
+    for number, time in enumerate(times):
+        yield "" if number else "next", f"{time.astimezone():{shape}}"
 
 
 def _facts(one: schedules.Schedule, times: list[datetime]) -> Iterator[str]:
@@ -154,7 +155,7 @@ def _facts(one: schedules.Schedule, times: list[datetime]) -> Iterator[str]:
             ("name", one.name if one.name != one.schedule_id else ""),
             ("agent", one.agent_id),
             ("when", described(one.rule) + (", paused" if one.paused else "")),
-            ("next", _listed(times)),
+            *_listed(times),
             ("priority", one.priority),
             ("overlap", one.overlap),
             ("missed", f"{one.missed}, of the last {lasting(one.catch_up)}" if one.missed == "all" else one.missed),

@@ -17,39 +17,43 @@ from roost.core.checks import LONGEST, shown
 T = TypeVar("T")
 WIDTH = 80
 GAP = "  "
-NARROWEST = 8
+NARROWEST = 4
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw]?)")
 _STEPS = ((90, 1, "s"), (5400, 60, "min"), (2 * 86_400, 3600, "h"), (60 * 86_400, 86_400, "d"))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None) -> Iterator[str]:
-    """Aligned lines; where they do not fit, the widest column is cut, with an ellipsis."""
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None, whole: str = "ID"
+) -> Iterator[str]:
+    """Aligned lines; where they do not fit, the widest columns are cut, with an ellipsis, and `whole` last of all."""
+    room = width or columns()
     cells = [[line(cell) for cell in row] for row in (headings, *rows)]
-    widths = _fitting([max(map(size, column)) for column in zip(*cells, strict=True)], width or columns())
+    widths = [min(room, max(map(size, column))) for column in zip(*cells, strict=True)]
+    _fit(widths, room, [number for number, heading in enumerate(headings) if heading != whole])
     for row in cells:
-        padded = (_padded(cut(cell, room), room) for cell, room in zip(row, widths, strict=True))
-        yield GAP.join(padded).rstrip()
+        padded = (_padded(cut(cell, taken), taken) for cell, taken in zip(row, widths, strict=True))
+        yield cut(GAP.join(padded).rstrip(), room)
 
 
 def listing(
-    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str
+    listed: Sequence[T], headings: Sequence[str], row: Callable[[T], Sequence[str]], nothing: str, whole: str = "ID"
 ) -> Iterator[str]:
     """A table with a row each; where there are none, the sentence that says so."""
-    return table(headings, map(row, listed)) if listed else iter([nothing])
+    return table(headings, map(row, listed), whole=whole) if listed else iter([nothing])
 
 
 def columns() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
-def _fitting(widths: list[int], room: int) -> list[int]:
-    while (over := sum(widths) + len(GAP) * (len(widths) - 1) - room) > 0:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        if widths[widest] <= NARROWEST:
-            break
-        widths[widest] = max(NARROWEST, widths[widest] - over)
-    return widths
+def _fit(widths: list[int], room: int, first: list[int]) -> None:
+    """Narrow the widest ones, of those that are cut first, and then of all."""
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    for chosen in (first, range(len(widths))):
+        while over > 0 and any(widths[number] > NARROWEST for number in chosen):
+            widths[max(chosen, key=widths.__getitem__)] -= 1
+            over -= 1
 
 
 def size(text: str) -> int:
