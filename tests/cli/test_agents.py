@@ -323,6 +323,7 @@ def test_a_schedule_is_changed_and_what_is_not_named_stays(tmp_path: Path, servi
     for code, why, *options in [
         (2, "name what to change"),
         (2, "give one of --cron, --every and --at", "--every", "1h", "--cron", "0 9 * * *"),
+        (2, "--zone is the time zone of --cron: give --cron, or", "--every", "1h", "--zone", "Europe/Berlin"),
         (1, "a time zone belongs to a cron expression: give cron too", "--zone", "Europe/Berlin", "--task", "x"),
         (1, "the task must not be empty", "--task", ""),
     ]:
@@ -339,6 +340,8 @@ def test_a_schedule_is_changed_and_what_is_not_named_stays(tmp_path: Path, servi
         ([], "say when: give one of --cron, --every and --at"),
         (["--every", "1h", "--at", "2030-01-01T09:00Z"], "say when: give one of --cron, --every and --at"),
         (["--cron", "often"], "cron 'often' cannot be read"),
+        (["--every", "10m", "--zone", "Europe/Berlin"], "--zone is the time zone of --cron: give --cron, or"),
+        (["--at", "2030-01-01T09:00", "--zone", "UTC"], "--zone is the time zone of --cron: give --cron, or"),
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused_in_one_sentence(

@@ -40,7 +40,7 @@ Every = Annotated[
     float | None, typer.Option("--every", metavar="DURATION", parser=some_time, help="So often: 15m, 1h, 1d.")
 ]
 At = Annotated[datetime | None, typer.Option("--at", metavar="TIME", parser=to_come, help="Once: 2030-01-01T09:00Z.")]
-Zone = typer.Option("--zone", parser=checked(_zone), help="The time zone of --cron, such as Europe/Berlin.")
+Zone = typer.Option("--zone", parser=checked(_zone), help="The time zone of --cron, such as Europe/Berlin (UTC).")
 Overlapping = typer.Option(
     "--overlap",
     parser=choice("the overlap policy", Overlap),
@@ -63,7 +63,7 @@ def add(
     cron: Cron = None,
     every: Every = None,
     at_time: At = None,
-    zone: Annotated[str, Zone] = "UTC",
+    zone: Annotated[str | None, Zone] = None,
     name: Annotated[str | None, typer.Option("--name", help="What to call it.")] = None,
     priority: Urgency = "normal",
     overlap: Annotated[str, Overlapping] = "skip",
@@ -81,6 +81,7 @@ def add(
     """
     if sum(rule is not None for rule in (cron, every, at_time)) != 1:
         raise typer.BadParameter("say when: give one of --cron, --every and --at")
+    _check_zone(zone, every, at_time)
     window = {} if catch_up is None else {"catch_up": catch_up}
     with opened(store, config) as (service, user):
         made = service.schedules.create(
@@ -88,6 +89,11 @@ def add(
             overlap=overlap, missed=missed, **window,
         )  # fmt: skip
     show(made, lambda: [_told(made)], as_json=json)
+
+
+def _check_zone(zone: str | None, every: float | None, at_time: datetime | None) -> None:
+    if zone is not None and (every is not None or at_time is not None):
+        raise typer.BadParameter("--zone is the time zone of --cron: give --cron, or leave --zone out")
 
 
 def _told(schedule: schedules.Schedule) -> str:
@@ -193,6 +199,7 @@ def change(
     """
     if sum(rule is not None for rule in (cron, every, at_time)) > 1:
         raise typer.BadParameter("give one of --cron, --every and --at, not more")
+    _check_zone(zone, every, at_time)
     named = {
         "prompt": prompt, "cron": cron, "every": every, "at": at_time, "zone": zone, "priority": priority,
         "overlap": overlap, "missed": missed, "catch_up": catch_up,

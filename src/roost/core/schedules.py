@@ -76,25 +76,29 @@ class Missed(StrEnum):
     ALL = "all"
 
 
+NO_CRON = "a time zone belongs to a cron expression: give cron too, or no zone"
+
+
 def parse(
     *,
     cron: str | None = None,
     every: float | timedelta | None = None,
     at: datetime | None = None,
-    zone: str = "UTC",
+    zone: str | None = None,
     now: float,
 ) -> Rule:
-    """The rule for exactly one of `cron`, `every` (seconds, counted from now) and `at`."""
+    """The rule for exactly one of `cron` (in this zone, else UTC), `every` (seconds, counted from now) and `at`."""
     if sum(value is not None for value in (cron, every, at)) != 1:
         raise Invalid("a schedule needs exactly one of cron, every and at")
-    _zone(zone)
+    if zone is not None and cron is None:
+        raise Invalid(NO_CRON)
     if every is not None:
         return _every(every.total_seconds() if isinstance(every, timedelta) else every, now)
     if at is not None:
         if not isinstance(at, datetime):
             raise Invalid(f"at must be a datetime with a time zone, not {checks.shown(at)}")
         return Once(timestamp(at, "at"))
-    rule = _cron(cron, zone)
+    rule = _cron(cron, "UTC" if zone is None else zone)
     if next_after(rule, now) is None:
         raise Invalid(f"cron {rule.expression!r:.80} never comes: there is no such day")
     return rule
@@ -106,10 +110,11 @@ def changed(
     """The rule with what is named here in place of what it had; a cron expression keeps the zone it is read in."""
     if zone is not None and cron is None:
         if not isinstance(rule, Cron) or every is not None or at is not None:
-            raise Invalid("a time zone belongs to a cron expression: give cron too")
+            raise Invalid(NO_CRON)
         cron = rule.expression
-    known = rule.zone if isinstance(rule, Cron) else "UTC"
-    return parse(cron=cron, every=every, at=at, zone=known if zone is None else zone, now=now)
+    if zone is None and cron is not None and isinstance(rule, Cron):
+        zone = rule.zone
+    return parse(cron=cron, every=every, at=at, zone=zone, now=now)
 
 
 def timestamp(moment: object, what: str) -> float:

@@ -228,7 +228,7 @@ class OwnTools:
         self, turn: Turn, prompt: Annotated[str, Field(description="what to do then")],
         cron: Annotated[str | None, Field(description="such as 0 9 * * 1-5")] = None,
         every: Annotated[float | None, Field(gt=0, description="seconds")] = None,
-        at: datetime | None = None, zone: str = "UTC", name: str | None = None,
+        at: datetime | None = None, zone: str | None = None, name: str | None = None,
     ) -> str:  # fmt: skip
         """Have yourself do something by the clock: by cron, every so many seconds, or once at a time."""
         owner, _ = _owner(turn)

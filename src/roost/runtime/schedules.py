@@ -26,11 +26,12 @@ class Schedules:
 
     async def create(
         self, user_id: str, agent: str, prompt: str, *, cron: str | None = None, every: float | timedelta | None = None,
-        at: datetime | None = None, zone: str = "UTC", name: str | None = None, priority: str = "normal",
+        at: datetime | None = None, zone: str | None = None, name: str | None = None, priority: str = "normal",
         overlap: str = "skip", missed: str = "once", catch_up: float = DAY,
     ) -> Schedule:  # fmt: skip
         """Have an agent do something by the clock: by `cron` in a time zone, `every` so often, or once `at` a time.
 
+        `zone` belongs to `cron`, and is UTC if none is named.
         `overlap` says what happens to a tick while an earlier one is not done: skip, queue_one, queue_all, replace.
         `missed` says what happens to those that came while nothing ran: skip, once, or all of the last `catch_up`
         seconds; of all, `overlap="skip"` leaves one.
