@@ -277,13 +277,41 @@ def test_without_a_server_a_task_is_kept_and_with_wait_done_here(tmp_path: Path)
     assert said(tmp_path, "tasks", "wait", sent.stdout.strip()) == "one\n"
 
 
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        ("stop", "d is stopped: it does this when that is over, or after `roost agents start d`"),
+        ("pause", "d is paused: it does this when that is over, or after `roost agents resume d`"),
+        ("sleep", "d is sleeping: it does this when that is over, or after `roost agents wake d`"),
+    ],
+)
+def test_whoever_gives_something_to_an_agent_that_rests_is_told(
+    tmp_path: Path, service: package.AgentService, act: str, told: str
+) -> None:
+    service.agents.create("ann", "d", profile="echo")
+    getattr(service.agents, act)("ann", "d")
+    for given in (["tasks", "send", "d", "x"], ["schedules", "add", "d", "x", "--every", "1h"]):
+        done = roost(tmp_path, *given)
+        assert (done.returncode, done.stderr) == (0, f"roost: {told}\n")
+    service.agents.create("ann", "e", profile="echo")
+    said(tmp_path, "tasks", "send", "e", "x")
+
+
+def test_without_a_server_whoever_adds_a_schedule_or_tells_an_event_is_told_that_it_waits(tmp_path: Path) -> None:
+    said(tmp_path, "agents", "create", "d", "--profile", "echo", "--subscribe", "a")
+    added = roost(tmp_path, "schedules", "add", "d", "x", "--every", "1h")
+    assert added.stderr == "roost: nothing runs on this store: it does this when `roost up` runs\n"
+    assert "agents hear of it when" in roost(tmp_path, "events", "publish", "a").stderr
+    assert said(tmp_path, "events", "publish", "b").endswith(": nobody takes it, it is a dead letter\n")
+
+
 # --- schedules -------------------------------------------------------------------------------------------
 
 
 def test_a_schedule_is_added_shown_paused_resumed_and_removed_by_its_name(
     tmp_path: Path, service: package.AgentService
 ) -> None:
-    service.agents.create("ann", "d", start=False)
+    service.agents.create("ann", "d", profile="echo")
     cron = ["--cron", "*/15 * * * *", "--zone", "Europe/Berlin"]
     added = said(tmp_path, "schedules", "add", "d", "Check system health", *cron, "--name", "health")
     assert added.startswith("health: */15 * * * * (Europe/Berlin), next 20")

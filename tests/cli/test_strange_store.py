@@ -39,7 +39,7 @@ def elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_looks_or_posts_begins_nothing_that_agents_have_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as lifeless:
         lifeless.delattr("roost.runtime.roost.Supervisor")  # whoever finds work in the store
-        said("agents", "create", "d", "--profile", "echo")
+        said("agents", "create", "d", "--profile", "echo", "--subscribe", "news")
         sent = command("tasks", "send", "d", "one")
         assert sent.stderr.startswith("roost: nothing runs on this store: the task is kept until `roost up` runs")
         assert "agents hear of it when `roost up` runs" in command("mail", "send", "agent:d", "Hello", "there").stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from roost.cli.find import Service, service_of, user_of
 from roost.cli.options import settings_of
 from roost.cli.tables import listing
 from roost.cli.text import line
-from roost.core.agents import Agent
+from roost.core.agents import Agent, State
 from roost.errors import Invalid, NotFound
 from roost.protocol.faces import shown
 from roost.service import AgentService
@@ -22,6 +22,8 @@ T = TypeVar("T")
 SHORT = 8
 NEWEST = 1_000
 MOST_CANDIDATES = 10
+LATER = {State.STOPPED: "start", State.SLEEPING: "wake"}
+"""In which states an agent begins nothing, and what ends them."""
 
 
 @contextmanager
@@ -36,6 +38,23 @@ def note_waiting(service: Service, text: str = "agents hear of it when `roost up
     """Where nothing runs on the store, say that it waits."""
     if isinstance(service, AgentService):
         print(f"roost: nothing runs on this store: {text}", file=sys.stderr)
+
+
+def note_rest(agent: Agent) -> bool:
+    """Whether an agent sleeps, is paused or stopped, and so does nothing now; if it is so, say it."""
+    if not agent.paused and agent.state not in LATER:
+        return False
+    name = line(agent.agent_id)
+    state, verb = ("paused", "resume") if agent.paused else (agent.state, LATER[agent.state])
+    told = f"{name} is {state}: it does this when that is over, or after `roost agents {verb} {name}`"
+    print(f"roost: {told}", file=sys.stderr)
+    return True
+
+
+def note_rest_of(service: Service, user: str, agent: str) -> None:
+    """The same of the one with this id; what is someone else's, who shares it, is not looked at."""
+    with suppress(NotFound):
+        note_rest(service.agents.get(user, agent.removeprefix("agent:")))
 
 
 def check_agent(service: Service, user: str, agent: str | None, listed: Sequence[object]) -> None:

@@ -58,8 +58,9 @@ def publish(
     told = None if data is None else _data(data)
     with opened(store, config) as (service, user):
         event_id = service.events.publish(user, name, told, priority=priority, optional=optional)
-        note_waiting(service)
         [event] = [one for one in service.events.history(user, name=name, limit=10) if one.event_id == event_id]
+        if event.takers:
+            note_waiting(service)
     nobody = "nobody takes it" if optional else "nobody takes it, it is a dead letter"
     taken = {0: nobody, 1: "taken by one agent"}.get(event.takers, f"taken by {event.takers} agents")
     show(event, lambda: [f"{event_id}: {taken}"], as_json=json)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.commands import checked, choice
-from roost.cli.desk import NEWEST, check_agent, found, opened, short, show, show_list
+from roost.cli.desk import NEWEST, check_agent, found, note_rest_of, note_waiting, opened, short, show, show_list
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group, urgency
 from roost.cli.tables import ago, at, duration, facts, lasting, some_time, to_come
@@ -88,6 +88,8 @@ def add(
             user, agent, prompt, cron=cron, every=every, at=at_time, zone=zone, name=name, priority=priority,
             overlap=overlap, missed=missed, **window,
         )  # fmt: skip
+        note_waiting(service, "it does this when `roost up` runs")
+        note_rest_of(service, user, agent)
     show(made, lambda: [_told(made)], as_json=json)
 
 

@@ -9,21 +9,30 @@ from typing import Annotated
 import typer
 
 from roost.cli.commands import choice, count
-from roost.cli.desk import NEWEST, check_agent, found, missing, note_waiting, opened, short, show, show_list
+from roost.cli.desk import (
+    NEWEST,
+    check_agent,
+    found,
+    missing,
+    note_rest,
+    note_rest_of,
+    note_waiting,
+    opened,
+    short,
+    show,
+    show_list,
+)
 from roost.cli.find import Service
 from roost.cli.options import Agent, Config, Json, Limit, OfAgent, Store, Urgency, group
 from roost.cli.tables import ago, at, duration, facts, some_time
 from roost.cli.text import line, plain
 from roost.core import tasks
-from roost.core.agents import State
 from roost.core.health import AgentHealth
 from roost.core.tasks import TaskStatus
 from roost.errors import NotFound
 from roost.service import AgentService
 
 app = group()
-LATER = {State.STOPPED: "start", State.SLEEPING: "wake"}
-"""In which states an agent begins nothing, and what ends them."""
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The id of a task, or any part of it that no other has.")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="DURATION", parser=duration, help="Wait no longer than this.")
@@ -61,6 +70,7 @@ def send(
         )
         if not wait:
             note_waiting(service, "the task is kept until `roost up` runs; with --wait it is done here")
+            note_rest_of(service, user, agent)
             sent = service.tasks.get(user, task_id)
             return show(sent, lambda: [task_id], as_json=json)
         over = _waited_for(service, user, agent, task_id, timeout)
@@ -93,11 +103,7 @@ def _may_wait(service: Service, user: str, agent: str) -> bool:
     if seen.health is AgentHealth.PROFILE_MISSING:
         print(f"roost: {line(missing(there))}: it does this where it is known", file=sys.stderr)
         return False
-    if there.paused or there.state in LATER:
-        state = "paused" if there.paused else str(there.state)
-        verb = "resume" if there.paused else LATER[there.state]
-        told = f"{line(agent)} is {state}: it does this when that is over, or after `roost agents {verb} {line(agent)}`"
-        print(f"roost: {told}", file=sys.stderr)
+    if note_rest(there):
         # Where this command alone has the store, nobody else can have the agent go on.
         return not isinstance(service, AgentService) or (there.sleep_until is not None and not there.paused)
     return True
