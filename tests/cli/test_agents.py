@@ -138,6 +138,16 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
     assert "the phone rang" in [change.cause for change in service.agents.history("ann", "d")]
 
 
+def test_one_that_does_not_sleep_or_cannot_is_told_as_such(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "d", start=False)
+    assert said(tmp_path, "agents", "wake", "d") == "d does not sleep: it is stopped.\n"
+    refused = roost(tmp_path, "agents", "sleep", "d")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "is stopped, and from there it cannot become sleeping: start it first\n" in refused.stderr
+    service.agents.start("ann", "d")
+    assert said(tmp_path, "agents", "wake", "d") == "d does not sleep: it is idle.\n"
+
+
 def test_all_that_a_sleeper_waits_for_is_shown(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d", profile="echo")
     asked = ("--for", "1h", "--on-event", "x.*", "--on-mail", "high", "--all")

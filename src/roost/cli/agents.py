@@ -267,8 +267,11 @@ def wake_up(
 ) -> None:
     """Wake an agent, whatever it waits for."""
     with opened(store, config) as (service, user):
+        before = service.agents.get(user, agent)
         awake = service.agents.wake(user, agent, reason)
-    show(awake, lambda: [told(awake)], as_json=json)
+    slept = before.state is State.SLEEPING or before.wake_condition is not None
+    nothing = line(f"{awake.agent_id} does not sleep: it is {state_of(awake)}.")
+    show(awake, lambda: [told(awake) if slept else nothing], as_json=json)
 
 
 @app.command()

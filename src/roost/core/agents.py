@@ -46,7 +46,8 @@ MOVES: Mapping[State, frozenset[State]] = {
 def move(before: State, after: State, agent_id: str) -> State:
     """Raises Conflict when there is no such move."""
     if after not in MOVES[before]:
-        raise Conflict(f"the agent {agent_id!r} is {before}: from there it cannot become {after}")
+        first = ": start it first" if before is State.STOPPED else ""
+        raise Conflict(f"the agent {agent_id!r} is {before}, and from there it cannot become {after}{first}")
     return after
 
 
