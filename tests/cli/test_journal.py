@@ -38,12 +38,20 @@ async def careful(turn: package.Turn) -> AsyncIterator[str]:
         yield str(error)
 
 
+async def broken(turn: package.Turn) -> AsyncIterator[str]:
+    yield "well, "
+    await turn.ask("nobody", turn.text)
+
+
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[package.AgentService]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     url = f"sqlite:///{tmp_path}/data/roost.db"
-    with package.open(url, brains={"careful": careful}, tools=[deploy]) as opened, serving(opened) as running:
+    with (
+        package.open(url, brains={"careful": careful, "broken": broken}, tools=[deploy]) as opened,
+        serving(opened) as running,
+    ):
         announce(opened.roost, url=running.url, token=running.identity.token)
         opened.agents.create("ann", "d", profile="careful")
         yield opened
@@ -182,3 +190,22 @@ def test_a_turn_in_a_meeting_is_shown_with_its_meeting(tmp_path: Path, service: 
     shown = said(tmp_path, "runs", "show", run.run_id)
     assert f"\nagent    d\nmeeting  {meeting}\n" in shown
     assert json.loads(said(tmp_path, "runs", "show", run.run_id, "--json"))["run"]["meetingId"] == meeting
+
+
+def test_what_went_wrong_in_a_run_is_shown_as_its_task_tells_it(tmp_path: Path, service: package.AgentService) -> None:
+    service.agents.create("ann", "e", profile="broken")
+    task = service.tasks.wait("ann", service.tasks.send("ann", "e", "x", max_attempts=1))
+    [run] = service.runs.list("ann", agent="e")
+    assert task.error is not None
+    assert f"(reference {run.run_id[-8:].upper()})." in task.error
+    assert f"error    {task.error}\n" in said(tmp_path, "runs", "show", run.run_id)
+
+
+def test_of_a_run_without_a_task_what_usually_went_wrong_is_shown(
+    tmp_path: Path, service: package.AgentService
+) -> None:
+    service.agents.create("ann", "e", profile="broken", max_attempts=1)
+    service.mail.send("ann", "agent:e", "Report", "please")
+    [run] = eventually(lambda: service.runs.list("ann", agent="e"))
+    shown = said(tmp_path, "runs", "show", run.run_id)
+    assert f"error    What the agent wanted to do was declined (reference {run.run_id[-8:].upper()}).\n" in shown

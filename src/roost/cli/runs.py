@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,13 @@ from roost.cli.find import Service
 from roost.cli.options import Config, Json, Limit, OfAgent, Store, group
 from roost.cli.tables import ago, at, facts
 from roost.cli.text import line, plain
+from roost.core.envelopes import Kind
+from roost.core.faults import Fault, sentence
+from roost.core.ids import reference
 from roost.core.runbook import Replay, Run, RunEntry
 from roost.core.steps import Step
 from roost.core.usage import Usage
+from roost.errors import NotFound
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or any part of it that no other has.")]
@@ -54,10 +59,22 @@ def show_one(run: Name, json: Json = False, store: Store = None, config: Config 
     """Show a run: each step, and what was said."""
     with opened(store, config) as (service, user):
         one = service.runs.get(user, _found(service, user, run).run_id)
-    show(one, lambda: _facts(one), as_json=json)
+        error = _error(service, user, one.run)
+    show(one, lambda: _facts(one, error), as_json=json)
 
 
-def _facts(one: RunEntry) -> Iterator[str]:
+def _error(service: Service, user: str, run: Run) -> str | None:
+    """What its task says went wrong, if it was in this run; else the usual sentence of such a fault."""
+    if run.fault not in set(Fault):
+        return None
+    with suppress(NotFound):
+        told = service.tasks.get(user, run.envelope_id).error if run.kind == Kind.TASK else None
+        if told and reference(run.run_id) in told:
+            return told
+    return sentence(Fault(run.fault), run.run_id)
+
+
+def _facts(one: RunEntry, error: str | None) -> Iterator[str]:
     run = one.run
     yield from facts(
         [
@@ -68,6 +85,7 @@ def _facts(one: RunEntry) -> Iterator[str]:
             ("meeting", run.meeting_id),
             ("profile", one.given.get("profile")),
             ("outcome", f"{run.outcome} ({run.fault})" if run.fault else run.outcome),
+            ("error", error),
             ("tries", str(run.attempts)),
             ("began", at(run.started)),
             ("ended", at(run.ended)),
