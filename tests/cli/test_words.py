@@ -161,3 +161,10 @@ def test_what_ends_something_has_json_too(home: Path) -> None:
     assert '"dropped": 0' in command("dead-letters", "drop", "--all", "--json").stdout
     assert '"deleted": true' in command("agents", "delete", "d", "--json").stdout
     assert command("agents", "ls", "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize("given", ["none", "0"])
+def test_that_a_task_may_wait_for_ever_is_named_where_it_is_meant(home: Path, given: str) -> None:
+    refused = command("agents", "create", "d", "--task-expiry", given)
+    assert refused.exit_code == 2
+    assert re.search(r"such as 45s or 30m, or never$|30m, 1h30m or 2d, or never$", " ".join(refused.output.split()))

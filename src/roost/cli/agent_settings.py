@@ -17,7 +17,10 @@ from roost.core.agents import Invitations
 
 
 def _expiry(text: str) -> float:
-    return math.inf if text == "never" else some_time(text)
+    try:
+        return math.inf if text == "never" else some_time(text)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{error.message}, or never") from None
 
 
 def _duration(*names: str, help: str, parser: Callable[[str], float] = duration) -> Any:
