@@ -32,6 +32,7 @@ BAD: dict[str, roost.Brain] = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(90)
 def test_bad_agents_do_not_hurt_fifty_healthy_ones(service: Open) -> None:
     roosted = service({**BAD, "works": crowd.works}, limits=roost.Limits(drain=0.2, stop_patience=0.2))
