@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, groupby
 from operator import attrgetter
@@ -293,7 +294,7 @@ class _Reader:
         What was written when they were asked for must be seen: so all of them were, when the transaction begins.
         """
         number = next(self._numbers)
-        try:
+        with suppress(Exception):  # whoever waits hears of it, if it fails by itself too
             self.connection.begin()
             try:
                 while job is not None and job.number < number:
@@ -301,8 +302,6 @@ class _Reader:
                     job = self._next()
             finally:
                 self.connection.rollback()
-        except Exception:  # whoever waits hears of it, if it fails by itself too
-            return job
         return job
 
     def _read(self, job: _Job, *, again: bool = True) -> None:

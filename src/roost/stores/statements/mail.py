@@ -52,15 +52,12 @@ def owned(tx: Tx, user_id: str, box: str) -> None:
         raise NotFound(f"there is no mailbox {box!r:.200}: it was deleted, or it never existed")
 
 
-def by_key(tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str) -> str | None:
-    return same_mail(tx, sender, key, recipient, subject, body)
+by_key = same_mail
 
 
 def send(tx: Tx, mail: SendMail) -> tuple[str, tuple[Envelope, ...]]:
-    posted = post(tx, mail)
-    ids = {"sender": mail.sender, "key": mail.key}
-    there = mail.key and tx.one("SELECT mail_id FROM mail WHERE sender = :sender AND key = :key", ids)
-    return there[0] if there else mail.mail_id, posted
+    there = mail.key and by_key(tx, mail.sender, mail.key, mail.recipient, mail.subject, mail.body)
+    return (there, ()) if there else (mail.mail_id, post(tx, mail))
 
 
 def get(tx: Tx, user_id: str, mail_id: str) -> Mail:
