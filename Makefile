@@ -28,12 +28,10 @@ run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@.venv/bin/roost models pull --if-needed || true
 	@exec .venv/bin/roost up $(ARGS)
 
-WAITING := tests/api tests/browser tests/cli tests/client tests/faults tests/ui tests/test_docs.py tests/test_examples.py
-
 test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"
 ifeq ($(PYTEST_ARGS),)
-	@sh tools/run_tests.sh $(PYTHON_IN_VENV) $(WAITING)
+	@sh tools/run_tests.sh $(PYTHON_IN_VENV)
 else
 	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
 endif
@@ -46,7 +44,7 @@ lint: $(DEV_READY) ## Check format, rules and types
 	@echo "Checking format, rules and types …"
 	@$(PYTHON_IN_VENV) -m ruff format --check --quiet $(CODE)
 	@$(PYTHON_IN_VENV) -m ruff check --quiet $(CODE)
-	@$(PYTHON_IN_VENV) -m mypy $(CODE)
+	@$(PYTHON_IN_VENV) -m mypy --num-workers auto $(CODE)
 
 format: $(DEV_READY) ## Format the code and fix what can be fixed
 	@$(PYTHON_IN_VENV) -m ruff check --fix $(CODE)

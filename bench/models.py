@@ -12,7 +12,7 @@ import httpx2
 
 import roost
 from bench.figures import Figure, bench, percentile
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import ProfileRegistry
 from roost.service import AgentService
 from roost.testing.provider import Provider
 from roost.wiring import open_roost
@@ -29,7 +29,7 @@ def llm(folder: Path) -> Iterator[Figure]:
     """Short answers and long ones, by turns: asked with the bare library, and in a talk."""
     with Provider() as provider:
         profile = roost.Profile("llm", "llm", model="openai:any", base_url=provider.url)
-        opened = open_roost(f"sqlite:///{folder}/llm.db", Shelf(None, [profile]), roost.Limits())
+        opened = open_roost(f"sqlite:///{folder}/llm.db", ProfileRegistry(None, [profile]), roost.Limits())
         with AgentService(opened) as service, asyncio.Runner() as runner:
             client, model = _open(provider.url)
 

@@ -161,10 +161,8 @@ def _stop_times(service: roost.AgentService, count: int) -> list[float]:
         for change in service.stream_messages("ann", talk):
             if change.message.status == "streaming" and change.text:
                 break
-        lane = service.roost.inbox.lane(talk)
-        assert lane is not None
-        run = lane.run
-        assert run is not None
+        while (lane := service.roost.placement.lane(talk)) is None or (run := lane.run) is None:
+            pause.wait(0.0002)  # the last one may just be over
         start = clock()
         service.add_message("ann", talk, "again")
         while run.acknowledged is None:

@@ -1,4 +1,4 @@
-"""A brain that blocks: a plain generator in a thread of its own, which looks whether it should stop."""
+"""A blocking brain: a plain generator in its own thread that checks whether it should stop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import roost
 
 
-def primes(turn: roost.Turn) -> Iterator[str]:
-    """Looks for primes, slowly, until it has as many as were asked for."""
+def primes(turn: roost.PlainTurn) -> Iterator[str]:
+    """Yield the requested number of primes, slowly."""
     found: list[int] = []
     number = 2
     while len(found) < int(turn.text) and not turn.stopping:
-        time.sleep(0.001)  # stands for a library that blocks
+        time.sleep(0.001)  # simulates a blocking library
         if all(number % prime for prime in found):
             found.append(number)
             yield f"{number} "
@@ -35,7 +35,7 @@ def main() -> None:
                 break
         receipt = service.stop("ann", talk, wait=5)
         answer = service.get_messages("ann", talk).messages[-1]
-        print("stopped:", answer.status, "- at rest:", receipt.quiesced is not None, "- abandoned:", receipt.abandoned)
+        print("stopped:", answer.status, "- quiesced:", receipt.quiesced is not None, "- abandoned:", receipt.abandoned)
 
 
 if __name__ == "__main__":

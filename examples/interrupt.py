@@ -1,4 +1,4 @@
-"""A new message interrupts an answer: what was said is kept, the rest is never said."""
+"""A new message interrupts an answer: the text so far is kept, the rest is never produced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> None:
         wait_for("part1", service, talk)
         service.add_message("ann", talk, "never mind")
         for _ in service.stream_messages("ann", talk):
-            pass  # until nothing runs any more
+            pass  # until the run has ended
         for message in service.get_messages("ann", talk).messages:
             print(f"{message.seq} {message.sender:5} {message.status:11} {message.content}")
 

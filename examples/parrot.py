@@ -1,4 +1,4 @@
-"""A brain, a talk, and its answer as it is being written. Run it twice: the talks of before are still there."""
+"""A brain, a talk, and its answer while it is written. Run it twice: the earlier talks are still there."""
 
 from __future__ import annotations
 

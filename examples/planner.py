@@ -1,4 +1,4 @@
-"""A planner with workers: it asks several of them at once, puts their answers together, and goes on without one."""
+"""A planner with workers: it asks several at once, combines their answers, and continues without the late one."""
 
 import asyncio
 import tempfile
@@ -11,17 +11,17 @@ TRIP = {"train": "09:12 from platform 4", "hotel": "two nights at the lake", "we
 
 
 async def worker(turn: roost.Turn) -> AsyncIterator[str]:
-    """Knows one thing, whatever it is asked; the weather takes its time."""
+    """Answer every question with one fact; the weather worker is slow."""
     if turn.agent_id == "weather":
         await asyncio.sleep(0.5)
     yield TRIP[str(turn.agent_id)]
 
 
 async def planner(turn: roost.Turn) -> AsyncIterator[str]:
-    if turn.sender.startswith("agent:"):  # an answer that came too late
+    if turn.kind == "answer":  # a late answer
         turn.state["late"] = f"{turn.sender}: {turn.text}"
         return
-    found = await asyncio.gather(*(ask(turn, name) for name in TRIP))  # meanwhile it is `waiting`
+    found = await asyncio.gather(*(ask(turn, name) for name in TRIP))  # the agent is `waiting` meanwhile
     for name, answer in zip(TRIP, found, strict=True):
         yield f"{name}: {answer}\n"
     told = await turn.broadcast(f"{turn.text} is planned", ids="h*")
@@ -46,5 +46,5 @@ with (
     print(service.tasks.wait("ann", task, timeout=10).result)
 
     while not (late := service.agents.inspect("ann", "planner").memory):
-        pass  # the weather comes after all
+        pass  # wait for the late answer of the weather worker
     print(late["late"])

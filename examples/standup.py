@@ -1,4 +1,4 @@
-"""A meeting of five: each reports when it has the floor, and the one who called it writes the minutes."""
+"""A meeting of five agents: each reports when it has the floor, and the creator writes the minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def reporter(turn: roost.Turn) -> AsyncIterator[str]:
     if turn.kind != "meeting" or not meeting.may_speak:
         return
     words = meeting.view.words
-    if meeting.is_chair and words:  # the floor has come round
+    if meeting.is_chair and words:  # everyone has spoken
         await meeting.end("\n".join(word.text for word in words))
     else:
         yield f"{turn.agent_id} {DOING[str(turn.agent_id)]}."

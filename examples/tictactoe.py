@@ -1,4 +1,4 @@
-"""A thing agents play: tic-tac-toe, first between two agents and then against a person; a third agent is the host."""
+"""Tic-tac-toe, first between two agents and then against a person; a third agent is the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PERSON = "user:ann"
 
 
 def liking(*cells: int) -> roost.Brain:
-    """A player that takes the first free one of the cells it likes, or else of all."""
+    """Return a player that takes the first free cell of these, or else of all."""
 
     async def player(turn: roost.Turn) -> AsyncIterator[str]:
         meeting = turn.meeting
@@ -24,14 +24,14 @@ def liking(*cells: int) -> roost.Brain:
 
 
 async def host(turn: roost.Turn) -> AsyncIterator[str]:
-    """Is asked when the meeting opens, and again when the game is over."""
+    """Speak when the meeting opens, and again when the game is over."""
     meeting = turn.meeting
     if meeting.why == "opening":
         yield "Welcome."
     elif meeting.why == "over":
         result = meeting.view.outcome.text if meeting.view.outcome else "Nobody wins."
-        await meeting.say(result)  # told to all …
-        await meeting.end(result)  # … and kept in the minutes
+        await meeting.say(result)  # sent to all …
+        await meeting.end(result)  # … and stored in the minutes
 
 
 def call(service: roost.AgentService, x: str, o: str) -> str:
@@ -42,7 +42,7 @@ def call(service: roost.AgentService, x: str, o: str) -> str:
 
 def agents_play(service: roost.AgentService) -> None:
     game = call(service, "agent:bold", "agent:shy")
-    for name in ("agent:host", "agent:bold", "agent:shy"):  # each keeps a view of its own
+    for name in ("agent:host", "agent:bold", "agent:shy"):  # each has its own view
         *_, over = service.meetings.watch("ann", game, seen_by=name)
         print(over.seen_by, "sees:", over.outcome)
     print(service.meetings.view("ann", game).board)
@@ -51,7 +51,7 @@ def agents_play(service: roost.AgentService) -> None:
 def a_person_plays(service: roost.AgentService) -> None:
     game = call(service, "agent:bold", PERSON)
     service.meetings.join("ann", game)
-    mine = iter([5, 2, 3, 7])  # a real one would look at view.board, and think
+    mine = iter([5, 2, 3, 7])  # a real person would look at view.board
     for view in service.meetings.watch("ann", game, seen_by=PERSON):
         while view.mover == PERSON:
             try:

@@ -1,4 +1,4 @@
-"""An agent that lives on its own: it does its rounds by the clock, writes home, and sleeps in between."""
+"""A long-lived agent: it works on a schedule, sends mail to its owner, and sleeps in between."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -8,12 +8,12 @@ import roost
 
 
 async def watchman(turn: roost.Turn) -> AsyncIterator[str]:
-    if turn.kind == "event":  # something happened that it waits for
+    if turn.kind == "event":  # an event that it waits for
         yield f"heard of {turn.text}"
         return
-    turn.state["rounds"] = turn.state.get("rounds", 0) + 1  # kept, also over a restart
+    turn.state["rounds"] = turn.state.get("rounds", 0) + 1  # stored, also across restarts
     await turn.mail(f"user:{turn.user_id}", "all is well", f"round {turn.state['rounds']}: {turn.text}")
-    # Its tasks wait while it sleeps, those of its schedule too: eight hours after a round it is up for the next.
+    # Tasks wait while it sleeps, those of its schedule too. After eight hours it is awake for the next round.
     await turn.sleep(8 * 3600, wake_on=roost.any_of(roost.event("alarm.*"), roost.mail("high")))
     yield "done"
 

@@ -30,7 +30,7 @@ if (_place := memory()) and "TMPDIR" not in os.environ:  # for the tests' own fi
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(roost.__file__).parents[1])}
 """For programs that a test starts: they find the same Roost, wherever they run."""
 
-for _names in KEYS.values():  # whoever runs the tests may have one
+for _names in KEYS.values():  # the developer may have one
     for _name in _names:
         os.environ.pop(_name, None)
 os.environ["ROOST_DATA"] = str(Path(__file__).parents[1] / ".cache" / "data")  # and a model on this machine
@@ -65,7 +65,7 @@ class Open(Protocol):
 
 
 def eventually(predicate: Callable[[], T], seconds: float = 10.0) -> T:
-    """Ask again and again until the answer is a true one; give it. Fails after so many seconds."""
+    """Poll until the answer is true, and return it; fail after a timeout."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while not (answer := predicate()):
@@ -115,9 +115,12 @@ def service(tmp_path: Path) -> Iterator[Open]:
     opened: list[roost.AgentService] = []
 
     def start(
-        brains: Mapping[str, roost.Brain] | None = None, *, name: str = "roost.db", limits: roost.Limits = QUICK,
+        brains: Mapping[str, roost.Brain] | None = None,
+        *,
+        name: str = "roost.db",
+        limits: roost.Limits = QUICK,
         tools: Sequence[roost.Tool] = (),
-    ) -> roost.AgentService:  # fmt: skip
+    ) -> roost.AgentService:
         opened.append(roost.open(f"sqlite:///{tmp_path / name}", brains=brains, limits=limits, tools=tools))
         return opened[-1]
 

@@ -105,14 +105,14 @@ def memory() -> str | None:
 
 @contextmanager
 def fresh_database(url: str) -> Iterator[str]:
-    """Create an empty database; give its URL; drop it at the end, whoever is still connected."""
+    """Create an empty database and yield its URL; drop it at the end, even with open connections."""
     with _database(url, "") as made:
         yield made
 
 
 @contextmanager
 def fresh_store(url: str) -> Iterator[str]:
-    """The same with Roost's tables in it, as whoever opens an empty one first makes them: copied from one that has."""
+    """Create a database with Roost's tables, copied from a template."""
     with psycopg.connect(url, autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'store'").fetchone() is None:
             connection.execute("CREATE DATABASE store")

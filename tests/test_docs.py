@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 import roost
 from roost.cli.main import app
-from roost.core.facts import Name
-from roost.core.faults import Fault, sentence
-from roost.core.talks import BusyPolicy
+from roost.core.failures.faults import Fault, sentence
+from roost.core.monitoring.facts import Name
+from roost.core.talks.talk import BusyPolicy
 from tests.conftest import Open, eventually
 from tests.journeys.test_workers import crash
 
@@ -87,8 +87,13 @@ def run_samples(page: Path, folder: Path) -> list[str]:
     program = f"\nprint({END_OF_BLOCK!r})\n".join([*samples, ""])
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=50, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout.split(f"{END_OF_BLOCK}\n")
 
@@ -214,6 +219,14 @@ def test_what_is_said_about_workers_that_are_down_is_the_programs(service: Open)
     page = (DOCS / "troubleshooting.md").read_text()
     [while_some_are_left] = re.findall(r"it says \*(.*)\* instead", page)
     assert while_some_are_left in problems[0]
+
+
+def test_log_lines_on_the_troubleshooting_page_are_in_the_source() -> None:
+    page = (DOCS / "troubleshooting.md").read_text()
+    lines = re.findall(r"(?:Look for|they|agents are)\s`([^`]+)`", page)
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert len(lines) == 5
+    assert [line for line in lines if line not in source] == []
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -344,11 +357,11 @@ def test_every_route_is_documented(tmp_path: Path) -> None:
 def test_the_arguments_of_each_route_are_documented() -> None:
     from pydantic.alias_generators import to_camel
 
-    from roost.faces import FACES
-    from roost.protocol.faces import methods
+    from roost.protocol.namespaces import methods
+    from roost.sync import NAMESPACES
 
     page = (DOCS / "reference" / "http.md").read_text()
-    for method in [method for name, kind in FACES.items() for method in methods(name, kind)]:
+    for method in [method for name, kind in NAMESPACES.items() for method in methods(name, kind)]:
         [row] = re.findall(rf"^\| `POST /api/v1/{method.path}` \| (.*) \| .* \|$", page, re.MULTILINE)
         assert row == ", ".join(f"`{to_camel(name)}`" for name in method.takes.model_fields), method.path
 

@@ -14,9 +14,13 @@ def run(name: str, folder: Path) -> list[str]:
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     result = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)],
-        cwd=folder, env={**os.environ, "PYTHONPATH": path, "ROOST_DATA": str(folder)},
-        capture_output=True, text=True, timeout=50, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "ROOST_DATA": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout.splitlines()
 
@@ -38,7 +42,7 @@ def test_an_interrupted_answer_keeps_its_first_part_and_never_gets_its_second(tm
 def test_a_blocking_brain_answers_and_stops_when_asked(tmp_path: Path) -> None:
     assert run("blocking.py", tmp_path) == [
         "2 3 5 7 11 13 17 19 23 29 ",
-        "stopped: interrupted - at rest: True - abandoned: ()",
+        "stopped: interrupted - quiesced: True - abandoned: ()",
     ]
 
 
@@ -49,6 +53,10 @@ def test_the_watchman_writes_home_and_wakes_for_an_alarm(tmp_path: Path) -> None
         "done",
         "event alarm.fire (alarm.*)",
     ]
+
+
+def test_a_game_of_ones_own_is_played_to_its_end(tmp_path: Path) -> None:
+    assert run("nim.py", tmp_path) == ["agent:ann/a takes the last stick."]
 
 
 def test_an_agent_of_the_adk_knows_after_a_restart_what_was_said(tmp_path: Path) -> None:
@@ -95,7 +103,18 @@ def test_the_planner_puts_answers_together_and_goes_on_without_one(tmp_path: Pat
         "hotel: two nights at the lake",
         "weather: (agent:weather has not answered in time)",
         "told 1 of it",
-        'agent:ann/weather: {"late": true, "asked": "a weekend in May?", "text": "sunny, 21 degrees"}',
+        "agent:ann/weather: sunny, 21 degrees",
+    ]
+
+
+def test_the_supervisor_consults_the_clerk_and_can_be_interrupted_while_it_waits(tmp_path: Path) -> None:
+    assert run("supervisor.py", tmp_path) == [
+        "tea: 3 crowns",
+        "coffee: 5 crowns",
+        "user (complete): gold",
+        "agent (interrupted): gold:",
+        "user (complete): tea",
+        "agent (complete): tea: 3 crowns",
     ]
 
 

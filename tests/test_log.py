@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from roost import log
-from roost.core.secrets import HIDDEN, Redactor
-from roost.core.steps import canonical
+from roost.core.journal.steps import canonical
+from roost.core.values.secrets import HIDDEN, Redactor
+from roost.log_floods import KEPT, MOST_KINDS, WINDOW, FloodFilter
 
 
 @pytest.fixture
@@ -135,3 +136,72 @@ def test_no_text_takes_long_to_clean(part: str) -> None:
     before = time.process_time()
     Redactor().clean(part * 20_000)
     assert time.process_time() - before < 5, "it was half a minute"
+
+
+def test_a_flood_is_logged_once_with_its_count(tmp_path: Path, root: logging.Logger) -> None:
+    now = [0.0]
+    log.set_up(tmp_path / "roost.log", terminal=False)
+    handler = root.handlers[0]
+    handler.filters = [FloodFilter(handler, lambda: now[0])]
+    for _ in range(10_000):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        logging.getLogger("roost.brain").warning("a run has failed: %s", "why")
+        now[0] += 0.0001
+    now[0] += WINDOW
+    logging.getLogger("roost.api").info("something else")
+    entries = [json.loads(line) for line in (tmp_path / "roost.log").read_text().splitlines()]
+    flood = [entry for entry in entries if entry["logger"] == "uvicorn.error"]
+    assert [entry["message"] for entry in flood[:KEPT]] == ["Invalid HTTP request received."] * KEPT
+    assert [entry.get("left_out") for entry in flood[KEPT:]] == [10_000 - KEPT]
+    assert flood[KEPT]["level"] == "warning"
+    assert sum(entry["logger"] == "roost.brain" for entry in entries) == 10_000  # that is no visitor's doing
+    assert entries[-1]["message"] == "something else"
+
+
+def test_kinds_of_records_are_remembered_in_bounded_number(tmp_path: Path, root: logging.Logger) -> None:
+    log.set_up(tmp_path / "roost.log", terminal=False)
+    handler = root.handlers[0]
+    for number in range(MOST_KINDS + 100):
+        logging.getLogger("asyncio").warning(f"odd thing {number}")
+    found = handler.filters[0]
+    assert isinstance(found, FloodFilter)
+    assert len(found._windows) <= MOST_KINDS
+
+
+def test_a_terminal_shows_where_a_brain_failed_and_the_file_has_the_whole_stack(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(tmp_path / "roost.log")
+    about = {"brain": "mine", "session": "talk_1", "error": "KeyError: 'a' at mine.py:3", "reference": "ABCD"}
+    error = raised(KeyError("a"))
+    logging.getLogger("roost.run").error(
+        "a run has failed", exc_info=error, extra={**about, "traceback": "Traceback:\n\x1b[31m  File\nKeyError: 'a'"}
+    )
+    assert capsys.readouterr().err == (
+        "error: a run has failed: brain 'mine' in talk_1: KeyError: 'a' at mine.py:3 (reference ABCD)\n"
+        "  Traceback:\n   [31m  File\n  KeyError: 'a'\n"
+    )
+    [entry] = [json.loads(line) for line in (tmp_path / "roost.log").read_text().splitlines()]
+    assert "traceback" not in entry
+    assert "test_log.py" in entry["stack"]
+
+
+def test_a_terminal_names_the_agent_whose_brain_failed(
+    root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(None)
+    about = {"brain": "mine", "session": "ann/helper", "error": "KeyError: 'a'", "traceback": "one\n\ntwo"}
+    logging.getLogger("roost.run").error("a run has failed", extra=about)
+    assert capsys.readouterr().err == (
+        "error: a run has failed: brain 'mine' in agent ann/helper: KeyError: 'a'\n  one\n\n  two\n"
+    )
+
+
+def test_a_flood_of_failures_is_kept_whole_in_the_file_and_not_on_the_terminal(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(tmp_path / "roost.log")
+    for number in range(2 * KEPT):
+        logging.getLogger("roost.run").error("a run has failed", extra={"reference": f"R{number}"})
+    assert len((tmp_path / "roost.log").read_text().splitlines()) == 2 * KEPT
+    assert len(capsys.readouterr().err.splitlines()) == KEPT

@@ -102,7 +102,7 @@ def test_variables_override_the_file_and_options_override_both(file: Path) -> No
         ("[profiles.a]\nbrain = 'echo'\nmodle = 'x'", "F, line 3: there is no setting 'profiles.a.modle': did you"),
         ("[profiles.a]\nmodel = 'x'", "F, line 1: profiles.a.brain is missing"),
         ("[profiles.a]\nbrain = 'echo'\ntemperature = 3", "F, line 3: profiles.a.temperature must be less than"),
-        ("[profiles.a]\nbrain = 'import os'", "F, line 2: profiles.a.brain must be a brain that is built in, or mod"),
+        ("[profiles.a]\nbrain = 'import os'", "F, line 2: profiles.a.brain must be a built-in brain, or mod"),
         ("zzz = 1", "F, line 1: there is no setting 'zzz': use one of"),
         ("profiles = 3", "F, line 1: profiles must be a table, not 3"),
         ("port = 1\nport = 2", "F, line 2"),
@@ -110,7 +110,7 @@ def test_variables_override_the_file_and_options_override_both(file: Path) -> No
         ("port = 1\nhost = 'x", "F, line 2"),
         ("secret = 'short'", "F, line 1: secret must have at least 16 characters"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_its_key_and_its_line(file: Path, text: str, told: str) -> None:
     assert told in refusal(file, text)
 
@@ -132,7 +132,7 @@ def test_a_bad_secret_is_not_repeated(file: Path) -> None:
 
 
 def test_a_file_that_is_missing_or_no_text_is_told(file: Path) -> None:
-    with pytest.raises(roost.Invalid, match="cannot be read"):
+    with pytest.raises(roost.Invalid, match="cannot read the settings"):
         load(file, {})
     file.write_bytes(b"port = 1\n\xff\xfe")
     with pytest.raises(roost.Invalid, match=r"line 2: this is not UTF-8"):
@@ -149,9 +149,16 @@ def test_a_line_is_found_whatever_stands_around_it() -> None:
 
 @pytest.mark.parametrize(
     ("host", "own"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.9.9.9", True), ("0.0.0.0", False),
-     ("192.168.0.1", False), ("example.com", False)],
-)  # fmt: skip
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("127.9.9.9", True),
+        ("0.0.0.0", False),
+        ("192.168.0.1", False),
+        ("example.com", False),
+    ],
+)
 def test_loopback_is_known(host: str, own: bool) -> None:
     assert Settings(host=host).is_loopback is own
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import roost
+from roost.ports import Meeting, PlainMeeting, PlainTurn, Turn
 
 SRC = Path(__file__).parent.parent / "src" / "roost"
 
@@ -19,12 +21,14 @@ LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "core": {"errors"},
     "ports": {"errors", "core"},
-    "runtime": {"errors", "core", "ports"},
+    "runtime": {"errors", "core", "ports", "stores"},  # of stores only the SQL: see below
     "stores": {"errors", "core", "ports"},
     "hosts": {"errors", "core", "ports"},
     "brains": {"errors", "core", "ports"},
     "tools": {"errors", "core", "ports"},
-    "log": {"core"},
+    "redaction": {"core"},
+    "log": {"core", "redaction", "log_floods"},
+    "log_floods": set(),
     "telemetry": {"ports"},
     "settings": {"errors", "core", "ports"},
     "keys": {"errors"},
@@ -40,16 +44,19 @@ LAYERS: dict[str, set[str]] = {
         "tools",
         "settings",
         "telemetry",
+        "redaction",
     },
     "protocol": {"errors", "core", "ports"},
-    "faces": {"core", "runtime", "hosts"},
-    "service": {"keys", "errors", "core", "ports", "runtime", "brains", "hosts", "wiring", "settings", "faces"},
+    "sync": {"core", "runtime", "hosts"},
+    "service": {"keys", "errors", "core", "ports", "runtime", "brains", "hosts", "wiring", "settings", "sync"},
     "testing": {"errors", "core", "ports", "runtime", "brains", "hosts", "stores", "wiring", "service"},
-    "client": {"errors", "core", "ports", "protocol", "faces"},
-    "api": {"errors", "core", "ports", "hosts", "protocol", "settings", "wiring", "faces", "service", "ui"},
+    "client": {"errors", "core", "ports", "protocol", "sync"},
+    "api": {"errors", "core", "ports", "hosts", "protocol", "settings", "wiring", "sync", "service", "ui"},
     "ui": {"errors", "core", "ports", "settings", "service", "api"},
+    "demos": {"errors", "core", "ports", "log", "settings", "wiring", "service", "client"},
     "cli": {
         "keys",
+        "demos",
         "errors",
         "core",
         "ports",
@@ -67,6 +74,55 @@ LAYERS: dict[str, set[str]] = {
     },
     "__init__": {"errors", "core", "ports", "service"},
     "__main__": {"cli"},
+}
+# The order inside a folder: its parts may import themselves and those named before them; those named together do not
+# import each other. Imports for type checkers count.
+ORDERS: dict[str, tuple[str, ...]] = {
+    "cli": ("render", "app", "commands", "main"),
+    "core": (
+        "values",
+        "failures memory meetings agents",
+        "limits",
+        "envelopes",
+        "schedules talks",
+        "journal monitoring",
+    ),
+    "core/meetings": ("log", "effects games", "view", "participants"),
+    "ports": ("awaited host profiles tools", "servers store", "attending", "turns", "brains plain"),
+    "stores/sql": (
+        "tables",
+        "brain_data budgets events meetings stored_size",
+        "sleep",
+        "sending",
+        "journal mail tasks",
+        "inbox",
+        "agents schedules",
+        "talks",
+        "dead_letters retention run_history",
+    ),
+}
+MOST_FILES = 16
+# The packages of the runtime, each with those it may import, for types too. Modules in no package come by their name.
+RUNTIME: dict[str, set[str]] = {
+    "ports": set(),
+    "monitoring": set(),
+    "toolbox": set(),
+    "limits": {"monitoring"},
+    "context": {"limits", "monitoring", "toolbox"},
+    "execution": {"limits", "context"},
+    "outgoing": {"ports", "context", "execution"},
+    "journal": {"toolbox", "context", "execution", "outgoing"},
+    "turns": {"ports", "context", "execution", "outgoing", "journal"},
+    "replays": {"toolbox", "context", "execution", "outgoing", "journal", "turns"},
+    "talks": {"ports", "context", "execution", "turns"},
+    "meetings": {"ports", "context"},
+    "agents": {"ports", "context", "execution", "turns", "talks"},
+    "dispatch": {"ports", "context", "outgoing", "turns", "talks", "agents", "meetings"},
+    "handlers": {"ports", "context", "monitoring", "journal", "turns", "replays", "talks", "dispatch"},
+    "retention": {"context", "talks"},
+    "watch": {"context", "agents", "dispatch"},
+    "supervisor": {"context", "retention", "watch", "talks", "agents", "dispatch"},
+    "roost": {"ports", "toolbox", "context", "retention", "supervisor", "talks", "dispatch", "handlers"},
 }
 # What makes time, threads and chance; the runtime gets them from its host, so that it can be simulated.
 HOSTLY = {"threading", "time", "uuid", "random", "concurrent", "multiprocessing"}
@@ -96,6 +152,62 @@ def test_imports_point_down(path: Path) -> None:
     assert ours <= LAYERS[part] | {part}
 
 
+def modules_of(part: str) -> dict[str, Path]:
+    """Return the modules of a part by their dotted names."""
+    paths = (SRC / part).rglob("*.py")
+    return {".".join(("roost", *path.relative_to(SRC).with_suffix("").parts)): path for path in paths}
+
+
+@pytest.mark.parametrize("part", ORDERS)
+def test_imports_inside_a_part_follow_its_order(part: str) -> None:
+    levels = {name: level for level, names in enumerate(ORDERS[part]) for name in names.split()}
+    prefix = f"roost.{part.replace('/', '.')}."
+    assert levels.keys() == {name.removeprefix(prefix).split(".")[0] for name in modules_of(part)} - {"__init__"}
+    for name, path in modules_of(part).items():
+        own = name.removeprefix(prefix).split(".")[0]
+        theirs = {one.removeprefix(prefix).split(".")[0] for one in imports(path) if one.startswith(prefix)}
+        assert own == "__init__" or all(levels[one] < levels[own] for one in theirs - {own}), name
+
+
+def _within(known: dict[str, Path], names: set[str]) -> set[str]:
+    """Return the modules that are imported; a package only where none of its modules is what is meant."""
+    modules = names & known.keys()
+    packages = {name for name in names if not any(one.startswith(f"{name}.") for one in modules)}
+    return modules | {f"{name}.__init__" for name in packages} & known.keys()
+
+
+@pytest.mark.parametrize("part", ORDERS)
+def test_no_modules_of_a_part_import_each_other_in_a_circle(part: str) -> None:
+    known = modules_of(part)
+    graph = {name: _within(known, imports(path)) - {name} for name, path in known.items()}
+    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in leaves:
+            del graph[name]
+    assert not graph
+
+
+@pytest.mark.parametrize("part", ORDERS)
+def test_no_folder_of_a_part_is_crowded(part: str) -> None:
+    for folder in {path.parent for path in modules_of(part).values()}:
+        assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES, folder
+
+
+@pytest.mark.parametrize(
+    "path", sorted((SRC / "runtime").rglob("*.py")), ids=lambda p: str(p.relative_to(SRC / "runtime"))
+)
+def test_packages_of_the_runtime_import_only_those_before_them(path: Path) -> None:
+    package = path.relative_to(SRC / "runtime").parts[0].removesuffix(".py")
+    used = {name.split(".")[2] for name in imports(path) if name.startswith("roost.runtime.")}
+    assert used <= RUNTIME.get(package, set()) | {package}
+
+
+def test_the_order_of_the_runtime_has_no_cycle() -> None:
+    before: set[str] = set()
+    for package, used in RUNTIME.items():
+        assert used <= before
+        before.add(package)
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
 def test_time_threads_and_chance_come_from_the_host(path: Path) -> None:
     if part_of(path) not in HOSTLESS:
@@ -115,6 +227,12 @@ def test_nothing_stored_or_received_is_run(path: Path) -> None:
 def test_every_module_says_what_it_is_for(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree) or not tree.body
+
+
+def test_the_runtime_knows_the_sql_and_no_database() -> None:
+    for path in (SRC / "runtime").rglob("*.py"):
+        names = {name for name in imports(path) if name.startswith("roost.stores")}
+        assert all(name.startswith("roost.stores.sql") for name in names), path
 
 
 def test_adapters_do_not_import_each_other() -> None:
@@ -144,3 +262,16 @@ def test_all_public_names_are_there() -> None:
     assert all(getattr(roost, name) is not None for name in roost.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'opne'"):
         getattr(roost, "opne")  # noqa: B009  # mypy would know
+
+
+@pytest.mark.parametrize(("facade", "of"), [(PlainTurn, Turn), (PlainMeeting, Meeting)])
+def test_blocking_brains_have_all_that_async_brains_have(facade: type, of: type) -> None:
+    """A coroutine method has a blocking form there, and all else that is public is declared for type checkers."""
+    public = {name: getattr(of, name, None) for name in [*vars(of), *of.__annotations__] if not name.startswith("_")}
+    ours = {"note", "last_words", "end_of_turn", "given", "as_given", "messages", "history"} if of is Meeting else set()
+    assert public.keys() - ours <= {*vars(facade), *facade.__annotations__}
+    for name, found in public.items():
+        if found is not None and inspect.iscoroutinefunction(inspect.unwrap(found)):
+            assert not inspect.iscoroutinefunction(vars(facade)[name]), name
+            assert inspect.signature(found) == inspect.signature(vars(facade)[name]), name
+            assert hasattr(found, "__wrapped__"), f"{name} must be @tracked: else a call without await goes unnoticed"

@@ -69,7 +69,7 @@ fi
 
 # -qq keeps errors and drops warnings about the machine's own pip settings.
 install() {
-    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes \
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes --no-compile \
         --only-binary xllamacpp -r "$1"
 }
 
@@ -87,3 +87,5 @@ if ! install "requirements/$1.txt"; then
     install_without_models "$1"
 fi
 .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-build-isolation --no-deps -e .
+# pip compiles on one processor only. Some packages hold files that no Python compiles.
+.venv/bin/python -m compileall -qq -j 0 .venv/lib || true

@@ -1,4 +1,4 @@
-"""Ask an agent of the ADK, close everything, and ask again: it knows what was said."""
+"""Ask an ADK agent, close everything, and ask again: it remembers the talk."""
 
 from __future__ import annotations
 

@@ -4,22 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roost.core.agents import Agent, AgentChange, AgentConfig
-    from roost.core.envelopes import DeadLetter
-    from roost.core.events import Event
-    from roost.core.facts import Fact, FactPage
-    from roost.core.health import Inspection
-    from roost.core.limits import Limits
-    from roost.core.mail import Mail
-    from roost.core.meetings.shown import MeetingSummary, MeetingView
-    from roost.core.memories import Memory
-    from roost.core.messages import Change, Message, Page
-    from roost.core.notes import Note
-    from roost.core.schedules import Schedule
-    from roost.core.talks import Receipt, Talk
-    from roost.core.tasks import Task
-    from roost.core.usage import Usage
-    from roost.core.wake import all_of, any_of, at, event, load_below, mail
+    from roost.core.agents.agent import Agent, AgentChange, AgentConfig
+    from roost.core.agents.wake import all_of, any_of, at, event, load_below, mail
+    from roost.core.envelopes.dead_letters import DeadLetter
+    from roost.core.envelopes.events import Event
+    from roost.core.envelopes.late_answers import LateAnswer
+    from roost.core.envelopes.mail import Mail
+    from roost.core.envelopes.tasks import Task
+    from roost.core.limits.limits import Limits
+    from roost.core.limits.usage import Usage
+    from roost.core.meetings.games.games import Game, Outcome
+    from roost.core.meetings.games.registry import register_game
+    from roost.core.meetings.view.shown import MeetingSummary, MeetingView
+    from roost.core.memory.memories import Memory
+    from roost.core.monitoring.facts import Fact, FactPage
+    from roost.core.monitoring.health import Inspection
+    from roost.core.schedules.schedule import Schedule
+    from roost.core.talks.messages import Change, Message, Page
+    from roost.core.talks.side_channels import Note
+    from roost.core.talks.talk import Receipt, Talk
     from roost.errors import (
         BrainFailed,
         Busy,
@@ -30,10 +33,11 @@ if TYPE_CHECKING:
         NoAnswer,
         NotFound,
         RoostError,
+        StaleCursor,
         ToolFailed,
         Unavailable,
     )
-    from roost.ports import Brain, Chunk, ModelCall, Profile, Tool, Turn, tool
+    from roost.ports import Brain, Chunk, ModelCall, PlainTurn, Profile, Tool, Turn, TurnStopped, tool
     from roost.service import AgentService, AsyncAgentService, aopen, open
 
 __version__ = "0.1.0"
@@ -55,8 +59,10 @@ __all__ = [
     "Fact",
     "FactPage",
     "Forbidden",
+    "Game",
     "Inspection",
     "Invalid",
+    "LateAnswer",
     "LimitReached",
     "Limits",
     "Mail",
@@ -68,16 +74,20 @@ __all__ = [
     "NoAnswer",
     "NotFound",
     "Note",
+    "Outcome",
     "Page",
+    "PlainTurn",
     "Profile",
     "Receipt",
     "RoostError",
     "Schedule",
+    "StaleCursor",
     "Talk",
     "Task",
     "Tool",
     "ToolFailed",
     "Turn",
+    "TurnStopped",
     "Unavailable",
     "Usage",
     "all_of",
@@ -88,36 +98,40 @@ __all__ = [
     "load_below",
     "mail",
     "open",
+    "register_game",
     "tool",
 ]
 
 _NAMES = {
-    "core.agents": "Agent AgentChange AgentConfig",
-    "core.envelopes": "DeadLetter",
-    "core.events": "Event",
-    "core.facts": "Fact FactPage",
-    "core.health": "Inspection",
-    "core.limits": "Limits",
-    "core.mail": "Mail",
-    "core.meetings.shown": "MeetingSummary MeetingView",
-    "core.memories": "Memory",
-    "core.messages": "Change Message Page",
-    "core.notes": "Note",
-    "core.schedules": "Schedule",
-    "core.talks": "Receipt Talk",
-    "core.tasks": "Task",
-    "core.usage": "Usage",
-    "core.wake": "all_of any_of at event load_below mail",
-    "errors": "BrainFailed Busy Conflict Forbidden Invalid LimitReached NoAnswer NotFound RoostError ToolFailed"
-    " Unavailable",
-    "ports": "Brain Chunk ModelCall Profile Tool Turn tool",
+    "core.agents.agent": "Agent AgentChange AgentConfig",
+    "core.envelopes.late_answers": "LateAnswer",
+    "core.envelopes.dead_letters": "DeadLetter",
+    "core.envelopes.events": "Event",
+    "core.monitoring.facts": "Fact FactPage",
+    "core.monitoring.health": "Inspection",
+    "core.limits.limits": "Limits",
+    "core.envelopes.mail": "Mail",
+    "core.meetings.games.registry": "register_game",
+    "core.meetings.games.games": "Game Outcome",
+    "core.meetings.view.shown": "MeetingSummary MeetingView",
+    "core.memory.memories": "Memory",
+    "core.talks.messages": "Change Message Page",
+    "core.talks.side_channels": "Note",
+    "core.schedules.schedule": "Schedule",
+    "core.talks.talk": "Receipt Talk",
+    "core.envelopes.tasks": "Task",
+    "core.limits.usage": "Usage",
+    "core.agents.wake": "all_of any_of at event load_below mail",
+    "errors": "BrainFailed Busy Conflict Forbidden Invalid LimitReached NoAnswer NotFound RoostError StaleCursor"
+    " ToolFailed Unavailable",
+    "ports": "Brain Chunk ModelCall PlainTurn Profile Tool Turn TurnStopped tool",
     "service": "AgentService AsyncAgentService aopen open",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Whatever is first wanted is loaded then: a help text or an error needs nothing that runs."""
+    """Load a public name on first use: help texts and errors need nothing that runs."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"roost.{_MODULES[name]}"), name)

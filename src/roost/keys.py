@@ -1,6 +1,6 @@
-"""Keys and other secrets from a file of their own, which nobody else may read.
+"""Keys and other secrets from a separate file, readable only by its owner.
 
-They are put where programs look for them, into the environment of this process; what is set there already stays.
+They are added to the environment of this process; variables that are already set stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)")
 
 
 def read(folders: Iterable[Path], environ: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Read the file that ROOST_SECRETS names, else the first `secrets.toml` there is in the folders; which it was."""
+    """Read the file named by ROOST_SECRETS, or the first `secrets.toml` in the folders; return its path."""
     named = environ.get(VARIABLE)
     file = Path(named) if named else next((f / FILE for f in folders if (f / FILE).is_file()), None)
     if file is None:
@@ -30,15 +30,15 @@ def read(folders: Iterable[Path], environ: MutableMapping[str, str] = os.environ
 
 
 def _values(file: Path) -> dict[str, str]:
-    import tomllib  # only where there is such a file
+    import tomllib  # only if there is such a file
 
     try:
         if stat.S_IMODE(file.stat().st_mode) & 0o077:
-            raise Invalid(f"others may read the secrets in {str(file)!r}: chmod 600 {file}")
+            raise Invalid(f"other users may read the secrets in {str(file)!r}: run chmod 600 {file}")
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Invalid(f"the secrets in {str(file)!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # TOML, or UTF-8; what stands there is not repeated
+        raise Invalid(f"cannot read the secrets in {str(file)!r}: {error.strerror}") from None
+    except ValueError as error:  # TOML or UTF-8; the content is secret and not repeated
         place = re.search(r"line \d+", str(error))
         raise Invalid(f"{file}, {place[0] if place else 'somewhere'}: this is not valid TOML") from None
     for name, value in found.items():

@@ -1,8 +1,7 @@
-"""AgentService: the face of a Roost, for pages and scripts; and the same as coroutines, for servers.
+"""AgentService: the API of a Roost for pages and scripts; AsyncAgentService: the same as coroutines, for servers.
 
-This is the one place where plain threads cross over into the runtime: each plain method drives the
-coroutine of the same name to its end, without an event loop, so that it works everywhere, also on a
-thread whose event loop is running (a notebook).
+This is the one place where threads without an event loop enter the runtime: each method drives the coroutine of the
+same name to its end. It needs no event loop, so it also works on a thread whose loop is running (a notebook).
 """
 
 from __future__ import annotations
@@ -10,41 +9,40 @@ from __future__ import annotations
 import asyncio
 import atexit
 import gc
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from roost.brains.profiles import Shelf
-from roost.core.health import Health
-from roost.core.limits import Limits
-from roost.core.messages import PAGE, Change, Message, Page
-from roost.core.talks import Receipt, Talk
-from roost.faces import AsyncFaces, PlainFaces, each, plain
+from roost.brains.profiles import ProfileRegistry
+from roost.core.limits.limits import Limits
+from roost.core.meetings.games.games import Game
+from roost.core.meetings.games.registry import register_game
+from roost.core.monitoring.health import Health
+from roost.core.talks.messages import PAGE, Change, Message, Page
+from roost.core.talks.talk import Receipt, Talk
 from roost.hosts.pending import drive
 from roost.ports import Brain, Profile, Tool
+from roost.runtime.handlers.talks import Talks
 from roost.runtime.roost import Roost
-from roost.runtime.talk import Talks
+from roost.sync import AsyncNamespaces, SyncNamespaces, iterate, sync_method
 from roost.wiring import default_url, from_settings, is_configured, models_folder, open_roost, read_secrets
 
-SWITCH_INTERVAL = 5e-4
-"""Beside a brain that burns CPU, a stop would wait for many of the default 5 ms."""
 COLLECTED_AFTER = 50_000
-"""So many more objects than before, and the collector looks through the young ones: by default after some ten turns."""
+"""Allocations between two collections of the youngest generation; Python's default is reached after some ten turns."""
 
 
-class AsyncAgentService(AsyncFaces):
-    """All that can be done with talks, as coroutines. Every method takes the user first, and reaches only theirs.
+class AsyncAgentService(AsyncNamespaces):
+    """Operations on talks as coroutines. Every method takes the user first, and sees only this user's data.
 
-    What is not theirs is NotFound, just as what does not exist. Bad input is Invalid and changes nothing.
+    Data of other users raises NotFound, like data that does not exist. Bad input raises Invalid and changes nothing.
     """
 
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
         super().__init__(lambda name: getattr(roost, name))
         self._talks: Talks = roost.talks
-        self._known = roost.shop.talks.known
+        self._known = roost.live_talks.known
 
     async def create_talk_session(
         self,
@@ -58,16 +56,16 @@ class AsyncAgentService(AsyncFaces):
         temperature: float | None = None,
         instructions: str | None = None,
     ) -> str:
-        """Start a talk with a profile (the default one if none is named); its id.
+        """Start a talk with a profile (the default if none is named); return its id.
 
-        `busy` says what a new message does while an answer is being written: interrupt, queue, reject,
+        `busy` is the policy for a message that arrives while an answer is being written: interrupt, queue, reject,
         rollback, steer or collect.
         """
         options = {"model": model, "temperature": temperature, "instructions": instructions}
         return await self._talks.create(user_id, profile, agent, busy, title, options)
 
     async def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
-        """The user's talks, last used first; `before` is the id of the last one of the page before."""
+        """Return the user's talks, last used first; `before` is the last id of the previous page."""
         return await self._talks.listed(user_id, limit, before)
 
     async def get_session(self, user_id: str, talk_session_id: str) -> Talk:
@@ -86,14 +84,14 @@ class AsyncAgentService(AsyncFaces):
         busy: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Talk:
-        """Change the title, and how the talk goes on from the next answer: all of it, or nothing if any is refused.
+        """Change the title and settings of the talk from the next answer on: all of them, or none if one is invalid.
 
-        `options` (model, temperature, instructions) replace those that were set.
+        `options` (model, temperature, instructions) replace the previous ones.
         """
         return await self._talks.change(user_id, talk_session_id, profile, busy, title, options)
 
     async def delete(self, user_id: str, talk_session_id: str) -> None:
-        """Stop it and remove it with everything that belongs to it."""
+        """Stop the talk, and delete it with everything that belongs to it."""
         await self._talks.delete(user_id, talk_session_id)
 
     async def add_message(
@@ -105,10 +103,10 @@ class AsyncAgentService(AsyncFaces):
         key: str | None = None,
         busy: str | None = None,
     ) -> Message:
-        """Keep the message, stop the run under way (see `busy`), and return: the answer comes by itself.
+        """Store the message, apply the `busy` policy to the run in progress, and return; the answer follows.
 
-        Waits for the disk, never for the agent. With the same `key` and content again it gives the message
-        that is there and changes nothing; with other content it is a Conflict.
+        Waits for the commit, never for the agent. With a known `key` and the same content it returns the stored
+        message and changes nothing; with other content it raises Conflict.
         """
         return await self._talks.add_message(user_id, talk_session_id, content, key, busy)
 
@@ -121,31 +119,35 @@ class AsyncAgentService(AsyncFaces):
         before: int | None = None,
         limit: int = PAGE,
     ) -> Page:
-        """The newest messages; with `after` (a page's cursor) what is new since; with `before` (a number) older ones.
+        """Return the newest messages; with `after` (a cursor) the changes since; with `before` (a number) older ones.
 
-        A message that is being written comes again, with all its text so far, when it has grown.
+        A message that is being written is returned again, with all its text so far, when it has grown.
         """
         return await self._talks.get_messages(user_id, talk_session_id, after, before, limit)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> AsyncIterator[Change]:
-        """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`."""
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
         return self._talks.stream(user_id, talk_session_id, after, follow)
 
     async def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
-        """Stop the run under way and drop what waits. Waits up to `wait` seconds for it to be at rest."""
+        """Stop the run in progress and drop queued messages. Wait up to `wait` seconds until it has stopped."""
         return await self._talks.stop(user_id, talk_session_id, wait)
 
     def profiles(self) -> Sequence[Profile]:
-        """What can be talked with, the default first."""
-        return self.roost.shop.brains.names()
+        """Return the profiles that talks can use, the default first."""
+        return self.roost.context.brains.names()
 
     def health(self) -> Health:
         return self.roost.health()
 
+    async def heartbeat(self, age: float = 1.0) -> None:
+        """Return if a commit succeeded within `age` seconds, or succeeds now; otherwise raise Unavailable."""
+        await self.roost.context.store.heartbeat(age)
+
     async def close(self) -> None:
-        """Let running answers end, for a bounded time; keep what did not end for the next start."""
+        """Let running answers finish, for a bounded time; keep unfinished work for the next start."""
         await self.roost.close()
 
     async def __aenter__(self) -> Self:
@@ -157,27 +159,27 @@ class AsyncAgentService(AsyncFaces):
         await self.close()
 
 
-class AgentService(PlainFaces):
-    """The same as plain methods, for any number of threads; see AsyncAgentService for what each does.
+class AgentService(SyncNamespaces):
+    """The same operations as blocking methods, for any number of threads; see AsyncAgentService.
 
-    Methods that write wait for the disk. `stream_messages` and `stop(wait=…)` wait for the agent; the others never do.
+    Methods that write wait for the commit. Only `stream_messages` and `stop(wait=…)` wait for the agent.
     """
 
     def __init__(self, roost: Roost) -> None:
         self.roost = roost
-        self.asynchronous = self._face = AsyncAgentService(roost)
+        self.asynchronous = self._asynchronous = AsyncAgentService(roost)
         super().__init__(self.asynchronous)
-        self._known = roost.shop.talks.known
+        self._known = roost.live_talks.known
         atexit.register(self.close)
 
-    create_talk_session = plain(AsyncAgentService.create_talk_session)
-    list_sessions = plain(AsyncAgentService.list_sessions)
-    get_session = plain(AsyncAgentService.get_session)
-    rename = plain(AsyncAgentService.rename)
-    configure = plain(AsyncAgentService.configure)
-    delete = plain(AsyncAgentService.delete)
-    add_message = plain(AsyncAgentService.add_message)
-    stop = plain(AsyncAgentService.stop)
+    create_talk_session = sync_method(AsyncAgentService.create_talk_session)
+    list_sessions = sync_method(AsyncAgentService.list_sessions)
+    get_session = sync_method(AsyncAgentService.get_session)
+    rename = sync_method(AsyncAgentService.rename)
+    configure = sync_method(AsyncAgentService.configure)
+    delete = sync_method(AsyncAgentService.delete)
+    add_message = sync_method(AsyncAgentService.add_message)
+    stop = sync_method(AsyncAgentService.stop)
 
     def get_messages(
         self,
@@ -188,9 +190,9 @@ class AgentService(PlainFaces):
         before: int | None = None,
         limit: int = PAGE,
     ) -> Page:
-        """The newest messages; or with `after` what is new since; or with `before` older ones."""
+        """Return the newest messages; with `after` the changes since; with `before` older ones."""
         if after is not None:
-            # A read that finds nothing new costs next to nothing: no lock, no query.
+            # Fast path for a read that finds nothing new: no lock, no query.
             live = self._known(talk_session_id)
             if live is not None:
                 page = live.nothing_new
@@ -202,18 +204,18 @@ class AgentService(PlainFaces):
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> Iterator[Change]:
-        """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`."""
-        return each(self.asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow))
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        return iterate(self.asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow))
 
     def profiles(self) -> Sequence[Profile]:
-        """What can be talked with, the default first."""
+        """Return the profiles that talks can use, the default first."""
         return self.asynchronous.profiles()
 
     def health(self) -> Health:
         return self.roost.health()
 
     def close(self) -> None:
-        """Let running answers end, for a bounded time; keep what did not end for the next start."""
+        """Let running answers finish, for a bounded time; keep unfinished work for the next start."""
         atexit.unregister(self.close)
         drive(self.roost.close())
 
@@ -234,14 +236,16 @@ def open(
     limits: Limits | None = None,
     config: str | Path | None = None,
     tools: Sequence[Tool] = (),
+    games: Mapping[str, Game] | None = None,
 ) -> AgentService:
-    """Open a Roost on a store (`sqlite:///file.db`, `postgresql://…`; the data folder's if none is named) and start it.
+    """Open a store (`sqlite:///file.db`, `postgresql://…`; by default that of the data folder) and start a Roost.
 
     Each function in `brains` is also a profile of that name; `default` names the profile of talks that name none.
-    `tools` are what brains may call, as far as their profiles allow it.
-    What is not given here is taken from `config` (else ROOST_CONFIG, else ./roost.toml) and ROOST_… variables.
+    Brains may call `tools` if their profiles allow it. `games` can be played in meetings; they are registered for the
+    whole process, see `roost.register_game`.
+    Other settings are read from `config` (or ROOST_CONFIG, or ./roost.toml) and ROOST_… variables.
     """
-    return AgentService(_opened(url, brains, default, limits, config, tools))
+    return AgentService(_opened(url, brains, default, limits, config, tools, games))
 
 
 async def aopen(
@@ -252,9 +256,10 @@ async def aopen(
     limits: Limits | None = None,
     config: str | Path | None = None,
     tools: Sequence[Tool] = (),
+    games: Mapping[str, Game] | None = None,
 ) -> AsyncAgentService:
-    """The same with coroutines: `async with await roost.aopen(…) as service`."""
-    given = url, brains, default, limits, config, tools
+    """Open the same service with coroutines: `async with await roost.aopen(…) as service`."""
+    given = url, brains, default, limits, config, tools, games
     roost = await asyncio.get_running_loop().run_in_executor(None, _opened, *given)
     return AsyncAgentService(roost)
 
@@ -266,14 +271,16 @@ def _opened(
     limits: Limits | None,
     config: str | Path | None = None,
     tools: Sequence[Tool] = (),
+    games: Mapping[str, Game] | None = None,
 ) -> Roost:
-    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+    for name, game in (games or {}).items():
+        register_game(name, game)
     young, *older = gc.get_threshold()
-    if young:  # else whoever uses it has turned the collector off
+    if young:  # zero: the program has disabled the collector
         gc.set_threshold(max(young, COLLECTED_AFTER), *older)
     if not is_configured(config):
         read_secrets()
-        shelf = Shelf(brains, (), default, models=models_folder())
+        shelf = ProfileRegistry(brains, (), default, models=models_folder())
         return open_roost(url or default_url(), shelf, limits or Limits(), tools=tools)
     from roost.settings import load  # pydantic takes longer to import than all of Roost
 

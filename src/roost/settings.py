@@ -1,6 +1,6 @@
 """Settings: `roost.toml` and `ROOST_…` variables, read once, then frozen.
 
-What is wrong is told with the key, its line in the file (or its variable), and what is expected.
+Errors name the key, its line in the file (or its variable), and the expected value.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from roost.core.checks import NAME_LENGTH
-from roost.core.limits import BadLimit, Limits
-from roost.core.secrets import is_plain
+from roost.core.limits.limits import BadLimit, Limits
+from roost.core.values.checks import NAME_LENGTH
+from roost.core.values.secrets import is_plain, passwords_in
 from roost.errors import Invalid
 from roost.ports import Profile
 from roost.ports.servers import ServerConfig
@@ -39,7 +39,10 @@ from roost.ports.tools import LIMIT, OUTPUT
 FILE = "roost.toml"
 PREFIX = "ROOST_"
 OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_SECRETS", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
-"""Read elsewhere: not settings."""
+"""Variables that are not settings and read elsewhere."""
+
+LISTS = {"hosts", "trusted_proxies"}
+"""Settings that are comma-separated lists in variables."""
 
 _EXPECTED = {
     "int": "must be a whole number",
@@ -48,7 +51,7 @@ _EXPECTED = {
     "string_type": "must be text in quotes",
     "string_too_short": "must not be empty",
     "string_too_long": "must have at most {max_length} characters",
-    "string_pattern": "must be a brain that is built in, or module:function",
+    "string_pattern": "must be a built-in brain, or module:function",
     "path": "must be the path of a folder in quotes",
     "tuple": "must be a list",
     "dict": "must be a table",
@@ -56,7 +59,7 @@ _EXPECTED = {
     "dataclass": "must be a table",
     "missing": "is missing",
 }
-"""What people are told, by how pydantic's name for a mistake begins; its own words are for programmers."""
+"""Messages for users, by the prefix of pydantic's error type; pydantic's own messages are for programmers."""
 
 _PATTERNS = {
     "base_url": "must be a URL that begins with http:// or https://",
@@ -64,7 +67,7 @@ _PATTERNS = {
     "url": "must be a URL that begins with http:// or https://",
     "token": "must be the name of a variable: the token itself belongs into secrets.toml",
 }
-"""The same for texts of a certain form, by the name of the setting."""
+"""Messages for strings of a certain format, by the name of the setting."""
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 
@@ -77,7 +80,7 @@ Pattern = Annotated[str, Field(pattern=r"^[\w.\-*]{1,200}$")]
 
 
 class ServerSettings(_Frozen):
-    """One `[mcp.NAME]`: a server of tools that is started by a command, or reached by a URL."""
+    """Table `[mcp.NAME]`: a tool server that is started by a command, or reached by a URL."""
 
     command: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     url: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
@@ -95,7 +98,7 @@ class ServerSettings(_Frozen):
 
 
 class ProfileSettings(_Frozen):
-    """One `[profiles.NAME]`: a built-in brain or `module:function`, and what it is told."""
+    """Table `[profiles.NAME]`: a built-in brain or `module:function`, and its options."""
 
     brain: Annotated[str, Field(min_length=1, pattern=r"^[\w.]+(:\w+)?$")]
     description: str = ""
@@ -126,22 +129,26 @@ class ProfileSettings(_Frozen):
 
 
 class Settings(_Frozen):
-    """Everything that can be set; see `docs/reference` for what each means."""
+    """All settings; see `docs/reference` for their meaning."""
 
     store: str | None = None
     host: Name = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8501
     hosts: tuple[str, ...] = ()
-    """Further names by which browsers may call this server, such as the one a proxy uses."""
+    """Further host names of this server, such as the one of a proxy."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose forwarded client addresses are trusted."""
     data: Path | None = None
     user: Name | None = None
-    """Who the command line is; else the name of the account."""
+    """User of the command line; by default the name of the account."""
     secret: SecretStr | None = None
     log: Literal["debug", "info", "warning", "error"] = "info"
     default_profile: Name | None = None
     profiles: dict[Name, ProfileSettings] = {}
     tools: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
-    """What brains may call: functions as `module:function`."""
+    """Tools for brains: functions as `module:function`."""
+    games: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = {}
+    """Games for meetings, by name: classes or objects as `module:name`."""
     mcp: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]{0,40}$")], ServerSettings] = {}
     limits: Limits = Limits()
     _file: Path | None = PrivateAttr(default=None)
@@ -155,6 +162,16 @@ class Settings(_Frozen):
             told = {"key": error.name, "told": error.expected}
             raise PydanticCustomError("limit", "{told}", told) from None
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for one in given:
+            try:
+                ipaddress.ip_network(one, strict=False)
+            except ValueError:
+                raise ValueError("must be addresses or networks, such as 10.0.0.1 or 10.0.0.0/8") from None
+        return given
+
     @field_validator("secret")
     @classmethod
     def _long(cls, secret: SecretStr | None) -> SecretStr | None:
@@ -167,12 +184,14 @@ class Settings(_Frozen):
         return [ServerConfig(name, folder=folder, **server.model_dump()) for name, server in self.mcp.items()]
 
     def hidden(self) -> list[str]:
-        """What is secret by what it is used for here, whatever the names of the variables that hold it."""
+        """Return the secrets that the settings refer to, whatever the names of their variables are."""
         servers = self.mcp.values()
         keys = {one.token for one in servers} | {profile.key for profile in self.profiles.values()}
         given = {name for one in servers for name in one.environment}
         found = {name: value for name, value in os.environ.items() if name in keys | given}
-        return [value for name, value in found.items() if name in keys or not is_plain(value)]
+        own = [self.secret.get_secret_value()] if self.secret else []
+        own += passwords_in(self.store or "")
+        return own + [value for name, value in found.items() if name in keys or not is_plain(value)]
 
     def profile_list(self) -> list[Profile]:
         found = []
@@ -185,7 +204,7 @@ class Settings(_Frozen):
 
     @property
     def folder(self) -> Path:
-        """Where the file lies, or where the program was started: modules of brains are found there."""
+        """Return the folder of the file, or the working directory: modules of brains are found there."""
         return (self._file.parent if self._file else Path()).absolute()
 
     @property
@@ -199,7 +218,7 @@ class Settings(_Frozen):
 
 
 def config_path(named: str | Path | None = None) -> Path | None:
-    """The file to read: the one that is named, else ROOST_CONFIG, else ./roost.toml if it is there."""
+    """Return the file to read: the named one, or ROOST_CONFIG, or ./roost.toml if it exists."""
     chosen = named or os.environ.get("ROOST_CONFIG")
     if chosen:
         return Path(chosen)
@@ -207,7 +226,7 @@ def config_path(named: str | Path | None = None) -> Path | None:
 
 
 def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None, **options: Any) -> Settings:
-    """Read the file and the variables; `options` (what the command line was given) override both."""
+    """Read the file and the variables; `options` (of the command line) override both."""
     file = config_path(path)
     text = _text(file) if file else ""
     values = _parsed(text, file)
@@ -231,7 +250,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise Invalid(f"the settings {str(file)!r} cannot be read: {error.strerror}") from None
+        raise Invalid(f"cannot read the settings {str(file)!r}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise Invalid(f"{file}, line {line}: this is not UTF-8 text: save the file as UTF-8") from None
@@ -248,11 +267,11 @@ def _parsed(text: str, file: Path | None) -> dict[str, Any]:
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], tuple[str, Any]]]:
-    """Settings among the variables, as (path, (variable, value)); unknown ones belong to somebody else."""
+    """Yield the settings among the variables as (path, (variable, value)); ignore unknown ones."""
     for name in sorted(environ):
         keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
         if name.startswith(PREFIX) and environ[name] and keys[0] in Settings.model_fields:
-            value: Any = environ[name].split(",") if keys == ("hosts",) else environ[name]
+            value: Any = environ[name].split(",") if keys[0] in LISTS else environ[name]
             yield keys, (name, value)
 
 
@@ -275,7 +294,7 @@ def _refuse_unknown(
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(sorted(known))}"
             raise Invalid(f"{_place(path, text, file, names)}there is no setting {'.'.join(path)!r}: {hint}")
-        if isinstance(value, bool):  # pydantic takes it for 1 or 0, and no setting is one
+        if isinstance(value, bool):  # pydantic would accept it as 1 or 0, and no setting is a boolean
             raise Invalid(f"{_place(path, text, file, names)}{'.'.join(path)} must not be {str(value).lower()}")
         if isinstance(value, dict):
             _refuse_unknown(value, path, text, file, names)
@@ -312,6 +331,8 @@ def _expected(detail: ErrorDetails) -> str:
         return (
             "must be module:function" if detail["loc"][0] == "tools" else "must be a tool's name, or a pattern of them"
         )
+    if detail["type"] == "string_pattern_mismatch" and detail["loc"][0] == "games":
+        return "must be module:name, a class derived from roost.Game"
     for kind, told in _EXPECTED.items():
         if detail["type"].startswith(kind):
             return told.format(**detail.get("ctx", {}))
@@ -320,7 +341,7 @@ def _expected(detail: ErrorDetails) -> str:
 
 
 def _place(path: tuple[str, ...], text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
-    """Where a setting was made: its variable, or its line."""
+    """Return where a setting comes from: its variable, or its line."""
     for end in range(len(path), 0, -1):
         if path[:end] in names:
             return f"{names[path[:end]][0]}: "
@@ -332,7 +353,7 @@ def _place(path: tuple[str, ...], text: str, file: Path | None, names: Mapping[A
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line on which a key is set: the first after which the parsed beginning of the file has it."""
+    """Return the line that sets a key: the first after which the parsed beginning of the file has it."""
     lines = text.splitlines()
     start = 1
     for end in range(1, len(lines) + 1):

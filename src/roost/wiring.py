@@ -1,4 +1,4 @@
-"""From a URL and settings to a running Roost; alone knows every adapter."""
+"""Builds a running Roost from a URL and settings; the only module that knows every adapter."""
 
 from __future__ import annotations
 
@@ -9,56 +9,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roost import keys, telemetry
-from roost.brains.profiles import Shelf
-from roost.core.limits import Limits
-from roost.core.secrets import Redactor
+from roost import keys, redaction, telemetry
+from roost.brains.profiles import ProfileRegistry
+from roost.core.limits.limits import Limits
+from roost.core.meetings.games.registry import register_game
+from roost.core.values.secrets import Redactor, passwords_in
 from roost.errors import Invalid, Unavailable
 from roost.hosts.threads import ThreadHost
-from roost.ports import Brain, Brains, Host, Statements, Tool, ToolServer
+from roost.ports import Brain, Host, Tool, ToolServer
 from roost.runtime.roost import Roost
-from roost.runtime.tools import Toolbox
+from roost.runtime.toolbox import Toolbox
 from roost.stores.engine import Database, Engine
 from roost.stores.sqlite import Sqlite
-from roost.stores.statements import (
-    agents,
-    approvals,
-    diary,
-    events,
-    inbox,
-    letters,
-    mail,
-    meetings,
-    memories,
-    messages,
-    retention,
-    runbook,
-    runs,
-    steps,
-    talks,
-    tasks,
-    timers,
-    watching,
-)
 
 if TYPE_CHECKING:
     from roost.ports.servers import ServerConfig
-    from roost.settings import Settings  # costs its time only where something is set
-
-STATEMENTS = Statements(
-    talks=talks, messages=messages, runs=runs, agents=agents, inbox=inbox, tasks=tasks, timers=timers, mail=mail,
-    events=events, letters=letters, memories=memories, diary=diary, watching=watching, retention=retention,
-    steps=steps, approvals=approvals, runbook=runbook, meetings=meetings,
-)  # fmt: skip
+    from roost.settings import Settings  # slow to import, and only needed with settings
 
 
 def data_folder(named: str | Path | None = None) -> Path:
-    """Where things are kept when nothing else is said; made when needed."""
+    """Return the data folder; create it if missing."""
     folder = _data_folder(named)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Unavailable(f"the data folder {str(folder)!r} cannot be made: set ROOST_DATA to another one") from error
+        raise Unavailable(f"cannot create the data folder {str(folder)!r}: set ROOST_DATA to another one") from error
     return folder
 
 
@@ -69,7 +44,7 @@ def _data_folder(named: str | Path | None) -> Path:
 
 
 def models_folder(data: str | Path | None = None) -> Path:
-    """Where models are kept; made by who puts one there."""
+    """Return the folder of models, which a download creates."""
     return _data_folder(data) / "models"
 
 
@@ -78,12 +53,12 @@ def default_url(data: str | Path | None = None) -> str:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file a URL names, or None if it names a server."""
+    """Return the file that a URL names, or None if it names a server."""
     if not url.startswith("sqlite:"):
         return None
     if not url.startswith("sqlite:///") or url in ("sqlite:///", "sqlite:///:memory:"):
         raise Invalid(f"the URL {url!r} names no file: use sqlite:///relative.db or sqlite:////absolute.db")
-    return Path(url.removeprefix("sqlite:///")).resolve()  # one name for one file, whatever leads to it
+    return Path(url.removeprefix("sqlite:///")).resolve()  # one name per file, also through symbolic links
 
 
 def database(url: str, now: Callable[[], float]) -> Database:
@@ -94,44 +69,67 @@ def database(url: str, now: Callable[[], float]) -> Database:
         try:
             from roost.stores.postgres import Postgres  # an extra
         except ImportError as error:
-            raise Unavailable("PostgreSQL needs the extra: pip install 'roost[postgres]'") from error
+            raise Unavailable("PostgreSQL needs an extra: pip install 'roost[postgres]'") from error
         return Postgres(url)
     raise Invalid(
-        f"URLs that begin with {url.partition(':')[0]!r:.20} are not known: use sqlite:///file.db or postgresql://host/name"
+        f"unknown store URL scheme {url.partition(':')[0]!r:.20}: use sqlite:///file.db or postgresql://host/name"
     )
 
 
 def open_roost(
-    url: str, brains: Brains, limits: Limits, host: Host | None = None, tools: Sequence[Tool] = (),
-    servers: Sequence[ServerConfig] = (), *, hosting: bool = True, hidden: Iterable[str] = (),
-) -> Roost:  # fmt: skip
+    url: str,
+    brains: ProfileRegistry,
+    limits: Limits,
+    host: Host | None = None,
+    tools: Sequence[Tool] = (),
+    servers: Sequence[ServerConfig] = (),
+    *,
+    hosting: bool = True,
+    hidden: Iterable[str] = (),
+    redactor: Redactor | None = None,
+) -> Roost:
+    """Open a store and start a Roost on it. `redactor` is the one of a log that is already set up for Roost."""
     host = host or ThreadHost()
-    Toolbox(tools)  # what is wrong with them is told before anything is opened
+    Toolbox(tools)  # raises for invalid tools before anything is opened
     store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
+    end_redacting = None
+    if redactor is None:
+        redactor = Redactor(os.environ)
+        end_redacting = redaction.redact(redactor)
+    redactor.hide(*hidden, *passwords_in(url))
+    brains.redactor = redactor
     return Roost(
-        host, store, STATEMENTS, brains, limits, telemetry.tracer(os.environ), tools=tools,
-        redactor=Redactor(os.environ, hidden), servers=_servers(host, servers), hosting=hosting,
-    )  # fmt: skip
+        host,
+        store,
+        brains,
+        limits,
+        telemetry.tracer(os.environ),
+        tools=tools,
+        redactor=redactor,
+        servers=tool_servers(host, servers, redactor),
+        hosting=hosting,
+        closed=end_redacting,
+    )
 
 
 def read_secrets(settings: Settings | None = None) -> None:
-    """From where they are kept: beside the settings, or in the data folder."""
+    """Read secrets from the folder of the settings, or from the data folder."""
     folders = [settings.folder if settings else Path()]
-    with suppress(Unavailable):  # told when it is needed
+    with suppress(Unavailable):  # raised again when the folder is needed
         folders.append(data_folder(settings.data if settings else None))
     keys.read(folders)
 
 
-def _servers(host: Host, configs: Sequence[ServerConfig]) -> list[ToolServer]:
+def tool_servers(host: Host, configs: Sequence[ServerConfig], redactor: Redactor) -> list[ToolServer]:
     if not configs:
         return []
     from roost.tools.mcp import McpServer  # an extra
 
-    return [McpServer(host, config) for config in configs]
+    return [McpServer(host, config, redactor.clean) for config in configs]
 
 
 def is_configured(config: str | Path | None) -> bool:
-    """Whether there are settings to be read."""
+    """Return whether there are settings to read."""
     matters = ("ROOST_CONFIG", "ROOST_STORE", "ROOST_LIMITS__", "ROOST_PROFILES__", "ROOST_DEFAULT_PROFILE")
     return config is not None or Path("roost.toml").exists() or any(name.startswith(matters) for name in os.environ)
 
@@ -146,28 +144,40 @@ def from_settings(
     reload: bool = False,
     tools: Sequence[Tool] = (),
     hosting: bool = True,
+    redactor: Redactor | None = None,
 ) -> Roost:
-    """A running Roost as it was set up; what is given here goes before the settings."""
+    """Start a Roost by the settings; arguments override them."""
     read_secrets(settings)
     folder = str(settings.folder)
-    if (settings.profiles or settings.tools) and folder not in sys.path:
+    if (settings.profiles or settings.tools or settings.games) and folder not in sys.path:
         sys.path.insert(0, folder)
-    shelf = Shelf(
-        brains, settings.profile_list(), default or settings.default_profile, reload=reload,
+    shelf = ProfileRegistry(
+        brains,
+        settings.profile_list(),
+        default or settings.default_profile,
+        reload=reload,
         models=models_folder(settings.data),
-    )  # fmt: skip
+    )
     where = url or settings.store or default_url(settings.data)
-    from roost.tools.modules import imported
+    from roost.tools.modules import imported, imported_game
 
     named = [imported(name) for name in settings.tools]
+    for name, place in settings.games.items():
+        register_game(name, imported_game(place))
     return open_roost(
-        where, shelf, limits or settings.limits, tools=[*tools, *named], servers=settings.servers(), hosting=hosting,
+        where,
+        shelf,
+        limits or settings.limits,
+        tools=[*tools, *named],
+        servers=settings.servers(),
+        hosting=hosting,
         hidden=settings.hidden(),
-    )  # fmt: skip
+        redactor=redactor,
+    )
 
 
 def announce(roost: Roost, **facts: Any) -> None:
-    """Tell those who find the store in use how to reach this process, where there is a place for it."""
-    tell = getattr(getattr(roost.shop.store, "database", None), "announce", None)
+    """Record how to reach this process in the lock file, for processes that find the store in use."""
+    tell = getattr(getattr(roost.context.store, "database", None), "announce", None)
     if tell is not None:
         tell(**facts)

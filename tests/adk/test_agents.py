@@ -93,4 +93,4 @@ def test_it_takes_part_in_a_meeting(one: roost.AgentService, shown: list[Any]) -
     eventually(lambda: any("It leaks." in line for lines in shown for line in lines))
     words = eventually(lambda: [w for w in one.meetings.view("ann", meeting).words if w.sender == "agent:ann/d"])
     assert "you said" in words[-1].text
-    assert all(len(lines) == 1 for lines in shown), "what was said before is in what it is told"
+    assert all(len(lines) == 1 for lines in shown), "the history is in the prompt"

@@ -16,7 +16,7 @@ from google.genai import types
 
 import roost
 from roost.brains.adk import Adk
-from roost.core.secrets import HIDDEN
+from roost.core.values.secrets import HIDDEN
 from tests.adk import models
 from tests.conftest import QUICK, eventually, settled
 

@@ -73,7 +73,7 @@ def test_turn_1000_costs_at_most_half_as_much_again_as_turn_10(service: Open) ->
 @pytest.mark.parametrize(("recent", "least", "most"), [(4, 2, 5), (20, 10, 21)])
 def test_how_much_is_shown_can_be_set(
     tmp_path: Path, shown: list[list[str]], recent: int, least: int, most: int
-) -> None:  # fmt: skip
+) -> None:
     config = tmp_path / "roost.toml"
     agent = "tests.adk.models:root_agent"
     config.write_text(f'[profiles.helper]\nbrain = "adk"\nagent = "{agent}"\nrecent_messages = {recent}\n')

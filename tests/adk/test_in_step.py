@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import roost
 from roost.brains.adk import Adk
 from tests.adk import models
-from tests.conftest import eventually, everything, settled
+from tests.conftest import Open, eventually, everything, settled
 
 LIMITS = roost.Limits(drain=0.02, stop_patience=0.3, attempts=1_000)
 WORDS = ("plain", "wait", "break", "then call quick", "then call slow", "call slow", "call quick")
@@ -113,3 +116,29 @@ def check(shown: list[str], seen: tuple[roost.Message, ...], cut: set[int]) -> N
 
 def words(texts: Iterable[str]) -> Counter[str]:
     return Counter(word for text in texts for word in text.split())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE diary SET content = '[{\"author\": 7'",
+        "UPDATE diary SET content = '[{\"author\": [7]}]'",
+        "UPDATE diary SET seqs = '[1'",
+        "UPDATE diary_values SET value = '{'",
+    ],
+)
+def test_a_row_of_the_diary_that_cannot_be_read_is_left_out(
+    service: Open, tmp_path: Path, shown: list[list[str]], caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    one = service({"helper": Adk(models.agent(output_key="last"))})
+    talk = one.create_talk_session("ann", profile="helper")
+    one.add_message("ann", talk, "hello")
+    settled(one, "ann", talk)
+    one.close()
+    with closing(sqlite3.connect(tmp_path / "roost.db")) as database, database:
+        assert database.execute(damage).rowcount == 1
+    one = service({"helper": Adk(models.agent(output_key="last"))})
+    one.add_message("ann", talk, "again")
+    assert settled(one, "ann", talk)[-1].content == "you said again"
+    assert shown[-1] == ["user: hello", "model: you said hello", "user: again"]
+    assert "unreadable" in caplog.text

@@ -59,7 +59,7 @@ class World:
 
 
 class Three(BaseLlm):
-    """Has a, b and c done, one after the other, and then says what it was told."""
+    """Call a, b and c in order, and then say their results."""
 
     model: str = "three"
     world: Any

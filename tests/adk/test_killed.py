@@ -22,8 +22,12 @@ def test_after_a_kill_each_message_is_there_once(tmp_path: Path, shown: list[lis
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{ROOT}"}
     with subprocess.Popen(
         [sys.executable, "-m", "tests.adk.driver_killed", url],
-        env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as program:  # fmt: skip
+        env=environment,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
         program.send_signal(signal.SIGKILL)
@@ -39,14 +43,23 @@ def test_after_a_kill_each_message_is_there_once(tmp_path: Path, shown: list[lis
                 pass
     speaking, calling = sorted(shown, key=lambda lines: "hello" not in lines[0])
     assert speaking == [
-        "user: hello", "model: you said hello",
-        "user: please wait here", "model: you said please wait  | [this answer was interrupted here]", "user: go on",
-    ]  # fmt: skip
+        "user: hello",
+        "model: you said hello",
+        "user: please wait here",
+        "model: you said please wait  | [this answer was interrupted here]",
+        "user: go on",
+    ]
     assert calling == [
-        "user: call quick a", "model: call quick", "user: result {'result': 'quick a'}", "model: the tool says quick a",
-        "user: look then call slow", "model: look | call slow", f"user: result {{'error': '{UNKNOWN}'}}",
-        "model: [this answer was interrupted here]", "user: go on",
-    ]  # fmt: skip
+        "user: call quick a",
+        "model: call quick",
+        "user: result {'result': 'quick a'}",
+        "model: the tool says quick a",
+        "user: look then call slow",
+        "model: look | call slow",
+        f"user: result {{'error': '{UNKNOWN}'}}",
+        "model: [this answer was interrupted here]",
+        "user: go on",
+    ]
 
 
 def is_speaking(service: roost.AgentService, talk: str) -> bool:

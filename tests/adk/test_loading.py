@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 import roost
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import ProfileRegistry
 from roost.errors import BrainFailed
 from roost.ports import Profile
 from tests.adk import models
@@ -23,7 +23,7 @@ root_agent = agent(name="found")
 
 
 def load(agent: str | None) -> object:
-    return Shelf().load(Profile("helper", "adk", agent=agent))
+    return ProfileRegistry().load(Profile("helper", "adk", agent=agent))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_folder_beside_the_settings_is_taken(folder: Path, more: str) -> None:
 
 
 def test_a_module_is_taken_and_loaded_once() -> None:
-    shelf, profile = Shelf(), Profile("helper", "adk", agent="tests.adk.models:root_agent")
+    shelf, profile = ProfileRegistry(), Profile("helper", "adk", agent="tests.adk.models:root_agent")
     assert shelf.loaded(profile) is None
     brain = shelf.load(profile)
     assert shelf.loaded(profile) is brain
@@ -61,9 +61,9 @@ def test_a_module_is_taken_and_loaded_once() -> None:
     ("agent", "told"),
     [
         (None, "names no agent"),
-        ("no/such/folder", "is no folder"),
+        ("no/such/folder", "is not a folder"),
         ("tests.adk.models:nothing", "has no 'nothing'"),
-        ("tests.adk.models:agent", "is no agent of the ADK, but function"),
+        ("tests.adk.models:agent", "is not an agent of the ADK, but function"),
         ("no_such_module:root_agent", "there is no module 'no_such_module'"),
     ],
 )
@@ -83,12 +83,12 @@ def test_without_the_extra_it_is_told_what_to_do() -> None:
     program = dedent("""
         import sys
         sys.modules["google.adk"] = None
-        from roost.brains.profiles import Shelf
+        from roost.brains.profiles import ProfileRegistry
         from roost.ports import Profile
         try:
-            Shelf().load(Profile("helper", "adk", agent="x:y"))
+            ProfileRegistry().load(Profile("helper", "adk", agent="x:y"))
         except Exception as error:
             print(error)
     """)
     done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    assert done.stdout == "agents of the ADK need the extra: pip install 'roost[adk]', and start Roost again\n"
+    assert done.stdout == "agents of the ADK need an extra: pip install 'roost[adk]', and start Roost again\n"

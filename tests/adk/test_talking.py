@@ -106,7 +106,7 @@ def test_what_was_withdrawn_is_not_in_the_history(service: Open, shown: list[lis
 
 def test_an_interrupted_call_stays_in_the_history_though_nothing_was_said(
     service: Open, shown: list[list[str]]
-) -> None:  # fmt: skip
+) -> None:
     one, talk = opened(service)
     one.add_message("ann", talk, "call slow")
     eventually(lambda: is_saying(one, talk, "slow"))
@@ -131,7 +131,7 @@ def test_it_is_steered_at_the_next_call_of_the_model(service: Open, shown: list[
     may_end.set()
     messages = settled(one, "ann", talk)
     assert told(messages)[1:] == [("complete", "look"), ("complete", "south"), ("complete", "you said south")]
-    assert len({m.run_id for m in messages if m.sender == "agent"}) == 1, "it is the same run that goes on"
+    assert len({m.run_id for m in messages if m.sender == "agent"}) == 1, "the same run continues"
     ask(one, talk, "thanks")
     assert shown[-1] == [
         "user: look then call wait x",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from google.genai import errors, types
 import roost
 from roost.brains.adk import Adk
 from tests.adk import models
-from tests.conftest import Open, eventually, settled
+from tests.conftest import ENVIRONMENT, QUICK, Open, eventually, settled
 
 
 def ask(service: roost.AgentService, talk: str, text: str) -> roost.Message:
@@ -49,22 +52,79 @@ def test_each_scope_of_the_state_reaches_as_far_as_it_should(service: Open) -> N
 
 
 def test_a_tool_that_blocks_holds_up_nobody_and_can_be_left(service: Open) -> None:
-    may_end = threading.Event()
+    may_end, begun = threading.Event(), list[bool]()
 
     def block() -> str:
         """Block the thread."""
+        begun.append(True)
         return "ended" if may_end.wait(20) else "never"
 
     one = service({"helper": Adk(models.agent(block))})
     blocked, other = (one.create_talk_session("ann", profile="helper") for _ in range(2))
     one.add_message("ann", blocked, "call block")
-    eventually(lambda: len(one.get_messages("ann", blocked).messages) == 2)
+    eventually(lambda: begun)
     assert ask(one, other, "hello").content == "you said hello"
     receipt = one.stop("ann", blocked, wait=5)
     assert receipt.quiesced is not None
-    assert not receipt.abandoned
+    assert receipt.abandoned == ("tool block",)
     may_end.set()
     assert ask(one, blocked, "hello").content == "you said hello"
+
+
+def test_however_many_tools_block_after_they_were_stopped_others_are_answered(service: Open) -> None:
+    may_end, begun = threading.Event(), list[bool]()
+
+    def block() -> str:
+        """Block the thread."""
+        begun.append(True)
+        return "ended" if may_end.wait(20) else "never"
+
+    def plain() -> str:
+        """Do not block."""
+        return "done"
+
+    one = service({"helper": Adk(models.agent(block, plain))}, limits=replace(QUICK, talk_workers=1))
+    try:
+        for number in range(8):
+            talk = one.create_talk_session("ann", profile="helper")
+            one.add_message("ann", talk, "call block")
+            eventually(lambda number=number: len(begun) > number)  # type: ignore[misc]
+            assert one.stop("ann", talk, wait=5).abandoned == ("tool block",)
+        assert one.health().abandoned == 8
+        other = one.create_talk_session("ann", profile="helper")
+        assert ask(one, other, "call plain").content == "the tool says done"
+    finally:
+        may_end.set()
+    eventually(lambda: one.health().abandoned == 0)
+
+
+PROGRAM = """
+import threading, roost
+from roost.brains.adk import Adk
+from tests.adk import models
+
+begun = threading.Event()
+
+def block() -> str:
+    "Block the thread."
+    begun.set()
+    threading.Event().wait(60)
+    return "ended"
+
+limits = roost.Limits(drain=0.2, stop_patience=0.2)
+with roost.open("sqlite:///{path}", brains={{"helper": Adk(models.agent(block))}}, limits=limits) as service:
+    talk = service.create_talk_session("ann", profile="helper")
+    service.add_message("ann", talk, "call block")
+    assert begun.wait(20)
+    service.stop("ann", talk, wait=5)
+print("closed", flush=True)
+"""
+
+
+def test_a_program_ends_although_a_tool_blocks(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM.format(path=tmp_path / "roost.db")]
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=40, cwd=Path.cwd())
+    assert (ended.returncode, ended.stdout) == (0, "closed\n"), ended.stderr
 
 
 def test_closing_leaves_no_thread_of_a_tool_behind(service: Open) -> None:
@@ -74,9 +134,10 @@ def test_closing_leaves_no_thread_of_a_tool_behind(service: Open) -> None:
 
     one = service({"helper": Adk(models.agent(plain))})
     talk = one.create_talk_session("ann", profile="helper")
-    assert "adk_tool" in ask(one, talk, "call plain").content
+    assert "roost tool plain" in ask(one, talk, "call plain").content
     one.close()
-    eventually(lambda: not any("adk_tool" in thread.name for thread in threading.enumerate()))
+    names = ("adk_tool", "roost tool")
+    eventually(lambda: not any(name in thread.name for thread in threading.enumerate() for name in names))
 
 
 async def failing() -> str:
@@ -91,6 +152,11 @@ def test_a_tool_that_fails_ends_the_turn_and_is_told_as_that(service: Open) -> N
     assert failed.status == "failed"
     assert "A tool the agent needed has failed" in (failed.error or "")
     assert "secret" not in (failed.error or "")
+    traceback = one.runs.get("ann", str(failed.run_id)).traceback or ""
+    [head, place, line, error, *_] = traceback.splitlines()
+    assert (head, line.strip()) == ("Traceback (most recent call last):", 'raise RuntimeError("secret details")')
+    assert place.endswith("in failing")
+    assert error == "RuntimeError: secret details"
     assert ask(one, talk, "hello").content == "you said hello"
 
 
@@ -119,13 +185,13 @@ def test_who_was_transferred_to_goes_on_after_a_restart(service: Open, shown: li
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (errors.ClientError(429, {"error": {"message": "quota"}}), "asked too often"),
+        (errors.ClientError(429, {"error": {"message": "quota"}}), "rate limit is reached"),
         (errors.ClientError(400, {"error": {"message": "API key not valid"}}), "refused the key"),
         (errors.ClientError(400, {"error": {"message": "input token count exceeds"}}), "grew too long"),
         (errors.ServerError(503, {"error": {"message": "overloaded"}}), "could not be reached"),
         (ValueError("No API key was provided"), "No key is set"),
         (KeyError("x"), "internal error"),
-        (LlmResponse(error_code="429", error_message="quota"), "asked too often"),
+        (LlmResponse(error_code="429", error_message="quota"), "rate limit is reached"),
     ],
 )
 def test_what_the_model_fails_with_is_sorted(service: Open, error: Any, sentence: str) -> None:

@@ -14,7 +14,9 @@ import uvicorn
 import roost
 from roost.api.app import create_app
 from roost.api.auth import Identity
-from roost.cli.ports import bind
+from roost.api.connections import ConnectionRegistry
+from roost.api.server import config
+from roost.cli.commands.server.ports import bind
 from roost.settings import Settings
 from tests.conftest import eventually
 
@@ -30,6 +32,7 @@ class Served:
     url: str
     service: roost.AgentService
     identity: Identity
+    connections: ConnectionRegistry
 
     def browser(self, user: str | None, **headers: str) -> httpx.Client:
         """What a browser of this user sends: the cookie, and from where it asks."""
@@ -44,14 +47,15 @@ class Served:
 @contextmanager
 def serving(service: roost.AgentService, **options: Any) -> Iterator[Served]:
     identity = Identity(SECRET, "local")
-    app = create_app(service, Settings(**options), identity, pages=False)
+    settings = Settings(**options)
+    app = create_app(service, settings, identity, pages=False)
     listeners = bind("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
+    server = uvicorn.Server(config(app, settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": listeners})
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Served(f"http://localhost:{listeners[0].getsockname()[1]}", service, identity)
+        yield Served(f"http://localhost:{listeners[0].getsockname()[1]}", service, identity, app.state.connections)
     finally:
         server.should_exit = True
         thread.join(15)

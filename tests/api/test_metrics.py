@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import roost
-from roost.core.metrics import Histogram, Metric, MetricKind
+from roost.core.monitoring.metrics import Histogram, Metric, MetricKind
 from roost.protocol import prometheus
 from tests.api.conftest import parrot
 from tests.api.serving import Served, serving

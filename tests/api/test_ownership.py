@@ -16,9 +16,9 @@ import roost
 from roost.api.app import create_app
 from roost.api.auth import Identity
 from roost.client import AsyncRemoteService, RemoteService, connect
-from roost.faces import FACES
-from roost.protocol.faces import methods
+from roost.protocol.namespaces import methods
 from roost.settings import Settings
+from roost.sync import NAMESPACES
 from tests.api.serving import SECRET, Served
 from tests.conftest import Open
 
@@ -71,13 +71,19 @@ def test_every_route_with_an_id_answers_a_stranger_as_if_it_never_existed(served
 def test_every_route_without_an_id_is_known_here(served: Served) -> None:
     app = create_app(served.service, Settings(), Identity(SECRET, "local"), pages=False)
     without = {(m, path) for path, found in app.openapi()["paths"].items() for m in found if "{" not in path}
-    faces = {("post", f"/api/v1/{one.path}") for name, kind in FACES.items() for one in methods(name, kind)}
-    assert faces < without  # see test_faces.py
-    assert without - faces == {
-        ("get", "/api/v1/talks"), ("post", "/api/v1/talks"), ("get", "/api/v1/profiles"), ("get", "/api/v1/health"),
-        ("post", "/api/v1/links"), ("get", "/healthz"), ("get", "/readyz"),
-        ("get", "/metrics"), ("get", "/api/v1/metrics"),
-    }  # fmt: skip
+    namespaces = {("post", f"/api/v1/{one.path}") for name, kind in NAMESPACES.items() for one in methods(name, kind)}
+    assert namespaces < without  # see test_namespaces.py
+    assert without - namespaces == {
+        ("get", "/api/v1/talks"),
+        ("post", "/api/v1/talks"),
+        ("get", "/api/v1/profiles"),
+        ("get", "/api/v1/health"),
+        ("post", "/api/v1/links"),
+        ("get", "/healthz"),
+        ("get", "/readyz"),
+        ("get", "/metrics"),
+        ("get", "/api/v1/metrics"),
+    }
 
 
 def test_nobody_is_told_anything_without_signing_in(served: Served) -> None:
@@ -119,11 +125,11 @@ def test_every_method_with_an_id_answers_a_stranger_as_if_it_never_existed(servi
     own = service()
     talk = own.create_talk_session("ann", profile="echo")
     own.add_message("ann", talk, "hello")
-    for face in (own, own.asynchronous):
+    for side in (own, own.asynchronous):
         sentences = set()
         for talk_id in (talk, NEVER):
             with pytest.raises(roost.NotFound) as refusal:
-                call(face, name, talk_id)
+                call(side, name, talk_id)
             sentences.add(str(refusal.value))
         assert len(sentences) == 1
     assert own.get_session("ann", talk).talk_session_id == talk
@@ -142,8 +148,8 @@ def test_all_faces_have_the_same_methods_with_the_same_parameters() -> None:
     assert {"add_message", "get_messages", "stream_messages", "stop", "delete"} <= set(METHODS) <= WITH_USER
     for name in [*WITH_USER, "profiles", "health", "close"]:
         plain = inspect.signature(getattr(roost.AgentService, name)).parameters
-        for face in (roost.AsyncAgentService, RemoteService, AsyncRemoteService):
-            other = inspect.signature(getattr(face, name)).parameters
+        for side in (roost.AsyncAgentService, RemoteService, AsyncRemoteService):
+            other = inspect.signature(getattr(side, name)).parameters
             assert [(p.name, p.default, p.kind) for p in plain.values()] == [
                 (p.name, p.default, p.kind) for p in other.values()
-            ], (face, name)
+            ], (side, name)

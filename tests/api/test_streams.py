@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import roost
-from roost.api import places, streams
+from roost.api import concurrency, streams
 from tests.api.serving import Served, serving
 from tests.conftest import Open, eventually
 
@@ -62,7 +62,7 @@ def test_a_stream_gives_the_answer_to_the_byte_and_ends_with_it(service: Open) -
     heard = threading.Semaphore()
 
     async def paced(turn: roost.Turn) -> AsyncIterator[str]:
-        """Goes on when what it said was heard."""
+        """Continue when the reader has received the last piece."""
         for number in range(5):
             yield f"wört{number} 🐦 "
             while not heard.acquire(blocking=False):  # noqa: ASYNC110 — it is released on another thread
@@ -126,7 +126,7 @@ def test_a_wrong_cursor_is_refused_before_the_stream_begins(served: Served) -> N
 
 
 def test_streams_are_counted_and_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "PER_USER", 1)
+    monkeypatch.setattr(concurrency, "PER_USER", 1)
     talk = served.service.create_talk_session("ann", profile="parrot")
     path = f"/api/v1/talks/{talk}/stream?follow=true"
     served.service.add_message("ann", talk, "hello")
@@ -163,7 +163,7 @@ async def opened_at_once(service: Gated, opened: streams.Streams, count: int) ->
 
 
 def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "PER_USER", 3)
+    monkeypatch.setattr(concurrency, "PER_USER", 3)
     service = Gated()
     opened = streams.Streams(cast(roost.AsyncAgentService, service))
     results = asyncio.run(opened_at_once(service, opened, 5))
@@ -172,7 +172,7 @@ def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.Monkey
 
 
 def test_a_stream_that_is_refused_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "PER_USER", 3)
+    monkeypatch.setattr(concurrency, "PER_USER", 3)
     service = Gated(roost.NotFound("no such talk"))
     opened = streams.Streams(cast(roost.AsyncAgentService, service))
     for _ in range(2):
@@ -183,3 +183,15 @@ def test_a_stream_that_is_refused_is_not_counted(monkeypatch: pytest.MonkeyPatch
 def is_open(client: httpx.Client, path: str) -> bool:
     with client.stream("GET", path) as response:
         return response.status_code == 200
+
+
+def test_one_address_does_not_take_all_places(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "PER_ADDRESS", 3)
+    taken = concurrency.ConcurrencyLimit("streams")
+    for number in range(3):
+        taken.take(f"user {number}", "10.0.0.1")
+    with pytest.raises(roost.LimitReached, match="too many open streams"):
+        taken.take("user 4", "10.0.0.1")
+    taken.take("user 4", "10.0.0.2")
+    taken.leave("user 0", "10.0.0.1")
+    taken.take("user 5", "10.0.0.1")

@@ -71,10 +71,18 @@ def test_a_busy_talk_that_rejects_says_busy(served: Served) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        '{"content": ""}', '{"content": "a\\u0000b"}', '{"content": 7}', '{"content": "x", "more": 1}', "{}", "[]",
-        "nonsense", '{"content": "\\ud800"}', '{"content": "x", "busy": "never"}', "[" * 100_000,
+        '{"content": ""}',
+        '{"content": "a\\u0000b"}',
+        '{"content": 7}',
+        '{"content": "x", "more": 1}',
+        "{}",
+        "[]",
+        "nonsense",
+        '{"content": "\\ud800"}',
+        '{"content": "x", "busy": "never"}',
+        "[" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_a_bad_message_is_refused_with_one_shape_and_changes_nothing(served: Served, body: str) -> None:
     talk = served.service.create_talk_session("ann", profile="parrot")
     with served.browser("ann", **{"Content-Type": "application/json"}) as ann:
@@ -128,7 +136,7 @@ def test_a_server_whose_workers_are_down_is_not_ready(served: Served) -> None:
 
 def test_a_server_whose_store_does_not_answer_is_not_ready(served: Served) -> None:
     with served.browser("ann") as ann:
-        served.service.roost.shop.store.close()
+        served.service.roost.context.store.close()
         assert ann.get("/readyz").status_code == 503
         assert ann.get("/healthz").status_code == 200
         assert ann.get("/api/v1/talks").json()["error"]["code"] == "unavailable"

@@ -1,4 +1,4 @@
-"""The process of a model, with a library that does what it is told in place of xllamacpp's. Run as a program."""
+"""Process of a model with a scripted library in place of xllamacpp. Run as a program."""
 
 from __future__ import annotations
 

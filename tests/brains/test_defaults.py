@@ -9,7 +9,7 @@ import pytest
 
 import roost
 from roost import keys
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import ProfileRegistry
 from roost.brains.scripted import echo
 from roost.ports import Profile
 from tests.conftest import everything
@@ -21,14 +21,14 @@ def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_anything_the_guide_answers_and_says_how_to_get_a_model(tmp_path: Path) -> None:
-    chosen = Shelf(models=tmp_path).names()[0]
+    chosen = ProfileRegistry(models=tmp_path).names()[0]
     assert chosen.name == "guide"
     assert "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or another key, and start again" in chosen.description
 
 
 @pytest.mark.usefixtures("with_key")
 def test_a_provider_whose_key_is_set_goes_before_that(tmp_path: Path) -> None:
-    chosen = Shelf(models=tmp_path).names()[0]
+    chosen = ProfileRegistry(models=tmp_path).names()[0]
     assert (chosen.name, chosen.brain, str(chosen.model).split(":")[0]) == ("openai", "llm", "openai")
 
 
@@ -36,13 +36,13 @@ def test_a_provider_whose_key_is_set_goes_before_that(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shelf", "name"),
     [
-        (Shelf({"parrot": echo}), "parrot"),
-        (Shelf(None, [Profile("mine", "echo")]), "mine"),
-        (Shelf(None, [Profile("openai", "echo")]), "openai"),
-        (Shelf(None, (), "guide"), "guide"),
+        (ProfileRegistry({"parrot": echo}), "parrot"),
+        (ProfileRegistry(None, [Profile("mine", "echo")]), "mine"),
+        (ProfileRegistry(None, [Profile("openai", "echo")]), "openai"),
+        (ProfileRegistry(None, (), "guide"), "guide"),
     ],
 )
-def test_what_is_given_or_configured_goes_before_all(shelf: Shelf, name: str) -> None:
+def test_what_is_given_or_configured_goes_before_all(shelf: ProfileRegistry, name: str) -> None:
     assert shelf.default == name
     assert shelf.profile(name).brain != "llm"
 
@@ -50,14 +50,14 @@ def test_what_is_given_or_configured_goes_before_all(shelf: Shelf, name: str) ->
 @pytest.mark.usefixtures("with_key")
 def test_without_the_extra_a_key_is_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.brains.defaults.find_spec", lambda name: None)
-    chosen = Shelf(models=tmp_path).names()[0]
+    chosen = ProfileRegistry(models=tmp_path).names()[0]
     assert chosen.name == "guide"
     assert "pip install 'roost[llm]'" in chosen.description
 
 
 def test_a_profile_whose_extra_is_missing_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "roost.brains.llm", None)
-    shelf = Shelf(None, [Profile("mine", "llm", model="openai:x")])
+    shelf = ProfileRegistry(None, [Profile("mine", "llm", model="openai:x")])
     with pytest.raises(roost.BrainFailed, match=r"pip install 'roost\[llm\]'") as raised:
         shelf.load(shelf.profile("mine"))
     assert (raised.value.kind, raised.value.advice) == ("extra", "pip install 'roost[llm]', and start Roost again")
@@ -84,7 +84,7 @@ def test_secrets_are_read_from_the_first_file_there_is_and_what_is_set_stays(tmp
 @pytest.mark.parametrize(
     ("text", "mode", "told"),
     [
-        ('A_KEY = "canary"', 0o644, "others may read the secrets"),
+        ('A_KEY = "canary"', 0o644, "other users may read the secrets"),
         ("A_KEY = canary", 0o600, "line 1: this is not valid TOML"),
         ('name = "canary"', 0o600, "names end in _KEY"),
         ("A_KEY = 7", 0o600, "A_KEY must be text in quotes"),
@@ -103,7 +103,7 @@ def test_a_bad_file_is_told_and_nothing_in_it_is_shown_or_taken(
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(roost.Invalid, match="cannot be read"):
+    with pytest.raises(roost.Invalid, match="cannot read the secrets"):
         keys.read([], {"ROOST_SECRETS": str(tmp_path / "gone.toml")})
 
 

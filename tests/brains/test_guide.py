@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.brains.guide import QUESTION, TOPICS, Memory, Topic, answer, guide
+from roost.brains.guide import QUESTION, TOPICS, GuideMemory, Topic, answer, guide
 from roost.testing import Simulation
 
 Ask = Callable[[roost.AgentService, str, str], roost.Message]
@@ -209,5 +209,5 @@ def test_at_its_usual_pace_it_counts_for_half_a_minute(tmp_path: Path) -> None:
 
 def test_nothing_takes_it_long_to_understand() -> None:
     before = time.process_time()
-    answer("my name " * 40_000, Memory(), 0)
+    answer("my name " * 40_000, GuideMemory(), 0)
     assert time.process_time() - before < 5, "it was a minute"

@@ -1,4 +1,4 @@
-"""The brain `llm` beyond the contract: tries again, thinks aloud, goes on, is steered, sums up, and keeps its key."""
+"""Brain `llm` beyond the contract: retries, thoughts, continued answers, steering, summaries, and secret keys."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from openai.types import responses
 import roost
 from roost.brains.chat import context
 from roost.brains.llm import providers
-from roost.brains.profiles import Shelf
-from roost.core.messages import Message, Status, at
-from roost.core.notes import Note
+from roost.brains.profiles import ProfileRegistry
+from roost.core.talks.messages import Message, Status, at
+from roost.core.talks.side_channels import Note
 from roost.service import AgentService
-from roost.testing.provider import Call, End, Provider, Raw, Refuse, Think, Wait
+from roost.testing.provider import Call, End, Provider, Raw, Refuse, Think, Wait, Whole
 from roost.wiring import open_roost
 from tests.conftest import QUICK, eventually, everything, settled
 
@@ -55,7 +55,7 @@ def asking(
     provider: Provider, path: Path, limits: roost.Limits = QUICK, tools: Any = (), **options: Any
 ) -> Iterator[AgentService]:
     options = {"model": "openai:some-model", "base_url": provider.url, **options}
-    shelf = Shelf(None, [roost.Profile("llm", "llm", **options)])
+    shelf = ProfileRegistry(None, [roost.Profile("llm", "llm", **options)])
     with AgentService(open_roost(f"sqlite:///{path / 'roost.db'}", shelf, limits, tools=tools)) as service:
         yield service
 
@@ -72,7 +72,7 @@ def said(service: AgentService, text: str, talk: str | None = None) -> roost.Mes
 def test_a_provider_that_fails_before_the_first_word_is_tried_again(
     provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 0.01)
+    monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 0.01)
     provider.plays(Refuse(503))
     provider.plays(Refuse(429, headers={"Retry-After": "0.01"}))
     provider.plays("here I am")
@@ -83,8 +83,82 @@ def test_a_provider_that_fails_before_the_first_word_is_tried_again(
 def test_a_long_rate_limit_is_told_with_its_wait_and_not_waited_for(provider: Provider, opened: Any) -> None:
     provider.plays(Refuse(429, "slow down", headers={"Retry-After": "600"}))
     last = said(opened(), "hello")
-    assert "asked too often just now; try again in 10 minutes" in str(last.error)
+    assert "rate limit is reached; try again in 10 minutes" in str(last.error)
     assert len(provider.asked) == 1
+
+
+OPENAI = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "some-model",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "all at once"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+}
+ANTHROPIC = {
+    "id": "1",
+    "type": "message",
+    "role": "assistant",
+    "model": "some-model",
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "content": [{"type": "text", "text": "all at once"}],
+    "usage": {"input_tokens": 7, "output_tokens": 3},
+}
+CALLING = {
+    **OPENAI,
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "double", "arguments": '{"number": 4}'}}
+                ],
+            },
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(("model", "body"), [("openai:some-model", OPENAI), ("anthropic:some-model", ANTHROPIC)])
+def test_a_reply_in_one_piece_is_an_answer(
+    provider: Provider, opened: Any, model: str, body: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    provider.plays(Whole(body))
+    service = opened(model=model)
+    last = said(service, "hello")
+    assert (last.content, last.status, len(provider.asked)) == ("all at once", "complete", 1)
+    tokens = eventually(lambda: dict(service.monitor.metrics()["roost_tokens_total"].values))
+    assert tokens == {("llm", "input"): 7.0, ("llm", "output"): 3.0}
+    assert said(service, "and streamed").content == "ok"
+
+
+def test_a_tool_that_is_called_in_one_piece_is_called(provider: Provider, opened: Any) -> None:
+    @roost.tool
+    async def double(number: int) -> int:
+        """Twice as much."""
+        return 2 * number
+
+    provider.plays(Whole(CALLING))
+    provider.plays(Whole(OPENAI))
+    last = said(opened(tools=[double]), "hello")
+    assert (last.content, last.status) == ("all at once", "complete")
+    assert provider.asked[1]["messages"][-1]["content"] == "8"
+
+
+def test_json_that_is_no_answer_fails_as_the_providers(
+    provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 0.001)
+    for _ in range(9):
+        provider.plays(Whole({"error": {"message": "no"}}))
+    last = said(opened(), "hello")
+    assert last.status == "failed"
+    assert "could not be reached or took too long" in str(last.error)
 
 
 @pytest.mark.parametrize("broken", [b"data: {not json\n\n", b'data: {"choices": 7}\n\n', b"data: []\n\n"])
@@ -113,7 +187,7 @@ def test_a_request_that_the_provider_does_not_take_is_told_with_what_to_look_at(
 ) -> None:
     provider.plays(Refuse(400, "temperature is not supported", "unsupported_value"))
     last = said(opened(temperature=0.5), "hello")
-    assert "the provider does not take the request: look at what the profile sets, and at the log" in str(last.error)
+    assert "the provider rejects the request: check the profile and the log" in str(last.error)
     assert len(provider.asked) == 1
 
 
@@ -121,7 +195,7 @@ def test_a_filter_that_ends_the_answer_is_told_as_a_refusal(provider: Provider, 
     provider.plays("I can", End("content_filter"))
     last = said(opened(), "hello")
     assert (last.content, last.status) == ("I can", "failed")
-    assert "The model refuses to answer this" in str(last.error)
+    assert "The model refused to answer this" in str(last.error)
 
 
 def test_a_provider_that_fails_five_times_is_not_asked_until_it_has_rested(provider: Provider, opened: Any) -> None:
@@ -129,14 +203,14 @@ def test_a_provider_that_fails_five_times_is_not_asked_until_it_has_rested(provi
     for _ in range(5):
         provider.plays(Refuse(401, "no"))
         assert "refused the key" in str(said(service, "hello").error)
-    assert "is not asked for a moment" in str(said(service, "hello").error)
+    assert "keeps failing and is paused" in str(said(service, "hello").error)
     assert len(provider.asked) == 5
     assert "openai at 127.0.0.1" in str(service.health().problem)
-    (breaker,) = service.roost.shop.breakers._known.values()
+    (breaker,) = service.roost.context.breakers._known.values()
     breaker.retry_at = 0.0  # it has rested
     provider.plays(Refuse(401, "no"))
     assert "refused the key" in str(said(service, "are you there?").error)
-    assert "is not asked for a moment" in str(said(service, "hello").error)
+    assert "keeps failing and is paused" in str(said(service, "hello").error)
     breaker.retry_at = 0.0
     assert said(service, "are you there?").status == "complete"
     assert said(service, "and now?").status == "complete"
@@ -152,7 +226,7 @@ def test_an_agent_waits_for_a_provider_that_rests_and_then_goes_on(provider: Pro
     task = service.tasks.send("ann", "d", "count the birds")
     assert (service.tasks.get("ann", task).status, len(provider.asked)) == ("queued", 5)
     provider.plays("Three birds.", End(read=70, said=7))
-    (breaker,) = service.roost.shop.breakers._known.values()
+    (breaker,) = service.roost.context.breakers._known.values()
     breaker.retry_at = 0.0  # it has rested
     assert service.tasks.wait("ann", task, timeout=30).result == "Three birds."
     assert len(provider.asked) == 6
@@ -194,7 +268,7 @@ def test_one_that_never_comes_to_its_end_is_cut_off_after_its_steps(provider: Pr
         provider.plays("on and ", End("length"))
     last = said(opened(steps=3), "go on")
     assert (last.content, last.status, len(provider.asked)) == ("on and on and on and ", "failed", 3)
-    assert "as many steps as it may" in str(last.error)
+    assert "used all its steps" in str(last.error)
 
 
 def test_a_run_that_may_use_few_tokens_asks_for_no_more(provider: Provider, opened: Any) -> None:
@@ -217,7 +291,7 @@ def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(provider: Provider,
     held.set()
     whole = settled(service, "ann", talk)
     assert [m.content for m in whole] == ["go for a walk", "I go north. ", "turn around", "I go south."]
-    assert len({m.run_id for m in whole if m.sender == "agent"}) == 1, "it is the same run that goes on"
+    assert len({m.run_id for m in whole if m.sender == "agent"}) == 1, "the same run continues"
     assert [m["content"] for m in provider.asked[1]["messages"]] == ["go for a walk", "I go north. ", "turn around"]
     assert len(provider.asked) == 2
 
@@ -248,8 +322,25 @@ def test_several_tools_are_called_at_once_and_one_that_fails_is_told_to_the_mode
     assert (last.content, last.status) == ("done", "complete")
     told = {m["tool_call_id"]: m["content"] for m in provider.asked[1]["messages"] if m["role"] == "tool"}
     assert told["a"] == "42"
-    assert "no JSON object" in told["c"]
+    assert "not a JSON object" in told["c"]
     assert set(told) == {"a", "b", "c", "d"}
+
+
+def test_in_a_talk_with_an_agent_a_model_consults_another_agent(provider: Provider, tmp_path: Path) -> None:
+    model = roost.Profile("llm", "llm", model="openai:some-model", base_url=provider.url)
+    shelf = ProfileRegistry(None, [model, roost.Profile("echo", "echo")])
+    provider.plays(Call("ask", {"to": "agent:clerk", "text": "how much?"}, "a"))
+    provider.plays("it is asked for")
+    with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
+        service.agents.create("ann", "d", profile="llm")
+        service.agents.create("ann", "clerk", profile="echo")
+        talk = service.create_talk_session("ann", agent="d")
+        last = said(service, "what does tea cost?", talk)
+        assert (last.content, last.status) == ("it is asked for", "complete")
+        [told] = [m["content"] for m in provider.asked[1]["messages"] if m["role"] == "tool"]
+        assert told == "how much?"
+        [run] = service.runs.list("ann", talk=talk)
+        assert service.runs.replay("ann", run.run_id).is_identical
 
 
 def test_one_that_must_call_a_tool_may_answer_after_that(provider: Provider, opened: Any) -> None:
@@ -374,7 +465,9 @@ def test_what_takes_long_to_build_is_built_before_the_first_answer(monkeypatch: 
         assert event.__pydantic_complete__, "else it is built with the first chunk, while the loop stands still"
 
 
-@pytest.mark.parametrize(("model", "advice"), [("gpt", "provider:name"), ("nobody:x", "'nobody' is no provider")])
+@pytest.mark.parametrize(
+    ("model", "advice"), [("gpt", "provider:name"), ("nobody:x", "'nobody' is not a known provider")]
+)
 def test_a_model_of_nobody_is_told_as_such(opened: Any, model: str, advice: str) -> None:
     assert advice in str(said(opened(model=model, base_url=None), "hello").error)
 

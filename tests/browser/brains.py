@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 
 from roost import tool
-from roost.core.notes import Channel, answered, called
+from roost.core.talks.side_channels import Channel, answered, called
 from roost.ports import Chunk, Turn
 
 PACE = 0.05
@@ -40,7 +40,7 @@ def reveal() -> str:
 
 
 @tool(approval=True)
-def pay(euros: int) -> str:
+def pay(euros: int, memo: str = "") -> str:
     """Asks a person first."""
     return f"{euros} paid"
 
@@ -72,6 +72,8 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
             raise ValueError(os.environ["CANARY_TOKEN"])
         case "pay":
             yield await turn.call_tool("pay", {"euros": int(rest)})
+        case "order":
+            yield await turn.call_tool("pay", {"euros": 5, "memo": "x" * int(rest) + " the end"})
         case "fail":
             yield "half an answer"
             await asyncio.sleep(PACE)

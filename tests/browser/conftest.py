@@ -24,9 +24,14 @@ from tests.browser.brains import steered
 from tests.servers import ROOT, find_chromium
 
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SETTINGS = """
 default_profile = "steered"
 tools = ["tests.browser.brains:reveal", "tests.browser.brains:pay"]

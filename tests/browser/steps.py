@@ -43,7 +43,7 @@ def expect_messages(page: Page, *texts: str) -> None:
 def expect_rest(page: Page) -> None:
     """Nothing is being written."""
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
-    expect(page.get_by_text("Writing …")).to_have_count(0)
+    expect(page.get_by_text("Writing…")).to_have_count(0)
 
 
 def watch(page: Page) -> None:
@@ -58,7 +58,7 @@ def watched(page: Page) -> dict[str, Any]:
 
 
 def expect_steady(page: Page, count: int) -> None:
-    """There are so many messages now; at no moment was one there twice, and none ever went away."""
+    """Expect this number of messages, of which none was ever shown twice or disappeared."""
     seen = watched(page)
     assert seen["doubled"] == []
     assert seen["steps"] == sorted(seen["steps"])

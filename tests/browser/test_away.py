@@ -18,7 +18,7 @@ def test_a_page_whose_server_is_away_says_so_quietly_and_goes_on_when_it_is_back
 ) -> None:
     (tmp_path / "roost.toml").write_text(SETTINGS)
     port, page = free_port(), browser.new_context().new_page()
-    words = page.get_by_role("status").filter(has_text="Roost does not answer")
+    words = page.get_by_role("status").filter(has_text="Reconnecting…")
     line = page.get_by_test_id("stChatInputTextArea")
     with up(tmp_path, port) as (url, _):
         page.goto(url)

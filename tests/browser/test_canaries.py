@@ -30,7 +30,7 @@ def test_no_secret_of_a_tool_or_an_error_reaches_the_browser(visit: Visit) -> No
     expect(page.get_by_text("asked with •••")).to_be_visible()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     page.get_by_text("Settings of this talk").click()
-    expect(page.get_by_label("Instructions")).to_be_visible()
+    expect(page.get_by_label("System prompt")).to_be_visible()
     assert CANARY not in page.content()
     assert any("asked with •••".encode() in frame for frame in sent), "what is shown came this way"
     assert not [frame for frame in sent if CANARY.encode() in frame]

@@ -27,7 +27,7 @@ def test_a_reload_in_the_middle_finds_the_answer_still_growing(visit: Visit) -> 
     expect(messages(page).last).to_contain_text("word3")
     page.reload()
     expect_messages(page, "slow 60", "word3")
-    expect(page.get_by_text("Writing …")).to_be_visible()
+    expect(page.get_by_text("Writing…")).to_be_visible()
     expect_messages(page, "slow 60", "word60 end.")
     expect_rest(page)
 
@@ -54,7 +54,7 @@ def test_two_people_never_see_each_others_talks(visit: Visit, server: Server) ->
     expect_messages(bob, "the words of bob", "You said: the words of bob")
     expect(talk_titles(bob)).to_have_text(["the words of bob"])
     bob.goto(ann.url)
-    expect(bob.get_by_text("This talk does not exist any more")).to_be_visible()
+    expect(bob.get_by_text("This talk no longer exists")).to_be_visible()
     expect(messages(bob)).to_have_count(0)
     expect(bob.get_by_text("the words of ann")).to_have_count(0)
 
@@ -125,7 +125,7 @@ def test_a_talk_is_deleted_in_its_menu_after_asking(visit: Visit) -> None:
     open_menu(page, "hello")
     page.get_by_role("menuitem", name="Delete").click()
     expect(page.get_by_role("dialog")).to_contain_text("This can't be undone")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(talk_titles(page)).to_have_text(["hello"])
     delete(page, "hello")
@@ -162,14 +162,14 @@ def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit
     second.goto(first.url)
     expect_messages(second, "hello", "You said: hello")
     delete(first, "hello")
-    expect(second.get_by_text("This talk does not exist any more")).to_be_visible()
+    expect(second.get_by_text("This talk no longer exists")).to_be_visible()
     say(second, "a new one")
     expect_messages(second, "a new one", "You said: a new one")
 
 
 def test_the_profile_chosen_for_a_new_talk_answers_it(visit: Visit) -> None:
     page = visit()
-    page.get_by_label("Who answers").click()
+    page.get_by_label("Agent", exact=True).click()
     page.get_by_role("option", name="other").click()
     expect(page.get_by_text("Says the same.")).to_be_visible()
     say(page, "just this")

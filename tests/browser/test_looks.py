@@ -43,7 +43,7 @@ def empty(page: Page) -> None:
 
 
 def suggestions(page: Page) -> None:
-    page.get_by_label("Who answers").click()
+    page.get_by_label("Agent", exact=True).click()
     page.get_by_role("option", name="guide").click()
     expect(page.get_by_role("button", name="Show me markdown")).to_be_visible()
 
@@ -105,7 +105,7 @@ def deleting(page: Page) -> None:
 
 def gone(page: Page) -> None:
     page.goto(re.sub(r"\?.*", "", page.url) + "?talk=never")
-    expect(page.get_by_role("alert")).to_contain_text("does not exist any more")
+    expect(page.get_by_role("alert")).to_contain_text("no longer exists")
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
 
 
@@ -124,8 +124,20 @@ def talks(page: Page) -> None:
 
 
 STATES: tuple[Callable[[Page], None], ...] = (
-    empty, markdown, failed, busy, interrupted, settings, renaming, menu, deleting, gone, suggestions, long, talks
-)  # fmt: skip
+    empty,
+    markdown,
+    failed,
+    busy,
+    interrupted,
+    settings,
+    renaming,
+    menu,
+    deleting,
+    gone,
+    suggestions,
+    long,
+    talks,
+)
 
 
 def sticking_out(page: Page) -> list[str]:

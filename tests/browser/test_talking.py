@@ -7,8 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Server, Visit
 from tests.browser.steps import (
+    SCREENSHOTS,
     expect_messages,
     expect_rest,
     expect_steady,
@@ -48,7 +49,7 @@ def test_an_answer_is_seen_growing_and_every_message_is_there_once_all_the_time(
     watch(page)
     say(page, "slow 60")
     expect_messages(page, "slow 60", "word3")
-    expect(page.get_by_text("Writing …")).to_be_visible()
+    expect(page.get_by_text("Writing…")).to_be_visible()
     expect(messages(page).last).not_to_contain_text("word60")
     expect_messages(page, "slow 60", "word60 end.")
     expect_rest(page)
@@ -61,10 +62,10 @@ def test_an_answer_is_seen_growing_and_every_message_is_there_once_all_the_time(
 def test_a_question_that_takes_a_while_shows_that_it_is_being_thought_about(visit: Visit) -> None:
     page = visit()
     say(page, "wait 1")
-    expect(page.get_by_text("Thinking …")).to_be_visible()
+    expect(page.get_by_text("Thinking…")).to_be_visible()
     expect(messages(page)).to_have_count(1)
     expect_messages(page, "wait 1", "waited")
-    expect(page.get_by_text("Thinking …")).to_have_count(0)
+    expect(page.get_by_text("Thinking…")).to_have_count(0)
 
 
 def test_stopping_keeps_what_was_said_and_marks_it(visit: Visit) -> None:
@@ -135,6 +136,22 @@ def test_a_failure_shows_nothing_of_the_inside(visit: Visit) -> None:
     expect(page.get_by_text("ValueError")).to_have_count(0)
 
 
+def test_the_operator_sees_behind_details_where_the_brain_failed(visit: Visit, server: Server) -> None:
+    page = visit(user=server.identity.local_user)
+    say(page, "fail")
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.get_by_test_id("stCode")).not_to_be_visible()
+    page.get_by_text("Details").click()
+    shown = page.get_by_test_id("stCode")
+    expect(shown).to_contain_text('raise ValueError("secret-detail-of-the-inside")')
+    expect(shown).to_contain_text(re.compile(r"brains\.py\", line \d+, in steered"))
+    expect(shown).not_to_contain_text("turn_execution")
+    expect(messages(page).last.locator("details")).to_have_css("overflow", "visible")  # it has unfolded
+    page.screenshot(path=SCREENSHOTS / "details_of_a_failure.png")
+    page.reload()
+    expect(page.get_by_text("Details")).to_be_visible()
+
+
 def refuse_meanwhile(page: Page) -> None:
     """In the next talk a message is refused while an answer is being written."""
     page.get_by_text("Settings of the next talk").click()
@@ -169,7 +186,7 @@ def test_a_refused_message_stays_in_the_line_and_one_is_told_right_above_it(visi
 
 def choose_guide(page: Page) -> Locator:
     """The guide answers; what it suggests to say."""
-    page.get_by_label("Who answers").click()
+    page.get_by_label("Agent", exact=True).click()
     page.get_by_role("option", name="guide").click()
     return page.get_by_role("button", name="Show me markdown")
 

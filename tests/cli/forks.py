@@ -24,9 +24,20 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parents[2]
 LIMIT = 30
 LOADED = (
-    "agents", "approvals", "chat", "doctor", "events", "letters", "mail", "meetings", "memories", "models", "runs",
-    "schedules", "talks", "tasks", "watch",
-)  # fmt: skip
+    "agents",
+    "approvals",
+    "chat",
+    "dead_letters",
+    "events",
+    "mail",
+    "meetings",
+    "models",
+    "runs",
+    "schedules",
+    "server.doctor",
+    "talks",
+    "tasks",
+)
 
 
 class Forks:
@@ -52,15 +63,19 @@ class Forks:
 @contextmanager
 def forks(environment: dict[str, str]) -> Iterator[Forks]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.forks"], cwd=ROOT, env=environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, "-m", "tests.cli.forks"],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         yield Forks(process)
 
 
 def main() -> None:
     """Take orders, a line each, and say with which code the command has ended."""
-    for name in ("roost.client", *(f"roost.cli.{name}" for name in LOADED)):
+    for name in ("roost.client", *(f"roost.cli.commands.{name}" for name in LOADED)):
         import_module(name)
     gc.freeze()
     for line in sys.stdin:

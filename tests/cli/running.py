@@ -14,8 +14,8 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from roost.cli.commands.server.ports import bind
 from roost.cli.main import app
-from roost.cli.ports import bind
 from tests.cli.forks import Forks
 from tests.conftest import eventually
 from tests.servers import ROOT
@@ -42,9 +42,15 @@ def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> s
     if FORKED and not variables:
         return FORKED[0].run(arguments, folder, environment(folder), stdin)
     return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, env=environment(folder) | variables, input=stdin, capture_output=True,
-        text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env=environment(folder) | variables,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 def command(*arguments: str, stdin: str = "") -> Any:
@@ -92,9 +98,13 @@ def up(folder: Path, *arguments: str, command: str = "up", ready: str = "Stop wi
     port = free_port()
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
-            [*COMMAND, command, "--port", str(port), *arguments], cwd=folder, env=environment(folder) | variables,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-        )  # fmt: skip
+            [*COMMAND, command, "--port", str(port), *arguments],
+            cwd=folder,
+            env=environment(folder) | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
     running = Up(folder, port, process)
     try:
         eventually(_has_started(running, ready), PATIENCE)

@@ -19,9 +19,14 @@ class Terminal:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._own, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=folder, env=environment(folder) | {"TERM": "dumb"},
-            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        )  # fmt: skip
+            [*COMMAND, *arguments],
+            cwd=folder,
+            env=environment(folder) | {"TERM": "dumb"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
         os.close(theirs)
         os.set_blocking(self._own, False)
         self.seen = ""

@@ -10,8 +10,8 @@ import pytest
 
 import roost as package
 from roost import Chunk, Turn, telemetry
-from roost.core.notes import Channel, answered, called
-from roost.core.secrets import HIDDEN
+from roost.core.talks.side_channels import Channel, answered, called
+from roost.core.values.secrets import HIDDEN
 from roost.wiring import announce
 from tests.api.serving import Served, serving
 from tests.cli.running import command
@@ -58,7 +58,7 @@ class Leaked:
     def __init__(self, served: Served, tracer: KeepingTracer) -> None:
         self.served = served
         service = served.service
-        service.roost.shop.tracer = telemetry.spans(tracer)
+        service.roost.context.tracer = telemetry.spans(tracer)
         self.tracer = tracer
         service.agents.create(USER, "d", profile="leaky", max_attempts=1)
         self.task = service.tasks.send(USER, "d", "go")
@@ -94,9 +94,17 @@ def clean(text: str) -> str:
 def test_no_secret_is_in_what_commands_print(leaked: Leaked) -> None:
     run = leaked.runs[0]
     words = [
-        f"talks show {leaked.talk}", f"runs show {run}", "runs ls", f"replay {run}", "agents show d",
-        f"tasks show {leaked.task}", "dead-letters ls", "approvals ls --all", "mail ls", "events history",
-    ]  # fmt: skip
+        f"talks show {leaked.talk}",
+        f"runs show {run}",
+        "runs ls",
+        f"replay {run}",
+        "agents show d",
+        f"tasks show {leaked.task}",
+        "dead-letters ls",
+        "approvals ls --all",
+        "mail ls",
+        "events history",
+    ]
     for line in words:
         for form in ("", " --json"):
             done = command(*(line + form).split())

@@ -15,10 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 import roost as package
-from roost.cli import doctor, find
-from roost.cli.checkups import Finding
-from roost.cli.main import LATER, app
-from roost.cli.up import _opened
+from roost.cli.app import connect as find
+from roost.cli.commands.server import doctor
+from roost.cli.commands.server.health_checks import Finding
+from roost.cli.commands.server.up import _open_service
+from roost.cli.main import GROUPS, app
+from roost.core.values.secrets import Redactor
 from roost.settings import load
 from roost.stores.sqlite import LockFile, owner
 from roost.wiring import announce
@@ -103,14 +105,14 @@ def test_a_store_that_stays_in_use_by_a_script_is_told(home: Path, monkeypatch: 
 
 def test_commands_wait_for_each_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = package.open(store(home))
-    monkeypatch.setattr("roost.cli.find.sleep", lambda _: other.close())
-    assert command("talks", "ls").stdout.startswith("No talks yet")
+    monkeypatch.setattr("roost.cli.app.connect.sleep", lambda _: other.close())
+    assert command("talks", "ls").stdout.startswith("No talks.")
 
 
 def test_a_server_waits_for_commands_that_have_the_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = package.open(store(home))
-    monkeypatch.setattr("roost.cli.find.sleep", lambda _: other.close())
-    with _opened(load(None), package.Limits(), reload=False) as service:
+    monkeypatch.setattr("roost.cli.app.connect.sleep", lambda _: other.close())
+    with _open_service(load(None), package.Limits(), Redactor(), reload=False) as service:
         assert service.health().workers > 0
 
 
@@ -145,7 +147,7 @@ def test_a_command_that_waits_for_the_store_works_through_the_server_that_begins
         def begins(_: float) -> None:
             announce(service.roost, url=served.url, token=served.identity.token)
 
-        monkeypatch.setattr("roost.cli.find.sleep", begins)
+        monkeypatch.setattr("roost.cli.app.connect.sleep", begins)
         assert "Birds" in command("talks", "ls").stdout
 
 
@@ -161,16 +163,26 @@ def test_all_is_well_at_first(tmp_path: Path) -> None:
     code, found = findings(tmp_path, "--port", str(free_port()))
     assert (code, {status for status, _ in found.values()}) == (0, {"ok"})
     assert set(found) == {
-        "python", "sqlite", "pages", "postgresql", "settings", "profiles", "model", "data folder", "store", "server",
-        "port", "default profile",
-    }  # fmt: skip
+        "python",
+        "sqlite",
+        "pages",
+        "postgresql",
+        "settings",
+        "profiles",
+        "model",
+        "data folder",
+        "store",
+        "server",
+        "port",
+        "default profile",
+    }
 
 
 def test_dead_letters_are_found(tmp_path: Path) -> None:
     roost(tmp_path, "events", "publish", "untaken")
     code, found = findings(tmp_path, "--port", str(free_port()))
     assert (code, found["dead letters"][0]) == (0, "warn")
-    assert found["dead letters"][1].startswith("1 dead letter: what could not be handled")
+    assert found["dead letters"][1].startswith("1 dead letter: work that failed for good")
     assert "roost dead-letters ls" in found["dead letters"][1]
 
 
@@ -178,17 +190,16 @@ def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         code, found = findings(tmp_path)
     assert (code, found["server"][0]) == (0, "ok")
-    assert f":{running.port}, 2 workers up" in found["server"][1]
+    assert f":{running.port}, 2 workers running" in found["server"][1]
 
 
 def test_whether_a_provider_can_be_asked_is_found_without_loading_all_that_asks_it(tmp_path: Path) -> None:
     settings = "[profiles.m]\nbrain = 'llm'\nmodel = 'anthropic:some'\nkey = 'NO_SUCH_KEY'\n"
     (tmp_path / "roost.toml").write_text(settings)
-    looks = "import sys; from roost.cli.doctor import look; print(list(look(None, {})), 'pydantic_ai' in sys.modules)"
+    looks = "import sys; from roost.cli.commands.server.doctor import run_checks; print(list(run_checks(None, {})), "
+    looks += "'pydantic_ai' in sys.modules)"
     command = [COMMAND[0], "-c", looks]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=True
-    )  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=True)
     assert "m: NO_SUCH_KEY is set neither in the environment nor in secrets.toml" in done.stdout
     assert "set NO_SUCH_KEY in the environment" in done.stdout
     assert done.stdout.endswith("False\n")
@@ -198,7 +209,7 @@ def test_in_a_terminal_what_is_found_is_folded_and_nothing_is_cut_in_two(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finding = Finding("model", "ok", "none: there is no file '/a/long/path/to/a/model.gguf' there", "fetch it, please")
-    monkeypatch.setattr("roost.cli.doctor.look", lambda *_: iter([finding]))
+    monkeypatch.setattr("roost.cli.commands.server.doctor.run_checks", lambda *_: iter([finding]))
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert doctor.run(None, {}, as_json=False) == 0
@@ -218,21 +229,21 @@ def test_a_taken_port_a_bad_brain_and_a_misspelt_variable_are_found(tmp_path: Pa
     assert (found["port"][0], found["profiles"][0]) == ("problem", "ok")
     text = roost(tmp_path, "doctor", "--port", str(free_port()), ROOST_PROT="1").stdout
     assert "problem  profiles: lost: the brain 'no_such_module:brain' cannot be loaded: there is no module" in text
-    assert "→ put the module there, install it" in text
+    assert "→ add the module, install it" in text
     assert "→ did you mean ROOST_PORT?" in text
 
 
 @pytest.mark.parametrize(
     ("code", "told", "fix"),
     [
-        ("import os\n\nif True print()", "mine.py, line 3: SyntaxError: ", "mend it there"),
-        ("import os\nimport no_such_module", "mine.py, line 2: ModuleNotFoundError: No module", "mend it there"),
-        ("def brain(turn):\n    yield 1\n1 / 0", "mine.py, line 3: ZeroDivisionError: division", "mend it there"),
-        ("import sys\nsys.exit(7)", "mine.py, line 2: SystemExit: 7", "mend it there"),
+        ("import os\n\nif True print()", "mine.py, line 3: SyntaxError: ", "fix it there"),
+        ("import os\nimport no_such_module", "mine.py, line 2: ModuleNotFoundError: No module", "fix it there"),
+        ("def brain(turn):\n    yield 1\n1 / 0", "mine.py, line 3: ZeroDivisionError: division", "fix it there"),
+        ("import sys\nsys.exit(7)", "mine.py, line 2: SystemExit: 7", "fix it there"),
         ("other = 1", "mine.py has no 'brain'", "correct `brain` in the settings"),
         ("brain = 1", "the brain 'mine:brain' is not a function", "correct `brain` in the settings"),
     ],
-)  # fmt: skip
+)
 def test_a_brain_whose_module_is_broken_is_told_with_file_and_line(
     tmp_path: Path, code: str, told: str, fix: str
 ) -> None:
@@ -254,7 +265,7 @@ def test_a_broken_brain_is_told_with_file_and_line_where_roost_is_started(tmp_pa
     assert "mine.py, line 3: SyntaxError" in refused.stderr
     with up(tmp_path) as running:
         told = eventually(lambda: [row for row in running.output.splitlines() if "SyntaxError" in row])
-    assert told[0].startswith("  The profile 'lost' will not answer: the brain 'mine:brain' cannot be loaded")
+    assert told[0].startswith("  Profile 'lost' cannot answer: the brain 'mine:brain' cannot be loaded")
     assert f"{tmp_path / 'mine.py'}, line 3" in told[0]
 
 
@@ -271,7 +282,7 @@ def test_a_host_that_up_refuses_is_found(tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text('host = "0.0.0.0"')
     code, found = findings(tmp_path, "--port", str(free_port()))
     assert (code, found["host"][0]) == (1, "problem")
-    assert "not on '0.0.0.0'" in found["host"][1]
+    assert "cannot listen on '0.0.0.0'" in found["host"][1]
     assert 'set host = "127.0.0.1"' in found["host"][1]
 
 
@@ -334,9 +345,7 @@ def test_help_is_quick_and_loads_nothing_it_does_not_need(tmp_path: Path) -> Non
 
 
 def test_completion_is_there(tmp_path: Path) -> None:
-    assert "doctor" in roost(
-        tmp_path, _ROOST_COMPLETE="complete_bash", COMP_WORDS="roost do", COMP_CWORD="1"
-    ).stdout  # fmt: skip
+    assert "doctor" in roost(tmp_path, _ROOST_COMPLETE="complete_bash", COMP_WORDS="roost do", COMP_CWORD="1").stdout
 
 
 def test_a_bench_is_run_by_its_name_from_a_checkout_and_prints_json_lines(tmp_path: Path) -> None:
@@ -365,7 +374,7 @@ def test_without_a_checkout_people_are_told_where_the_benches_are(tmp_path: Path
     assert "make bench" in done.stderr
 
 
-@pytest.mark.parametrize("group", [[], *([name] for name in LATER), ["talks"]])
+@pytest.mark.parametrize("group", [[], *([name] for name in GROUPS), ["talks"]])
 def test_help_says_in_whole_sentences_what_commands_do(group: list[str]) -> None:
     shown = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).invoke(app, [*group, "-h"]).stdout
     listed = shown.partition("Commands:\n")[2].splitlines()

@@ -20,11 +20,11 @@ def connect(url: str, token: str | None = None) -> Iterator[RemoteService]:
 
 
 class Looped:
-    def __init__(self, face: Any, runner: asyncio.Runner) -> None:
-        self._face, self._runner = face, runner
+    def __init__(self, wrapped: Any, runner: asyncio.Runner) -> None:
+        self._asynchronous, self._runner = wrapped, runner
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._face, name)
+        found = getattr(self._asynchronous, name)
         if isinstance(found, str):
             return found
         return self._called(found) if callable(found) else Looped(found, self._runner)

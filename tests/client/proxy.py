@@ -1,4 +1,4 @@
-"""A network that fails: a proxy that cuts connections when it is told to."""
+"""Failing network: a proxy that cuts connections on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P6: the client with coroutines waits for many things at once on one loop, and lets go of them when it is told to."""
+"""P6: the asynchronous client waits for many results at once on one loop, and cancels them on request."""
 
 from __future__ import annotations
 

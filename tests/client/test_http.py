@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import roost
-from roost.client.http import Wire
-from roost.client.network import LoopNetwork, PlainNetwork
+from roost.client.http import HttpClient
+from roost.client.network import AsyncConnector, BlockingConnector
 from roost.hosts.pending import drive
 
 Ask = Callable[[str], Any]
@@ -41,15 +41,15 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 @pytest.fixture(params=["plain", "async"])
 def ask(request: pytest.FixtureRequest) -> Ask:
-    async def once(wire: Wire) -> Any:
+    async def once(wire: HttpClient) -> Any:
         try:
             return await wire.ask("GET", "/things", "ann", repeatable=False)
         finally:
             await wire.close()
 
     if request.param == "plain":
-        return lambda url: drive(once(Wire(PlainNetwork(), url, "token")))
-    return lambda url: asyncio.run(once(Wire(LoopNetwork(), url, "token")))
+        return lambda url: drive(once(HttpClient(BlockingConnector(), url, "token")))
+    return lambda url: asyncio.run(once(HttpClient(AsyncConnector(), url, "token")))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,20 @@ def test_an_answer_without_content_is_nothing(ask: Ask) -> None:
         HEAD + b"X: x\r\n" * 300 + b"\r\n",
     ],
     ids=[
-        "nothing", "no HTTP", "no status", "no end", "too short", "no length", "no size", "no last chunk", "long line",
+        "nothing",
+        "no HTTP",
+        "no status",
+        "no end",
+        "too short",
+        "no length",
+        "no size",
+        "no last chunk",
+        "long line",
         "many headers",
     ],
-)  # fmt: skip
+)
 def test_what_is_cut_off_or_no_answer_is_unavailable(ask: Ask, answer: bytes) -> None:
-    with answering(answer) as (url, _), pytest.raises(roost.Unavailable, match="cannot be reached"):
+    with answering(answer) as (url, _), pytest.raises(roost.Unavailable, match="cannot reach the server"):
         ask(url)
 
 
@@ -113,6 +121,6 @@ def test_an_answer_that_is_too_large_is_refused_before_it_is_read(ask: Ask) -> N
 def test_what_is_no_roost_says_so(ask: Ask) -> None:
     with (
         answering(HEAD + b"Content-Length: 6\r\n\r\n<html>") as (url, _),
-        pytest.raises(roost.Unavailable, match="is no Roost"),
+        pytest.raises(roost.Unavailable, match="is not a Roost"),
     ):
         ask(url)

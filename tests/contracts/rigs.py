@@ -18,7 +18,7 @@ import pytest
 
 import roost
 from roost.brains.gguf import model as gguf
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import ProfileRegistry
 from roost.service import AgentService
 from roost.testing.provider import Act, Call, Cut, Provider, Refuse, Wait
 from roost.wiring import open_roost
@@ -74,10 +74,10 @@ class Rig(ABC):
 
     def open(
         self, path: Path, *, tools: Sequence[roost.Tool] = (), limits: roost.Limits = QUICK, **changes: Any
-    ) -> AgentService:  # fmt: skip
+    ) -> AgentService:
         """A service whose only profile, with these changes, is the rig's."""
         profile = replace(self.profile, name="rig", **changes)
-        shelf = Shelf(self.brains(), [profile], "rig", models=self.models)
+        shelf = ProfileRegistry(self.brains(), [profile], "rig", models=self.models)
         opened = open_roost(f"sqlite:///{path / 'roost.db'}", shelf, limits, tools=tools)
         return self.stack.enter_context(AgentService(opened))
 
@@ -224,11 +224,12 @@ class GoogleRig(ProviderRig):
         "rate_limit": Refuse(429, "slow down", "RESOURCE_EXHAUSTED", {"Retry-After": "3600"}),
         "bad_key": Refuse(401, "bad key", "UNAUTHENTICATED"),
         "too_long": Refuse(
-            400, "The input token count (2000000) exceeds the maximum number of tokens allowed (1000000).",
+            400,
+            "The input token count (2000000) exceeds the maximum number of tokens allowed (1000000).",
             "INVALID_ARGUMENT",
         ),
         "model": Refuse(404, "models/some-model is not found", "NOT_FOUND"),
-    }  # fmt: skip
+    }
 
     @property
     def asked(self) -> list[str]:

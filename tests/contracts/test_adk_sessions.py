@@ -37,15 +37,24 @@ def test_both_histories_agree_on_every_store(url: str) -> None:
     with opened(url) as service:
         ask(service, talk, "still there?")
         assert models.seen[-1] == [
-            "user: look then call slow", "model: look | call slow", f"user: result {{'error': '{UNKNOWN}'}}",
+            "user: look then call slow",
+            "model: look | call slow",
+            f"user: result {{'error': '{UNKNOWN}'}}",
             "model: [this answer was interrupted here]",
-            "user: call quick x", "model: call quick", "user: result {'result': 'quick x'}",
-            "model: the tool says quick x", "user: still there?",
-        ]  # fmt: skip
+            "user: call quick x",
+            "model: call quick",
+            "user: result {'result': 'quick x'}",
+            "model: the tool says quick x",
+            "user: still there?",
+        ]
         assert [m.content for m in service.get_messages("ann", talk).messages] == [
-            "look then call slow", "look", "call quick x", "the tool says quick x", "still there?",
+            "look then call slow",
+            "look",
+            "call quick x",
+            "the tool says quick x",
+            "still there?",
             "you said still there?",
-        ]  # fmt: skip
+        ]
         service.delete("ann", talk)
         with pytest.raises(roost.NotFound):
             service.get_messages("ann", talk)

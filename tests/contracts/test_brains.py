@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import roost
-from roost.runtime.thinking import Thinking
+from roost.runtime.execution.turn_execution import TurnExecution
 from roost.service import AgentService
 from tests.brains_for_tests import until
 from tests.conftest import QUICK, eventually, everything, settled
@@ -140,14 +140,14 @@ def test_it_has_stopped_within_100_ms_while_it_waits_to_try_again(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best of some tries: machines are slow at times."""
-    waits, pause = threading.Event(), Thinking.pause
+    waits, pause = threading.Event(), TurnExecution.pause
 
-    async def told(self: Thinking, tries: int, at_least: float) -> None:
+    async def told(self: TurnExecution, tries: int, at_least: float) -> None:
         waits.set()
         await pause(self, tries, at_least)
 
-    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 60.0)
-    monkeypatch.setattr(Thinking, "pause", told)
+    monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 60.0)
+    monkeypatch.setattr(TurnExecution, "pause", told)
     service = rig.open(tmp_path)
 
     def took() -> float:
@@ -194,7 +194,7 @@ def test_an_answer_that_breaks_off_fails_as_the_provider_and_keeps_what_it_said(
 @those_with("faults")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.runtime.thinking.PAUSE", 0.01)
+    monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 0.01)
     rig.fail(fault)
     service = rig.open(tmp_path)
     talk = begun(rig, service)

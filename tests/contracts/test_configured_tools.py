@@ -42,9 +42,19 @@ async def clerk(turn):
 """
 ALLOWED = ["price", "mail.*", "meeting.call", "schedule", "publish", "remember", "recall", "sleep"]
 OFFERED = {
-    "price", "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "meeting.call", "schedule",
-    "publish", "remember", "recall", "sleep",
-}  # fmt: skip
+    "price",
+    "mail.send",
+    "mail.check",
+    "mail.read",
+    "mail.reply",
+    "mail.archive",
+    "meeting.call",
+    "schedule",
+    "publish",
+    "remember",
+    "recall",
+    "sleep",
+}
 CALLS = [
     Call("price", {"sku": "tea"}, "c1"),
     Call("mail__send", {"to": "user:ann", "subject": "Tea", "body": "It costs 4.25."}, "c2"),
@@ -98,9 +108,7 @@ def has_acted(service: AgentService) -> None:
 
 
 @pytest.mark.parametrize("name", THOSE)
-def test_an_agent_is_offered_what_its_profile_names_and_acts_by_it(
-    name: str, tmp_path: Path, stack: ExitStack
-) -> None:  # fmt: skip
+def test_an_agent_is_offered_what_its_profile_names_and_acts_by_it(name: str, tmp_path: Path, stack: ExitStack) -> None:
     rig = RIGS[name](stack)
     service = opened(stack, tmp_path, rig.set_up(tmp_path))
     rig.play(*CALLS)

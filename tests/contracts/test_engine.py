@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from roost.core.envelopes import DeadLetter, LetterKind
-from roost.core.messages import at
+from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
+from roost.core.talks.messages import at
 from roost.errors import Invalid, Unavailable
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
 from roost.stores.engine import Engine
-from roost.stores.statements.burial import bury
+from roost.stores.sql.tables.dead_letters import add_dead_letter
+from roost.stores.sql.tables.timers import arm, arm_all
 from roost.wiring import database
 from tests.contracts.conftest import Driven
 
@@ -95,21 +96,21 @@ def test_letters_that_died_are_told_of_after_the_commit_before_whoever_waits(sto
     told: list[str] = []
     store.engine.listen(lambda letters: told.extend(letter.letter_id for letter in letters))
     for _ in range(2):  # done again, it has died already
-        store.write(bury, a_letter("letter_1"), then=lambda _: told.append("then"))
+        store.write(add_dead_letter, a_letter("letter_1"), then=lambda _: told.append("then"))
     assert told == ["then", "letter_1", "then"]
 
 
 def test_a_letter_that_is_not_committed_has_not_died(store: Driven) -> None:
     def bury_and_refuse(tx: Tx) -> None:
-        bury(tx, a_letter("letter_1"))
+        add_dead_letter(tx, a_letter("letter_1"))
         raise Invalid("refused after writing")
 
     told: list[str] = []
     store.engine.listen(lambda letters: told.extend(letter.letter_id for letter in letters))
     with store.held():
-        store.engine.write(bury, a_letter("letter_2"))
+        store.engine.write(add_dead_letter, a_letter("letter_2"))
         refused = store.engine.write(bury_and_refuse)
-        store.engine.write(bury, a_letter("letter_3"))
+        store.engine.write(add_dead_letter, a_letter("letter_3"))
 
     async def hear() -> None:
         with pytest.raises(Invalid, match="refused"):
@@ -120,12 +121,31 @@ def test_a_letter_that_is_not_committed_has_not_died(store: Driven) -> None:
     assert told == ["letter_2", "letter_3"]
 
 
+def test_when_a_timer_is_set_it_is_told_after_the_commit_when_the_first_is_due(store: Driven) -> None:
+    def refuse(tx: Tx) -> None:
+        arm(tx, "ann/d", "wake", 1.0)
+        raise Invalid("refused after writing")
+
+    told: list[object] = []
+    store.engine.listen(bool, told.append)
+    with store.held():
+        store.engine.write(arm, "ann/d", "wake", 7.0, then=lambda _: told.append("then"))
+        store.engine.write(arm_all, [("ann/d", "retry", 9.0), ("ann/e", "wake", 5.0)])
+    store.write(put, "a", "1")
+    store.write(arm_all, [])
+    assert told == ["then", 5.0]
+    with pytest.raises(Invalid, match="refused"):
+        store.write(refuse)
+    store.write(put, "b", "1")
+    assert told == ["then", 5.0], "what is not committed is not set"
+
+
 def test_a_listener_to_deaths_that_fails_does_not_undo_what_was_committed(store: Driven) -> None:
     def fail(_: object) -> None:
         raise RuntimeError("listener")
 
     store.engine.listen(fail)
-    assert store.write(bury, a_letter("letter_1")) is None
+    assert store.write(add_dead_letter, a_letter("letter_1")) is None
 
 
 def test_closing_does_what_is_queued_first(url: str) -> None:
@@ -214,9 +234,13 @@ def test_reads_that_wait_share_a_transaction_and_one_that_fails_fails_alone(stor
 
     assert drive(results()) == [["a"], ["a"], Invalid, ["a"], Unavailable, ["a"]]
     together = [
-        "the first, too late for the held one", "the second and the refused one", "the refused one by itself",
-        "the fourth and the misspelt one", "the misspelt one by itself", "the last",
-    ]  # fmt: skip
+        "the first, too late for the held one",
+        "the second and the refused one",
+        "the refused one by itself",
+        "the fourth and the misspelt one",
+        "the misspelt one by itself",
+        "the last",
+    ]
     assert done == ["end", *["begin", "end"] * len(together)]
 
 

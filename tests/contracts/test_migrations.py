@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,62 @@ def test_what_was_to_expire_without_a_timer_gets_one(tmp_path: Path) -> None:
     migrations.migrate(connection, dialect="sqlite")
     assert connection.read("SELECT address, key, due FROM timers") == [("ann/d", "expiry", 5.0)]
     connection.close()
+
+
+def test_late_answers_of_an_older_store_get_their_kind(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.touch()
+    connection = SqliteConnection(path, now, read_only=False)
+    try:
+        assert kinds_after(connection, "sqlite") == LATE_KINDS
+    finally:
+        connection.close()
+
+
+@pytest.mark.postgres
+def test_late_answers_of_an_older_database_get_their_kind(postgres: str) -> None:
+    with fresh_database(postgres) as empty:
+        connection = PostgresConnection(empty, read_only=False)
+        try:
+            assert kinds_after(connection, "postgres") == LATE_KINDS
+        finally:
+            connection.close()
+
+
+LATE = '{"late": true, "asked": "well?", "text": "\\"kind\\": \\"task\\""}'
+LATE_KINDS = {
+    "task_1:late": ("answer", "answer", LATE),
+    "broadcast_1:late": ("task", "task", "hello"),
+    "task_2": ("task", "task", LATE),
+}
+
+
+def kinds_after(connection: SqliteConnection | PostgresConnection, dialect: str) -> dict[str, tuple[str, str, str]]:
+    """Migrate a store with late answers of schema 8; the kinds in the inbox and in dead letters, and the bodies."""
+    migrations.migrate(connection, dialect=dialect, to=8)
+    connection.begin()
+    for name, (_, _, body) in LATE_KINDS.items():
+        kept = json.dumps({"envelope_id": name, "kind": "task", "body": body})
+        ids = {"name": name, "body": body, "kept": kept}
+        connection.write(
+            "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy, address, kind, body)"
+            " VALUES (:name, '', 0, 0, 0, '', 'ann/d', 'task', :body)",
+            ids,
+        )
+        connection.write(
+            "INSERT INTO dead_letters (letter_id, user_id, address, kind, fault, reason, attempts, created, envelope,"
+            " envelope_id) VALUES (:name, 'ann', 'ann/d', 'task', '', '', 1, 0, :kept, :name)",
+            ids,
+        )
+    connection.commit()
+    migrations.migrate(connection, dialect=dialect)
+    rows = connection.read(
+        "SELECT envelope_id, i.kind, l.kind, l.envelope FROM inbox i JOIN dead_letters l USING (envelope_id)"
+    )
+    connection.rollback()
+    for _, _, kind, kept in rows:
+        assert json.loads(kept)["kind"] == kind
+    return {row[0]: (row[1], row[2], json.loads(row[3])["body"]) for row in rows}
 
 
 @pytest.mark.postgres

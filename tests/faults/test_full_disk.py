@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import roost
-from roost.stores.statements import runs
+from roost.stores.sql.talks import answers
 from tests.brains_for_tests import Puppet, until
 from tests.conftest import Open, eventually, everything, settled
 
@@ -50,7 +50,7 @@ class Disk:
 
     def _limit(self, pages: int) -> None:
         assert self.service is not None
-        store = self.service.roost.shop.store
+        store = self.service.roost.context.store
         store.write(lambda tx: tx.read(f"PRAGMA max_page_count = {pages}"))
 
 
@@ -130,7 +130,7 @@ def test_steering_while_the_disk_is_full_loses_no_word(service: Open, monkeypatc
         await until(go_on.is_set)
         yield "end"
 
-    split = runs.split_answer
+    split = answers.split_answer
 
     def unreliable(*args: object) -> object:
         if not full.is_set():
@@ -138,7 +138,7 @@ def test_steering_while_the_disk_is_full_loses_no_word(service: Open, monkeypatc
             raise roost.Unavailable("the disk is full: free some space and try again")
         return split(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runs, "split_answer", unreliable)
+    monkeypatch.setattr(answers, "split_answer", unreliable)
     roosted = service({"steered": steered}, limits=LIMITS)
     talk = roosted.create_talk_session("ann", profile="steered", busy="steer")
     roosted.add_message("ann", talk, "one")

@@ -10,14 +10,14 @@ import threading
 
 import pytest
 
-from roost.hosts.lazy import LazyLoop
+from roost.hosts.lazy_loop import LazyLoop
 
 
 def test_it_has_no_descriptors_until_it_needs_one() -> None:
     loop = LazyLoop()
     try:
         assert loop.run_until_complete(asyncio.sleep(0.001, "slept")) == "slept"
-        assert not loop._lazy.get_map()
+        assert not loop.lazy.get_map()
     finally:
         loop.close()
 

@@ -133,7 +133,7 @@ def test_loops_that_do_not_get_on_keep_nobody_waiting() -> None:
 
 
 def test_loops_that_are_woken_together_wake_each_other() -> None:
-    """Far more than are woken at once: each hears what it is told, in order."""
+    """Wake far more loops than are woken at once: each gets its calls in order."""
     host = ThreadHost()
     heard: dict[int, list[int]] = {number: [] for number in range(40)}
     left = threading.Semaphore(0)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import roost
-from roost.core.messages import Page
-from roost.runtime.live import LiveTalk
+from roost.core.talks.messages import Page
+from roost.runtime.talks.live_talk import LiveTalk
 from tests.brains_for_tests import Puppet, counter, until
 from tests.conftest import Open, eventually, everything, settled
 
@@ -168,7 +168,7 @@ def test_a_reader_of_a_steered_answer_never_sees_the_words_of_one_message_in_ano
     talk = roosted.create_talk_session("ann", profile="hasty", busy="steer")
     for text in ("one", "two"):
         roosted.add_message("ann", talk, text)
-        eventually(lambda: any(w.lanes[talk].run for w in roosted.roost.inbox.workers if talk in w.lanes))
+        eventually(lambda: any(w.lanes[talk].run for w in roosted.roost.placement.workers if talk in w.lanes))
     release.set()
     whole = settled(roosted, "ann", talk)
     final = {m.seq: m.content for m in whole}

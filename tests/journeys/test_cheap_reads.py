@@ -12,8 +12,9 @@ import pytest
 import roost
 from roost.hosts.pending import drive
 from roost.ports import Loop
+from roost.runtime.dispatch.timers import Timers
+from roost.runtime.limits.origin_budgets import OriginBudgets
 from roost.runtime.supervisor import Supervisor
-from roost.runtime.waker import Waker
 from roost.stores.engine import Engine
 from roost.stores.sqlite import SqliteConnection
 from tests.brains_for_tests import Puppet
@@ -41,17 +42,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def no_look(self: object) -> None:
         return
 
-    async def no_timers(self: Waker, loop: Loop) -> None:
+    async def no_timers(self: Timers, loop: Loop) -> None:
         self._bell = asyncio.Event()
         await self._bell.wait()
 
+    monkeypatch.setattr(OriginBudgets, "load", no_look)
     monkeypatch.setattr(Supervisor, "_sweep", no_look)
     monkeypatch.setattr(Supervisor, "_sweep_agents", no_look)
-    monkeypatch.setattr(Waker, "_main", no_timers)
+    monkeypatch.setattr(Timers, "_main", no_timers)
     for owner, names in ((SqliteConnection, ("read", "one", "write")), (Engine, ("read", "write"))):
         for name in names:
             listen(owner, name)
     return seen
+
+
+def opened(service: Open, puppet: Puppet) -> roost.AgentService:
+    """Open a Roost and wait until it has looked for the traces of a death."""
+    roosted = service({"puppet": puppet}, limits=SELDOM)
+    eventually(lambda: roosted.roost.context.recovered.done)
+    return roosted
 
 
 def read(service: roost.AgentService, talk: str, way: str, cursor: str) -> roost.Page:
@@ -73,7 +82,7 @@ WAYS = pytest.mark.parametrize("way", ["plain", "coroutine", "from afar"])
 
 @WAYS
 def test_reads_of_a_talk_at_rest_ask_nothing_of_the_store(service: Open, asked: list[str], way: str) -> None:
-    roosted = service({"puppet": Puppet()}, limits=SELDOM)
+    roosted = opened(service, Puppet())
     talk = roosted.create_talk_session("ann", profile="puppet")
     roosted.add_message("ann", talk, "hello")
     settled(roosted, "ann", talk)
@@ -89,7 +98,7 @@ def test_reads_of_an_answer_that_has_not_grown_ask_nothing_of_the_store(
     service: Open, asked: list[str], way: str, said: str
 ) -> None:
     puppet, go_on = Puppet(), threading.Event()
-    roosted = service({"puppet": puppet}, limits=SELDOM)
+    roosted = opened(service, puppet)
     talk = roosted.create_talk_session("ann", profile="puppet")
     puppet.play(talk, *([said] if said else []), go_on.is_set, "part2")
     roosted.add_message("ann", talk, "hello")

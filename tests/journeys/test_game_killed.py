@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.brains.demos import chosen
-from roost.core.meetings.tictactoe import TicTacToe
+from roost.core.meetings.games.tictactoe import TicTacToe
+from roost.demos.brains import chosen
 from tests.conftest import ENVIRONMENT
 from tests.journeys.driver_game import NAMES, SEED, open_game
 

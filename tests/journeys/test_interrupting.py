@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import roost
-from roost.runtime.lanes import Lane
+from roost.runtime.talks.lane import TalkLane
 from tests.brains_for_tests import Puppet, Stubborn
 from tests.conftest import Open, eventually, everything, settled
 
@@ -68,7 +68,7 @@ def test_a_stop_of_what_is_being_interrupted_already_is_receipted_in_order(servi
     talk = roosted.create_talk_session("ann", profile="slow")
     begun(roosted, talk, stubborn)
     roosted.add_message("ann", talk, "second")
-    eventually(lambda: [w for w in roosted.roost.inbox.workers if talk in w.lanes and _told(w.lanes[talk])])
+    eventually(lambda: [w for w in roosted.roost.placement.workers if talk in w.lanes and _told(w.lanes[talk])])
     receipt = roosted.stop("ann", talk, wait=5)
     assert receipt.acknowledged is not None
     assert receipt.quiesced is not None
@@ -76,7 +76,7 @@ def test_a_stop_of_what_is_being_interrupted_already_is_receipted_in_order(servi
     assert [m.content for m in everything(roosted, "ann", talk)] == ["slow", "part1", "second"]
 
 
-def _told(lane: Lane) -> bool:
+def _told(lane: TalkLane) -> bool:
     """Whether its run has taken note that it is to end."""
     return lane.run is not None and lane.run.acknowledged is not None
 
@@ -138,7 +138,7 @@ def test_a_loop_that_comes_back_after_it_was_given_up_changes_nothing(service: O
     talk = roosted.create_talk_session("ann", profile="slow")
     begun(roosted, talk, stubborn)
     whole = settled(roosted, "ann", talk)
-    names = {worker.loop.name for worker in roosted.roost.inbox.workers}
+    names = {worker.loop.name for worker in roosted.roost.placement.workers}
     stubborn.gate.set()
     eventually(lambda: {t.name for t in threading.enumerate() if t.name.startswith("roost-worker")} == names)
     assert everything(roosted, "ann", talk) == whole

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import roost
-from roost.runtime.talk import Talks
+from roost.runtime.handlers.talks import Talks
 from roost.stores.engine import Engine
+from roost.stores.sql.talks import answers
 from tests.brains_for_tests import Puppet, until
 from tests.conftest import Open, eventually, everything, settled
 
@@ -129,7 +130,7 @@ def test_an_interruption_just_before_a_steered_answer_is_split_leaves_what_was_r
     roosted.add_message("ann", talk, "two")
     monkeypatch.setattr(Engine, "write", watched)
     with ThreadPoolExecutor(1) as threads:
-        roosted.roost.shop.store.write(lambda tx: queued["split_answer"].wait(3))
+        roosted.roost.context.store.write(lambda tx: queued["split_answer"].wait(3))
         interrupting = threads.submit(roosted.add_message, "ann", talk, "three", busy="interrupt")
         assert queued["post"].wait(5)
         steer.set()
@@ -143,7 +144,7 @@ def test_who_asks_for_something_at_the_very_moment_of_closing_is_told_so_and_doe
 ) -> None:
     roosted = service()
     talk = roosted.create_talk_session("ann", profile="echo")
-    host, asked, closed = roosted.roost.shop.host, threading.Event(), threading.Event()
+    host, asked, closed = roosted.roost.context.host, threading.Event(), threading.Event()
     pending = host.pending
 
     def slow() -> Any:
@@ -178,7 +179,7 @@ def test_a_checkpoint_that_could_not_be_written_leaves_no_hole_after_a_crash(
     talk = roosted.create_talk_session("ann", profile="puppet")
     puppet.play(talk, "one ", step[0].is_set, "two ", step[1].is_set, "three ", step[2].is_set)
     saved, fails = list[str](), threading.Event()
-    checkpoint = roosted.roost.shop.statements.runs.checkpoint
+    checkpoint = answers.checkpoint
 
     def unreliable(tx: Any, *args: Any) -> None:
         if fails.is_set():
@@ -187,7 +188,7 @@ def test_a_checkpoint_that_could_not_be_written_leaves_no_hole_after_a_crash(
         checkpoint(tx, *args)
         saved.append(args[4])
 
-    monkeypatch.setattr("roost.stores.statements.runs.checkpoint", unreliable)
+    monkeypatch.setattr("roost.stores.sql.talks.answers.checkpoint", unreliable)
     roosted.add_message("ann", talk, "go")
     eventually(lambda: everything(roosted, "ann", talk)[-1].content == "one ")
     fails.set()

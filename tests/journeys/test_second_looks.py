@@ -20,10 +20,11 @@ async def echo(turn: roost.Turn) -> AsyncIterator[str]:
 
 
 def test_a_worker_that_was_given_up_runs_nothing_when_it_wakes(service: Open) -> None:
-    hold, runs = threading.Event(), Counter[str]()
+    blocks, hold, runs = threading.Event(), threading.Event(), Counter[str]()
 
     async def blocker(turn: roost.Turn) -> AsyncIterator[str]:
         yield "x"
+        blocks.set()
         hold.wait(20)
 
     async def counted(turn: roost.Turn) -> AsyncIterator[str]:
@@ -35,6 +36,7 @@ def test_a_worker_that_was_given_up_runs_nothing_when_it_wakes(service: Open) ->
     limits = roost.Limits(silent_loop=1.5, drain=0.5, stop_patience=0.3)
     home = service({"blocker": blocker, "counted": counted}, limits=limits)
     home.add_message("ann", home.create_talk_session("ann", profile="blocker"), "block")
+    assert blocks.wait(20), "nothing else has begun on its loop"
     talks = [home.create_talk_session("ann", profile="counted") for _ in range(10)]
     for talk in talks:
         home.add_message("ann", talk, "hello")

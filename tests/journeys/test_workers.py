@@ -23,7 +23,7 @@ def crash(service: roost.AgentService, number: int = 0) -> None:
     def die() -> None:
         raise SystemExit("crashed by a test")
 
-    worker = service.roost.inbox.workers[number]
+    worker = service.roost.placement.workers[number]
     worker.loop.call(die)
     eventually(lambda: worker.loop.over.done)
 
@@ -71,7 +71,7 @@ def test_the_talks_of_the_other_worker_do_not_notice_a_crash(service: Open) -> N
         puppet.play(talk, "again")
         roosted.add_message("ann", talk, "hello")
         streaming(roosted, talk)
-    doomed = set(roosted.roost.inbox.workers[0].lanes)
+    doomed = set(roosted.roost.placement.workers[0].lanes)
     assert 0 < len(doomed) < 6
     crash(roosted)
     release.set()
@@ -95,7 +95,7 @@ def test_a_turn_that_loses_its_worker_three_times_is_reported_as_failed(service:
         eventually(lambda number=number: roosted.health().restarts == number + 1)  # type: ignore[misc]
     *_, last = settled(roosted, "ann", talk)
     assert last.status == "failed"
-    assert "stopped unexpectedly several times" in (last.error or "")
+    assert "crashed several times" in (last.error or "")
     assert len(puppet.turns[talk]) == 3
     roosted.add_message("ann", talk, "and now?")
     assert settled(roosted, "ann", talk)[-1].content == "heard and now?"
@@ -154,7 +154,7 @@ def test_the_same_of_a_blocking_brain(service: Open, error: type[BaseException])
 
 
 def test_a_loop_that_answers_at_once_is_not_silent(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = service().roost.inbox.workers[0].loop
+    loop = service().roost.placement.workers[0].loop
     monkeypatch.setattr(loop, "call", lambda act, *args: act(*args))
     for _ in range(3):
         assert 0 <= loop.silence() < 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from roost.core.meetings import digests, entries, floor
-from roost.core.meetings.bodies import (
+from roost.core.meetings.log import digests, entries
+from roost.core.meetings.log.bodies import (
     Accepted,
     Body,
     Bounds,
@@ -13,6 +13,7 @@ from roost.core.meetings.bodies import (
     Declined,
     Ended,
     EntryId,
+    EntryKind,
     Failed,
     FloorRule,
     Granted,
@@ -26,10 +27,12 @@ from roost.core.meetings.bodies import (
     Raised,
     Said,
     Started,
+    Withheld,
 )
-from roost.core.meetings.decisions import due, may
-from roost.core.meetings.entries import Entry
-from roost.core.meetings.view import Phase, Status, View
+from roost.core.meetings.log.entries import Entry
+from roost.core.meetings.participants.decisions import due, may
+from roost.core.meetings.view import floor
+from roost.core.meetings.view.view import ParticipantStatus, Phase, View
 from tests.core.meetings.cast import NOON
 from tests.core.meetings.people import Person
 
@@ -61,11 +64,17 @@ class Net:
         optional = tuple(name for name in asked if name not in required)
         plays = random.random() < 0.7
         return Called(
-            "Anything", NOON + random.randint(10_000, 99_000), required, optional, random.choice(list(FloorRule)),
-            random.choice([None, *self.names]), open=random.random() < 0.5,
-            game="tic-tac-toe" if plays else None, setting={"players": random.sample(self.names, 2)} if plays else None,
+            "Anything",
+            NOON + random.randint(10_000, 99_000),
+            required,
+            optional,
+            random.choice(list(FloorRule)),
+            random.choice([None, *self.names]),
+            open=random.random() < 0.5,
+            game="tic-tac-toe" if plays else None,
+            setting={"players": random.sample(self.names, 2)} if plays else None,
             bounds=Bounds(words=random.choice([10, 99]), moves=random.choice([5, 99]), turn=random.choice([0, 2_000])),
-        )  # fmt: skip
+        )
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -130,7 +139,7 @@ class Net:
 
     def talk(self, a: Person, b: Person) -> bool:
         known = [a.view.participants.get(b.address), b.view.participants.get(a.address)]
-        return any(known) and not any(one is not None and one.status is Status.KICKED for one in known)
+        return any(known) and not any(one is not None and one.status is ParticipantStatus.KICKED for one in known)
 
     def settle(self) -> None:
         """What travels is lost; all who are not kicked ask each other until nobody learns anything."""
@@ -149,8 +158,8 @@ class Net:
         mine = view.participants.get(me)
         if (body := due(view, me, person.now, grace=100)) is not None:
             return body
-        if mine is None or mine.status is not Status.IN:
-            comes = Joined() if mine is None or mine.status is not Status.INVITED else Accepted()
+        if mine is None or mine.status is not ParticipantStatus.IN:
+            comes = Joined() if mine is None or mine.status is not ParticipantStatus.INVITED else Accepted()
             return comes if random.random() < 0.95 else Declined("no")
         if view.phase is not Phase.RUNNING:
             return None
@@ -167,11 +176,24 @@ class Net:
         """Anything."""
         who, random = self.random.choice(self.names), self.random
         bodies: list[Body] = [
-            Accepted(), Declined("why not"), Joined(), Left("bored"), Kicked(who), Invited(who, random.random() < 0.3),
-            Raised(), Granted(who), Passed(who), Said("anything", (who,)), Said("more", hand=True), Started(),
-            Missed(view.head or EntryId(who, 1)), self.move(view),
-            Failed("whatever") if random.random() < 0.2 else Said("not yet"), Ended("enough"),
-        ]  # fmt: skip
+            Accepted(),
+            Declined("why not"),
+            Joined(),
+            Left("bored"),
+            Kicked(who),
+            Invited(who, random.random() < 0.3),
+            Raised(),
+            Granted(who),
+            Passed(who),
+            Said("anything", (who,)),
+            Said("more", hand=True),
+            Started(),
+            Missed(view.head or EntryId(who, 1)),
+            self.move(view),
+            Failed("whatever") if random.random() < 0.2 else Said("not yet"),
+            Ended("enough"),
+            Withheld(random.choice((EntryKind.SAID, EntryKind.MOVED)), "words", "it was too late"),
+        ]
         return random.choice(bodies)
 
     def move(self, view: View) -> Moved:

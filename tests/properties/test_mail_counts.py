@@ -28,9 +28,13 @@ class Known:
 
 OWNERS = {"user:ann": "ann", "agent:ann/a": "ann", "agent:bob/s": "bob", "user:bob": "bob"}
 WRITES = [
-    ("user:ann", "agent:ann/a"), ("agent:ann/a", "user:ann"), ("user:ann", "agent:bob/s"), ("agent:bob/s", "user:bob"),
-    ("agent:ann/a", "agent:bob/s"), ("user:bob", "user:bob"),
-]  # fmt: skip
+    ("user:ann", "agent:ann/a"),
+    ("agent:ann/a", "user:ann"),
+    ("user:ann", "agent:bob/s"),
+    ("agent:bob/s", "user:bob"),
+    ("agent:ann/a", "agent:bob/s"),
+    ("user:bob", "user:bob"),
+]
 ACTS = st.lists(
     st.tuples(
         st.sampled_from(["send", "send", "read", "peek", "reply", "archive"]),

@@ -11,17 +11,30 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.meetings import floor
-from roost.core.meetings.bodies import Accepted, Called, Ended, FloorRule, Invited, Joined, Kind, Moved, Said, Started
-from roost.core.meetings.decisions import due
-from roost.core.meetings.entries import from_json, to_json
-from roost.core.meetings.fold import Reader, fold
-from roost.core.meetings.games import Outcome
-from roost.core.meetings.log import Log
-from roost.core.meetings.minutes import minutes
-from roost.core.meetings.tictactoe import TicTacToe
-from roost.core.meetings.versions import Versions
-from roost.core.meetings.view import Phase, View
+from roost.core.meetings.games.games import Outcome
+from roost.core.meetings.games.tictactoe import TicTacToe
+from roost.core.meetings.log.bodies import (
+    Accepted,
+    Called,
+    Ended,
+    EntryKind,
+    FloorRule,
+    Invited,
+    Joined,
+    Moved,
+    Said,
+    Started,
+    Withheld,
+    kind_of,
+)
+from roost.core.meetings.log.entries import from_json, to_json
+from roost.core.meetings.log.log import Log
+from roost.core.meetings.participants.decisions import due
+from roost.core.meetings.participants.versions import Versions
+from roost.core.meetings.view import floor
+from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.minutes import minutes
+from roost.core.meetings.view.view import Phase, View
 from roost.errors import Invalid
 from tests.core.meetings.cast import MEETING, NOON
 from tests.core.meetings.people import Person, without
@@ -65,9 +78,10 @@ def test_nothing_that_those_who_are_there_wrote_is_lost(seed: int, size: int, le
     for name in view.present:
         written = [placed.entry for placed in net.people[name].log.placed.get(name, ())]
         assert [placed.entry for placed in log.placed.get(name, ())] == written
-    kinds = Counter(placed.entry.kind for placed in log.order)
+    bodies = [placed.entry.body for placed in log.order]
+    kinds = Counter(body.what if isinstance(body, Withheld) else kind_of(body) for body in bodies)
     refused = Counter(one.kind for one in view.refused)
-    assert kinds[Kind.SAID] == len(view.words) + refused[Kind.SAID]
+    assert kinds[EntryKind.SAID] == len(view.words) + refused[EntryKind.SAID]
     assert len({one.entry_id for one in view.refused}) == len(view.refused)
     assert view.seen == log.vector
 
@@ -197,12 +211,12 @@ def test_every_floor_rule_agrees_with_what_was_let_through(seed: int, size: int,
     net, view = settled(seed, size, length)
     counted = {word.entry_id for word in view.words}
     log, reader = Log(MEETING, net.names[0]), Reader()
-    if any(placed.entry.kind in (Kind.KICKED, Kind.ENDED) for placed in net.creator.log.order):
+    if any(placed.entry.kind in (EntryKind.KICKED, EntryKind.ENDED) for placed in net.creator.log.order):
         return  # These reach back, and what was let through at first need not have been in the end.
     for placed in net.creator.log.order:
         before = reader.read(log)
         log = log.added(placed.entry)
-        if placed.entry.kind is Kind.SAID:
+        if placed.entry.kind is EntryKind.SAID:
             is_full = view.call is not None and len(before.words) >= view.call.bounds.words
             allowed = placed.author in floor.speakers(before) and not is_full
             assert (placed.entry.id in counted) is allowed

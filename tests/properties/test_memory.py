@@ -12,6 +12,7 @@ import pytest
 
 import roost
 from roost.runtime import supervisor
+from roost.runtime.talks import live_talk as live
 from tests.brains_for_tests import Puppet
 from tests.conftest import eventually, everything
 from tests.properties.conftest import USER, Home
@@ -21,9 +22,11 @@ LITTLE = roost.Limits(drain=0.5, stop_patience=0.3, talks_in_memory=5)
 TALKS, THREADS, ROUNDS = 50, 6, 8
 
 
-@pytest.fixture
-def forgetful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+@pytest.fixture(params=[(1_000, 2_000), (2, 3)], ids=["whole talks", "ends of talks"])
+def forgetful(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A service that remembers five talks, and forgets the others all the time instead of now and then."""
+    monkeypatch.setattr(live, "KEPT", request.param[0])
+    monkeypatch.setattr(live, "MOST", request.param[1])
     monkeypatch.setattr(supervisor, "WATCH", 0.001)
     monkeypatch.setattr(supervisor, "SWEEP", 0.0)
     puppet = Puppet()
@@ -32,7 +35,7 @@ def forgetful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]
 
 
 def remembered(home: Home, talks: list[str]) -> int:
-    return sum(home.service.roost.shop.talks.known(talk) is not None for talk in talks)
+    return sum(home.service.roost.live_talks.known(talk) is not None for talk in talks)
 
 
 def readers_of(home: Home, talks: list[str]) -> dict[str, Reader]:

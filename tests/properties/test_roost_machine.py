@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import roost
 from roost import Turn
-from roost.core import wake
+from roost.core.agents import wake
 from roost.testing import Simulation
 
 T = TypeVar("T")
@@ -100,9 +100,14 @@ class Everything(RuleBasedStateMachine):
     def create(self, name: str) -> None:
         heard = ["data_ready"] if name == SUBSCRIBER else []
         made = self.service.agents.create(
-            "ann", name, profile="worker", wake_on_priority="low", max_attempts=3, retry_delay=0.05,
+            "ann",
+            name,
+            profile="worker",
+            wake_on_priority="low",
+            max_attempts=3,
+            retry_delay=0.05,
             subscriptions=heard,
-        )  # fmt: skip
+        )
         if name in self.agents:
             with pytest.raises(roost.Conflict):
                 self.run(made)

@@ -8,13 +8,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.meetings.bodies import Body, Called, FloorRule, Invited, Joined, Kicked, Left, Said
-from roost.core.meetings.fold import fold
-from roost.core.meetings.log import Log
-from roost.core.meetings.posts import from_json, to_json
-from roost.core.meetings.seats import Seat
-from roost.core.meetings.versions import Versions
-from roost.core.meetings.view import View
+from roost.core.meetings.log.bodies import Body, Called, FloorRule, Invited, Joined, Kicked, Left, Said
+from roost.core.meetings.log.log import Log
+from roost.core.meetings.log.posts import from_json, to_json
+from roost.core.meetings.participants.seats import Seat
+from roost.core.meetings.participants.versions import Versions
+from roost.core.meetings.view.fold import fold
+from roost.core.meetings.view.view import View
 from roost.errors import Forbidden, Invalid
 from roost.testing import Network
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.hosts.simulated import Crash
 from roost.testing import Simulation
 
 LIMITS = roost.Limits(drain=0.3, stop_patience=0.15)
@@ -27,8 +28,9 @@ def sending() -> st.SearchStrategy[Step]:
 
 STEPS = st.lists(
     st.one_of(sending(), sending(), st.sampled_from(MOVES), st.tuples(st.just("pass"), st.sampled_from([0.005, 0.2]))),
-    min_size=8, max_size=25,
-)  # fmt: skip
+    min_size=8,
+    max_size=25,
+)
 
 
 @settings(max_examples=150)
@@ -50,7 +52,7 @@ def test_what_fails_was_tried_as_often_as_it_may_be(steps: list[Step], attempts:
             simulation.service.agents.create(
                 "ann", "d", profile="works", max_attempts=attempts, max_concurrent_tasks=at_once, retry_delay=0.05
             )
-        )  # fmt: skip
+        )
         sent: dict[str, str] = {}
         crashes = 0
         for step in steps:
@@ -72,8 +74,8 @@ def test_what_fails_was_tried_as_often_as_it_may_be(steps: list[Step], attempts:
             assert task.is_over, task
             if task.status == "done":
                 assert ended[prompt] >= 1
-            else:  # nothing here fails by itself, and a try is counted before it begins, when a crash may come
-                assert begun[prompt] + crashes >= attempts, (task, begun[prompt], crashes)
+            else:  # nothing here fails by itself: it was a suspect, was quarantined, and each death there counts
+                assert crashes >= attempts + 2, (task, begun[prompt], crashes)
 
 
 async def moved(service: AsyncAgentService, step: str) -> None:
@@ -81,3 +83,59 @@ async def moved(service: AsyncAgentService, step: str) -> None:
         await getattr(service.agents, step)("ann", "d")
     elif (await service.agents.get("ann", "d")).state != "stopped":
         await service.agents.sleep("ann", "d", 0.1)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from(["bad", "good"]), st.sampled_from([0.0, 0.1, 0.4])), min_size=1, max_size=8),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(0, 8),
+    st.integers(0, 2**32),
+)
+def test_a_poison_task_is_given_up_and_no_neighbour_fails(
+    healthy: list[tuple[str, float]], attempts: int, at_once: int, place: int, seed: int
+) -> None:
+    """Whatever it runs beside, it costs as many deaths as it has tries, and two before it is alone."""
+    with tempfile.TemporaryDirectory(prefix="roost-poison-") as folder:
+        simulation = Simulation(Path(folder), seed)
+        deaths = 0
+
+        async def works(turn: Turn) -> AsyncIterator[str]:
+            await asyncio.sleep(0.2 if turn.text == "poison" else float(turn.text.split()[1]))
+            if turn.text == "poison" and simulation.host is not None:
+                simulation.host.tick = die
+                await asyncio.sleep(1)
+            yield "done"
+
+        async def story(service: AsyncAgentService) -> list[roost.Task]:
+            for name in ("bad", "good"):
+                if name not in {agent.agent_id for agent in await service.agents.list("ann")}:
+                    await service.agents.create(
+                        "ann", name, profile="works", max_attempts=attempts, max_concurrent_tasks=at_once, start=False
+                    )
+            sent = [(agent, f"{number} {seconds}") for number, (agent, seconds) in enumerate(healthy)]
+            sent.insert(place, ("bad", "poison"))
+            tasks = [await service.tasks.send("ann", agent, text, key=text) for agent, text in sent]
+            for name in ("bad", "good"):
+                await service.agents.start("ann", name)
+            return [await service.tasks.wait("ann", task, 600.0) for task in tasks]
+
+        ended: list[roost.Task] = []
+        while not ended:
+            service = simulation.start({"works": works}, LIMITS)
+            try:
+                ended = simulation.run(story(service))
+            except Crash:
+                deaths += 1
+                assert deaths <= attempts + 2
+        simulation.crash()
+        assert deaths == attempts + 2
+        assert {(task.prompt == "poison", str(task.status), task.attempts) for task in ended} == {
+            (True, "failed", attempts),
+            (False, "done", 1),
+        }
+
+
+def die() -> None:
+    raise Crash

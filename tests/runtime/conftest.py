@@ -27,15 +27,20 @@ class World(Protocol):
         ...
 
 
-@pytest.fixture(
-    params=[
-        "threads",
-        pytest.param("postgres", marks=pytest.mark.postgres),
-        "simulated-1",
-        "simulated-2",
-        "simulated-3",
-    ]
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Simulate a test with one seed, or with three if it is marked `order`; `make soak` runs the others."""
+    ordered = metafunc.definition.get_closest_marker("order") is not None
+    more = () if ordered else (pytest.mark.soak,)
+    if "world" in metafunc.fixturenames:
+        simulated = ["simulated-1", *(pytest.param(f"simulated-{seed}", marks=more) for seed in (2, 3))]
+        worlds = ["threads", pytest.param("postgres", marks=pytest.mark.postgres), *simulated]
+        metafunc.parametrize("world", worlds, indirect=True)
+    if "simulated" in metafunc.fixturenames:
+        seeds = [1, *(pytest.param(seed, marks=more) for seed in (2, 3))]
+        metafunc.parametrize("simulated", seeds, indirect=True)
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     kind, _, seed = request.param.partition("-")
     if kind == "postgres":
@@ -47,7 +52,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         yield _simulated(tmp_path, int(seed))
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture
 def simulated(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     """For stories that would take their time: here it passes by itself."""
     return _simulated(tmp_path, request.param)

@@ -35,4 +35,4 @@ async def at_rest(service: AsyncAgentService) -> None:
 
 
 async def rows(service: AsyncAgentService, sql: str) -> list[Any]:
-    return await service.roost.shop.store.read(lambda tx: [tuple(row) for row in tx.read(sql)])
+    return await service.roost.context.store.read(lambda tx: [tuple(row) for row in tx.read(sql)])

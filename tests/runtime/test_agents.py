@@ -13,8 +13,8 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.agents import State
-from roost.runtime.looks import Looks
+from roost.core.agents.agent import State
+from roost.runtime.dispatch.claims import Claims
 from tests.runtime.conftest import QUICK, World, becomes
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
@@ -93,6 +93,7 @@ def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: W
     ]
 
 
+@pytest.mark.order
 def test_what_is_sent_to_a_stopped_agent_waits_until_it_is_started(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, str | None]:
         await service.agents.create("ann", "d", profile="teller", start=False)
@@ -105,6 +106,7 @@ def test_what_is_sent_to_a_stopped_agent_waits_until_it_is_started(world: World)
     assert world({"teller": teller}, story) == ("queued", "task hello from user:ann, 1")
 
 
+@pytest.mark.order
 def test_a_paused_agent_begins_nothing_new_and_goes_on_when_it_is_resumed(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[bool, str, str | None]:
         await service.agents.create("ann", "d", profile="teller")
@@ -119,6 +121,7 @@ def test_a_paused_agent_begins_nothing_new_and_goes_on_when_it_is_resumed(world:
     assert world({"teller": teller}, story) == (True, "queued", "task hello from user:ann, 2")
 
 
+@pytest.mark.order
 def test_stopping_ends_what_runs_and_it_is_done_after_the_start(world: World) -> None:
     tries: list[int] = []
 
@@ -142,6 +145,7 @@ def test_stopping_ends_what_runs_and_it_is_done_after_the_start(world: World) ->
     assert len(tries) == 2
 
 
+@pytest.mark.order
 def test_what_was_never_begun_is_not_counted_as_tried(world: World) -> None:
     """However often the agent is paused, put to sleep or stopped before its turn comes."""
     tries: list[tuple[str, int]] = []
@@ -201,6 +205,7 @@ def test_a_failure_that_passes_is_forgotten(world: World) -> None:
     assert agent.error_count == 0
 
 
+@pytest.mark.order
 def test_a_task_can_be_cancelled_before_and_while_it_runs(world: World) -> None:
     async def endless(turn: Turn) -> AsyncIterator[str]:
         yield "begun"
@@ -219,6 +224,7 @@ def test_a_task_can_be_cancelled_before_and_while_it_runs(world: World) -> None:
     assert world({"endless": endless}, story) == ["cancelled", "cancelled", "idle", "cancelled"]
 
 
+@pytest.mark.order
 def test_only_so_many_tasks_run_at_a_time_and_urgent_ones_first(world: World) -> None:
     order: list[str] = []
     most = 0
@@ -249,6 +255,7 @@ def test_only_so_many_tasks_run_at_a_time_and_urgent_ones_first(world: World) ->
     assert [text.split()[0] for text in order] == ["urgent"] * 2 + ["high"] * 2 + ["normal"] * 2 + ["low"] * 2
 
 
+@pytest.mark.order
 def test_what_one_agent_sends_to_another_is_handled_in_the_order_of_sending(world: World) -> None:
     heard: list[str] = []
 
@@ -271,19 +278,20 @@ def test_what_one_agent_sends_to_another_is_handled_in_the_order_of_sending(worl
     assert heard == [str(number) for number in range(20)]
 
 
+@pytest.mark.order
 def test_a_burst_to_one_that_rests_is_looked_for_a_few_times_and_not_again_and_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the ends of what it has done are being written, a look finds all of it once more."""
     heard: list[str] = []
     looks: list[Any] = []
-    taken = Looks._taken
+    taken = Claims._taken
 
-    def counted(self: Looks, found: Any) -> None:
+    def counted(self: Claims, found: Any) -> None:
         looks.append(found)
         taken(self, found)
 
-    monkeypatch.setattr(Looks, "_taken", counted)
+    monkeypatch.setattr(Claims, "_taken", counted)
 
     async def sends(turn: Turn) -> AsyncIterator[str]:
         for number in range(400):
@@ -329,6 +337,7 @@ def test_a_turn_that_fails_has_sent_nothing(world: World) -> None:
     assert heard == ["attempt 3"]
 
 
+@pytest.mark.order
 def test_agents_that_answer_each_other_for_ever_are_cut_off(world: World) -> None:
     heard: list[tuple[str | None, str]] = []
 
@@ -348,7 +357,7 @@ def test_agents_that_answer_each_other_for_ever_are_cut_off(world: World) -> Non
     [letter] = world({"answers": answers}, story, replace(QUICK, hops=8))
     assert heard == [("d" if number % 2 == 0 else "e", "go" + "+" * number) for number in range(9)]
     assert (letter.agent_id, letter.fault) == ("d", "hops")
-    assert "answered each other without end and were cut off" in letter.reason
+    assert "kept answering each other and were cut off" in letter.reason
 
 
 def test_a_step_is_done_once_although_its_turn_is_repeated(world: World) -> None:
@@ -462,6 +471,7 @@ def test_a_deleted_agent_takes_everything_with_it(world: World) -> None:
     world({"teller": teller}, story)
 
 
+@pytest.mark.order
 def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abandoned(
     simulated: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,11 +482,11 @@ def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abando
         yield f"try {turn.attempt}"
 
     async def story(service: AsyncAgentService) -> str | None:
-        hall = service.roost.hall
+        hall = service.roost.dispatcher
         for name in ("d", "e"):
             await service.agents.create("ann", name, profile="slow", idle_timeout=60)
         await done(service, "short")
-        stopped, forget = hall.awake("ann/d"), hall.inbox.forget
+        stopped, forget = hall.awake("ann/d"), hall.placement.forget
         assert stopped is not None
 
         def rests_first(*args: Any) -> None:
@@ -484,7 +494,7 @@ def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abando
             forget(*args)
 
         with monkeypatch.context() as patched:
-            patched.setattr(hall.inbox, "forget", rests_first)
+            patched.setattr(hall.placement, "forget", rests_first)
             await service.agents.stop("ann", "d")
         task = await service.tasks.send("ann", "e", "long")
         result = (await service.tasks.wait("ann", task, timeout=20)).result
@@ -529,6 +539,7 @@ def test_agents_and_tasks_are_listed_by_what_is_shown_of_them(world: World) -> N
     world({"works": works}, story, replace(QUICK, drain=0.05))
 
 
+@pytest.mark.order
 def test_a_blocking_brain_and_one_that_swallows_cancellation_can_be_stopped(world: World) -> None:
     release: list[bool] = []
 
@@ -608,6 +619,7 @@ def test_what_would_last_beyond_all_years_is_refused_and_lists_stay_readable(wor
     assert world({"teller": teller}, scenario) == (0, 0)
 
 
+@pytest.mark.order
 def test_settings_that_are_changed_at_the_same_time_are_all_kept(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> roost.AgentConfig:
         await service.agents.create("ann", "d", profile="teller")

@@ -12,9 +12,11 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Limits, ToolFailed, Turn
-from roost.core.approvals import Approval
+from roost.core.journal.approvals import Approval
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
+
+pytestmark = pytest.mark.order
 
 DAY = 86_400.0
 
@@ -121,7 +123,7 @@ def test_nobody_waits_for_what_was_stopped_interrupted_or_cancelled(world: World
         assert (await service.stop("ann", talk, wait=5)).quiesced
         await service.tasks.cancel("ann", task)
         await becomes(lambda: service.approvals.list("ann"), lambda found: not found)
-        with pytest.raises(roost.Conflict, match="nobody waits for this any more"):
+        with pytest.raises(roost.Conflict, match="no run waits for this approval any more"):
             await service.approvals.grant("ann", old[talk])
         await service.add_message("ann", talk, "pay after all")
         [void] = await asked(service)
@@ -166,6 +168,30 @@ def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
     asyncio.run(main())
     with roost.open(f"sqlite:///{tmp_path}/a.db", brains=brains, tools=tools) as again:
         assert len(again.approvals.list("ann")) == 2, "both are still asked"
+
+
+def test_closing_does_not_wait_for_a_person_who_is_asked_meanwhile(tmp_path: Path) -> None:
+    _, tools = paying([])
+
+    async def thinks_first(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(1)
+        yield await turn.call_tool("pay", {"euros": 5})
+
+    simulation = Simulation(tmp_path)
+    service = simulation.start({"pays": thinks_first}, Limits(drain=60.0), tools)
+
+    async def story() -> float:
+        await service.agents.create("ann", "d", profile="pays")
+        await service.tasks.send("ann", "d", "pay")
+        await service.add_message("ann", await service.create_talk_session("ann", profile="pays"), "pay")
+        await asyncio.sleep(0.5)
+        await service.close()
+        return simulation.clock.monotonic()
+
+    assert simulation.run(story()) < 5
+    simulation.crash()
+    again = simulation.start({"pays": thinks_first}, Limits(), tools)
+    assert len(simulation.run(again.approvals.list("ann"))) == 2
 
 
 def test_a_task_that_waits_leaves_the_agent_free_for_others(world: World) -> None:
@@ -224,7 +250,7 @@ def test_decided_ones_go_with_the_journal_and_what_is_waited_for_stays(world: Wo
         waiting, decided = await service.approvals.list("ann")
         await service.approvals.grant("ann", decided.approval_id)
         await becomes(lambda: service.runs.list("ann"), bool)
-        clock, start = service.roost.shop.host.clock, service.roost.shop.host.clock.now()
+        clock, start = service.roost.context.host.clock, service.roost.context.host.clock.now()
         await until(lambda: clock.now() > start + 0.005)
         removed = await service.roost.retention.sweep()
         assert (removed["approvals"], removed["steps"]) == (1, 2)

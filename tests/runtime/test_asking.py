@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,12 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.runtime.requests import Requests
+from roost.runtime.outgoing.requests import Requests
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World
 from tests.runtime.test_agents import FAST, done, until
+
+pytestmark = pytest.mark.order
 
 
 async def doubles(turn: Turn) -> AsyncIterator[str]:
@@ -112,7 +113,7 @@ def test_whom_it_asks_fails_and_it_is_told(world: World) -> None:
 @pytest.mark.parametrize("deadline", [5, 11, 17])
 def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, deadline: float) -> None:
     times: list[float] = []
-    heard: list[str] = []
+    heard: list[tuple[str, str, str, roost.LateAnswer]] = []
     simulation = Simulation(tmp_path, seed=4)
 
     async def slow(turn: Turn) -> AsyncIterator[str]:
@@ -120,8 +121,8 @@ def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, 
         yield "the answer"
 
     async def asks_in_time(turn: Turn) -> AsyncIterator[str]:
-        if turn.sender.startswith("agent:"):
-            heard.append(turn.text)
+        if turn.kind == "answer":
+            heard.append((turn.sender, turn.text, turn.messages[0].content, turn.answer))
             return
         start = simulation.clock.elapsed
         with pytest.raises(roost.NoAnswer, match="in time"):
@@ -139,7 +140,8 @@ def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, 
 
     assert simulation.run(story()) == "went on"
     assert times[0] == pytest.approx(deadline, abs=0.1)
-    assert json.loads(heard[0]) == {"late": True, "asked": "well?", "text": "the answer"}
+    late = roost.LateAnswer("well?", "the answer", None)
+    assert heard == [("agent:ann/e", "the answer", "the answer", late)]
     simulation.crash()
 
 

@@ -15,6 +15,8 @@ from roost import AsyncAgentService, Turn
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World
 
+pytestmark = pytest.mark.order
+
 
 def test_no_more_are_awake_than_may_be_and_the_others_have_their_turn(simulated: World) -> None:
     busy: set[str | None] = set()

@@ -47,7 +47,7 @@ def test_users_are_told_at_once_agents_wait_and_one_try_decides(tmp_path: Path) 
         for number in range(5):
             assert "could not be reached" in ((await say(service, talk, str(number))).error or "")
         assert provider.asked == 5
-        assert "not asked for a moment" in ((await say(service, talk, "again")).error or "")
+        assert "keeps failing and is paused" in ((await say(service, talk, "again")).error or "")
         assert provider.asked == 5
         assert "'model' failed again and again" in (service.health().problem or "")
 
@@ -93,7 +93,7 @@ def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path, failure: Exc
         for number in range(8):
             answer = await say(service, talk, str(number))
             assert answer.status == "failed"
-            assert "is not asked for a moment" not in (answer.error or "")
+            assert "keeps failing and is paused" not in (answer.error or "")
             task = await service.tasks.send("ann", "d", str(number))
             assert (await service.tasks.wait("ann", task, timeout=20)).status == "failed"
         assert service.health().problem is None
@@ -120,7 +120,7 @@ def test_of_many_that_wait_one_tries_and_the_others_wait_for_its_luck(tmp_path: 
         await service.agents.create_many("ann", names, profile="model", **{**FAST, "retry_delay": 0.5})
         tasks = [await service.tasks.send("ann", name, name) for name in names]
         await asyncio.sleep(7.0)
-        assert (len(asked), service.roost.shop.breakers.open()) == (5, ["model"])
+        assert (len(asked), service.roost.context.breakers.open()) == (5, ["model"])
         await asyncio.sleep(30.0)  # one tries, and takes its time
         assert len(asked) == 6
         await asyncio.sleep(36.0)  # it has failed; another one tries, and has not come to its end
@@ -149,8 +149,8 @@ def test_an_agent_that_does_not_answer_says_nothing_about_a_provider(tmp_path: P
         await service.agents.create("bob", "d", profile="asker", **FAST)
         for _ in range(4):
             task = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "ask"), timeout=20)
-            assert "waited for another one in vain: agent:q has not answered in time" in (task.error or "")
-        assert service.roost.shop.breakers.open() == []
+            assert "got no answer from another agent: agent:q has not answered in time" in (task.error or "")
+        assert service.roost.context.breakers.open() == []
         started = simulation.clock.elapsed
         task = await service.tasks.wait("bob", await service.tasks.send("bob", "d", "hello"), timeout=20)
         assert (task.result, simulation.clock.elapsed - started < 1.0) == ("here", True)
@@ -162,7 +162,7 @@ def test_an_agent_that_does_not_answer_says_nothing_about_a_provider(tmp_path: P
 async def down(service: AsyncAgentService) -> None:
     """The breaker is open from now on."""
     talk = await service.create_talk_session("ann", profile="model")
-    while not service.roost.shop.breakers.open():
+    while not service.roost.context.breakers.open():
         await say(service, talk, "hello")
 
 
@@ -175,12 +175,12 @@ def test_a_task_that_waits_for_a_provider_can_be_cancelled_and_the_rest_goes_on(
         await service.agents.create("ann", "d", profile="model", max_concurrent_tasks=2, **FAST)
         first, second = [await service.tasks.send("ann", "d", text) for text in ("one", "two")]
         await asyncio.sleep(1.0)
-        epoch = service.roost.hall.awake("ann/d").epoch  # type: ignore[union-attr]
+        epoch = service.roost.dispatcher.awake("ann/d").epoch  # type: ignore[union-attr]
         await service.tasks.cancel("ann", first)
         provider.down = False
         assert (await service.tasks.wait("ann", second, timeout=60)).result == "answer to two"
         assert (await service.tasks.get("ann", first)).status == "cancelled"
-        assert service.roost.hall.awake("ann/d").epoch == epoch  # type: ignore[union-attr]
+        assert service.roost.dispatcher.awake("ann/d").epoch == epoch  # type: ignore[union-attr]
 
     simulation.run(story())
     simulation.crash()

@@ -13,10 +13,12 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Limits, Turn
-from roost.runtime import hall
+from roost.runtime.dispatch import dispatcher as hall
 from roost.testing import Faults, Simulation, all_invariants, insist, simulated
 from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import FAST, done
+
+pytestmark = pytest.mark.order
 
 Heard = dict[str, list[str]]
 

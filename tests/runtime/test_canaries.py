@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import roost
 from roost import AsyncAgentService, Turn, log
-from roost.core.secrets import HIDDEN, Redactor, is_plain
+from roost.core.values.secrets import _STRING, HIDDEN, Redactor, is_plain
 from roost.protocol import prometheus
 from tests.conftest import QUICK, eventually
 from tests.runtime.conftest import World, becomes, ended
@@ -194,7 +195,7 @@ model = "openai:some"
 key = "MODEL_ACCESS"
 """)
     with roost.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml") as service:
-        clean = service.roost.shop.redactor.clean
+        clean = service.roost.context.redactor.clean
         assert clean("canary 1, canary2 and canaries") == f"{HIDDEN}, {HIDDEN} and {HIDDEN}"
         assert clean("the mode is canary, in /srv/canary") == "the mode is canary, in /srv/canary"
 
@@ -224,3 +225,11 @@ def test_whatever_is_hidden_json_stays_json(value: object) -> None:
         cleaned = redactor.clean(encoded)
         assert KNOWN not in cleaned
         json.loads(cleaned)
+
+
+@given(VALUES)
+def test_a_text_of_json_is_cleaned_as_each_of_its_strings_is(value: object) -> None:
+    redactor = Redactor({"A_KEY": KNOWN})
+    for encoded in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        one_by_one = _STRING.sub(partial(redactor._clean_string, ()), encoded)
+        assert redactor.clean_json(encoded) == one_by_one

@@ -12,10 +12,12 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.agents import MOVES, State
+from roost.core.agents.agent import MOVES, State
 from tests.conftest import eventually
 from tests.runtime.conftest import World, becomes, ended
 from tests.runtime.test_agents import done, until
+
+pytestmark = pytest.mark.order
 
 Told = list[tuple[str | None, str, str, str]]
 
@@ -150,7 +152,7 @@ def test_nothing_that_ends_beside_it_is_recorded_after_one_fell_asleep(world: Wo
 
 
 async def awake(service: AsyncAgentService) -> bool:
-    hall = service.roost.hall
+    hall = service.roost.dispatcher
     return hall.is_awake("ann/d") or bool(hall.leaving)
 
 
@@ -190,7 +192,7 @@ def test_one_that_blocks_its_loop_while_it_is_stopped_stays_stopped_on_record(tm
         assert begun.wait(10)
         service.agents.stop("ann", "d")
         go_on.set()
-        eventually(lambda: not service.roost.hall.leaving)
+        eventually(lambda: not service.roost.dispatcher.leaving)
         service.agents.start("ann", "d")
         found = [str(one.after) for one in reversed(service.agents.history("ann", "d"))]
     assert found[:4] == ["idle", "active", "stopped", "idle"]

@@ -154,7 +154,7 @@ def test_a_frozen_loop_is_given_up_and_its_talks_go_on_elsewhere(tmp_path: Path)
         talk = await service.create_talk_session("ann", profile="teller")
         await service.add_message("ann", talk, "first")
         await said(service, talk, " 2]")
-        for worker in service.roost.inbox.workers:
+        for worker in service.roost.placement.workers:
             worker.loop.freeze(60)  # type: ignore[attr-defined]
         return await ended(service, talk)
 

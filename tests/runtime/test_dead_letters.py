@@ -12,7 +12,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.testing import Crash, Simulation
+from roost.testing import Crash, Simulation, script
 from tests.runtime.conftest import QUICK, World, becomes, until
 
 FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
@@ -166,7 +166,7 @@ def test_agents_that_answered_each_other_without_end_go_on_from_there(world: Wor
 def test_what_a_turn_sent_to_one_who_was_deleted_is_the_senders_and_can_be_sent_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.runtime.outbox.PROMPTLY", 60.0)
+    monkeypatch.setattr("roost.runtime.outgoing.outbox.PROMPTLY", 60.0)
     heard: list[str] = []
     services: list[AsyncAgentService] = []
 
@@ -227,7 +227,7 @@ def test_an_event_that_nobody_took_is_taken_when_somebody_does(world: World) -> 
     async def story(service: AsyncAgentService) -> list[roost.Event]:
         await service.events.publish("ann", "lonely")
         [letter] = await letters(service)
-        with pytest.raises(roost.Conflict, match="nobody takes the event 'lonely' still"):
+        with pytest.raises(roost.Conflict, match="no agent subscribes to the event 'lonely'"):
             await service.dead_letters.retry("ann", letter.letter_id)
         assert await service.dead_letters.list("ann") == [letter]
         await service.agents.create("ann", "d", profile="worker", subscriptions=["lonely"])
@@ -239,6 +239,7 @@ def test_an_event_that_nobody_took_is_taken_when_somebody_does(world: World) -> 
     assert [(event.name, event.takers) for event in world({"worker": mood.worker}, story)] == [("lonely", 1)]
 
 
+@pytest.mark.order
 def test_an_event_that_found_an_inbox_full_is_handled_when_there_is_room(world: World) -> None:
     mood = Mood()
     mood.broken = False
@@ -299,13 +300,58 @@ def test_what_the_program_died_of_each_time_is_given_up_and_can_be_retried(tmp_p
         return letter, told, await over(service, letter.envelope["envelope_id"])
 
     simulation = Simulation(tmp_path, seed)
-    for story in (first, again, again):
+    for story in (first, again, again, again, again):
         crash(simulation, {"kills": kills}, story)
     letter, told, task = simulation.run(last(simulation.start({"kills": kills}, QUICK)))
     assert (letter.kind, letter.fault, letter.attempts) == ("task", "lost_worker", 3)
     assert [event.name for event in told] == ["agent.failed"]
     assert (task.status, task.result, task.attempts) == ("done", "survived", 1)
-    assert begun == [1, 2, 3, 1]
+    assert begun == [1, 1, 1, 2, 3, 1], "as itself, as a suspect, three times in quarantine, and when it was retried"
+    simulation.crash()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_who_waits_for_an_answer_is_not_blamed_for_what_kills_the_process(tmp_path: Path, seed: int) -> None:
+    begun, died = list[int](), list[bool]()
+
+    async def kills(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(0.5)  # the others have asked by then
+        begun.append(turn.attempt)
+        await asyncio.sleep(60)
+        yield ""
+
+    async def asks(turn: Turn) -> AsyncIterator[str]:
+        yield await turn.ask("agent:oracle", turn.text, deadline=3600)
+
+    async def first(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "oracle", profile="oracle")
+        await service.agents.pause("ann", "oracle")
+        await service.agents.create("ann", "asker", profile="asks", max_concurrent_tasks=3)
+        await service.agents.create("ann", "poison", profile="kills")
+        for number in range(3):
+            await service.tasks.send("ann", "asker", f"{number}")
+        await service.tasks.send("ann", "poison", "go")
+        await again(service)
+
+    async def again(service: AsyncAgentService) -> None:
+        await until(lambda: len(begun) > len(died))
+        died.append(True)
+        raise Crash
+
+    async def last(service: AsyncAgentService) -> tuple[list[roost.DeadLetter], list[roost.Task]]:
+        found = await letters(service)
+        await service.agents.resume("ann", "oracle")
+        asked = await service.tasks.list("ann", agent="asker")
+        return found, [await over(service, task.task_id) for task in asked]
+
+    brains: dict[str, roost.Brain] = {"kills": kills, "asks": asks, "oracle": script("42")}
+    simulation = Simulation(tmp_path, seed)
+    for story in (first, again, again, again, again):
+        crash(simulation, brains, story)
+    found, tasks = simulation.run(last(simulation.start(brains, QUICK)))
+    assert [(letter.agent_id, letter.attempts) for letter in found] == [("poison", 3)]
+    assert [(task.status, task.result, task.attempts) for task in tasks] == [("done", "42", 1)] * 3
+    assert begun == [1, 1, 1, 2, 3]
     simulation.crash()
 
 
@@ -370,14 +416,15 @@ def test_a_step_that_was_done_is_not_done_again_after_a_stop(world: World) -> No
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.order
 def test_what_is_retried_before_its_agent_knows_that_it_is_dead_is_done_soon(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mood = Mood()
 
     async def story(service: AsyncAgentService) -> roost.Task:
-        hall = service.roost.hall
-        settled = hall.settled
+        hall = service.roost.dispatcher
+        settled = hall.settler._settled
 
         def slowly(*everything: Any) -> None:
             """It is in the store, and the agent's thread gets to hear of it in a second."""
@@ -386,7 +433,7 @@ def test_what_is_retried_before_its_agent_knows_that_it_is_dead_is_done_soon(
             awake.loop.freeze(1.0)  # type: ignore[attr-defined]
             settled(*everything)
 
-        monkeypatch.setattr(hall, "settled", slowly)
+        monkeypatch.setattr(hall.settler, "_settled", slowly)
         await service.agents.create("ann", "d", profile="worker", max_attempts=1)
         task_id = await service.tasks.send("ann", "d", "hello")
         assert (await over(service, task_id)).status == "failed"
@@ -399,6 +446,7 @@ def test_what_is_retried_before_its_agent_knows_that_it_is_dead_is_done_soon(
     simulation.crash()
 
 
+@pytest.mark.order
 def test_an_older_one_that_is_retried_waits_for_the_one_under_way_in_its_lane(world: World) -> None:
     handled: list[tuple[str, int]] = []
     gate: list[str] = []
@@ -447,8 +495,14 @@ def test_all_of_one_agent_are_retried_and_the_others_stay(world: World) -> None:
     assert mood.done == ["d 0", "d 1", "d 2"]
 
 
+@pytest.mark.order
 def test_retrying_all_ends_although_each_of_them_fails_again(world: World) -> None:
     mood = Mood()
+
+    async def worker(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(0.001)  # what fails again is a letter of a later moment
+        async for text in mood.worker(turn):
+            yield text
 
     async def story(service: AsyncAgentService) -> tuple[int, list[roost.DeadLetter], list[roost.DeadLetter]]:
         await service.agents.create("ann", "d", profile="worker", max_attempts=1, **FAST)
@@ -460,7 +514,7 @@ def test_retrying_all_ends_although_each_of_them_fails_again(world: World) -> No
         await until(lambda: len(mood.attempts) == 6)
         return count, before, await letters(service, 3)
 
-    count, before, after = world({"worker": mood.worker}, story)
+    count, before, after = world({"worker": worker}, story)
     assert count == 3
     assert len(after) == 3
     assert not {one.letter_id for one in before} & {one.letter_id for one in after}
@@ -548,7 +602,7 @@ def test_one_persons_letters_do_not_exist_for_another(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"kind": "parcel"}, "outgoing"), ({"agent": "user:bob"}, "is a person"), ({"limit": 0}, "the limit")],
+    [({"kind": "parcel"}, "outgoing"), ({"agent": "user:bob"}, "is a user"), ({"limit": 0}, "the limit")],
 )
 def test_what_cannot_be_looked_for_is_refused(world: World, options: dict[str, Any], said: str) -> None:
     async def story(service: AsyncAgentService) -> None:

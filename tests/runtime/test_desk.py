@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from roost.core.envelopes import Envelope, Kind
-from roost.core.priority import Priority
-from roost.runtime.desk import Desk
+from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.values.priority import Priority
+from roost.runtime.agents.lane_queue import LaneQueue
 
 
 def envelope(name: str, lane: str, rank: float) -> Envelope:
     return Envelope(name, "ann/d", Kind.TASK, lane, Priority.NORMAL, "user:ann", "do", rank, rank)
 
 
-def handled(desk: Desk) -> list[str]:
+def handled(desk: LaneQueue) -> list[str]:
     """Everything, one after the other."""
     done = []
     while (lane := desk.next()) is not None:
@@ -24,7 +24,7 @@ def handled(desk: Desk) -> list[str]:
 
 
 def test_a_lane_in_which_much_waits_is_as_urgent_as_what_is_left_in_it() -> None:
-    desk = Desk()
+    desk = LaneQueue()
     for name, lane, rank in (("1", "long", 10.0), ("2", "long", 30.0), ("3", "long", 50.0), ("4", "other", 20.0)):
         desk.put(envelope(name, lane, rank))
     desk.put(envelope("5", "third", 40.0))
@@ -32,7 +32,7 @@ def test_a_lane_in_which_much_waits_is_as_urgent_as_what_is_left_in_it() -> None
 
 
 def test_an_urgent_one_takes_those_before_it_in_its_lane_along() -> None:
-    desk = Desk()
+    desk = LaneQueue()
     for name, lane, rank in (("1", "long", 50.0), ("2", "other", 20.0), ("3", "long", 10.0)):
         desk.put(envelope(name, lane, rank))
     assert handled(desk) == ["1", "3", "2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,12 +14,17 @@ from roost import AsyncAgentService, Turn
 from tests.runtime.conftest import World, becomes
 from tests.runtime.test_agents import FAST, teller
 
+pytestmark = pytest.mark.order
+
 BRAINS: dict[str, Any] = {"teller": teller}
 
 
 async def given_up(service: AsyncAgentService, task_id: str) -> tuple[str, str | None]:
-    """Whoever waits for it is told."""
+    """Wait until the task is over; its status and error. Check that it was given up soon after it had expired."""
     task = await service.tasks.wait("ann", task_id, timeout=20)
+    assert task.ended is not None
+    assert task.expires is not None
+    assert task.ended - task.expires < timedelta(seconds=5)
     return task.status, task.error
 
 

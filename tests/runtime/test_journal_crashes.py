@@ -18,7 +18,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Limits, Tool, Turn
-from roost.core.steps import idempotency_key
+from roost.core.journal.steps import idempotency_key
 from roost.testing import Crash, Faults, Simulation, aeventually, insist
 from tests.runtime.conftest import ended
 
@@ -95,7 +95,7 @@ async def results(service: AsyncAgentService) -> tuple[str | None, str]:
 
 async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: bool, leisure: float = 0.0) -> bool:
     """Be the person who looks into the ledger and says what is so, at their leisure; whether all is over."""
-    now = service.roost.shop.host.clock.now()
+    now = service.roost.context.host.clock.now()
     for asked in await service.approvals.list("ann"):
         if now - asked.created.timestamp() < leisure:
             continue
@@ -118,7 +118,7 @@ async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: boo
 
 
 async def _keys(service: AsyncAgentService, run_id: str, step: int) -> list[str]:
-    store = service.roost.shop.store
+    store = service.roost.context.store
     found: list[str] = []
 
     def look(tx: Any) -> list[tuple[str, str]]:

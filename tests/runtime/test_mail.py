@@ -67,6 +67,39 @@ def test_whoever_has_only_sent_it_writes_once_more_to_the_same_recipient(world: 
     assert world(BRAINS, story) == [("user:ann", "agent:bob/s", "unread")] * 2
 
 
+def test_a_forwarded_mail_begins_a_thread_and_shows_note_origin_and_text(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[Mail, list[Mail], list[Mail]]:
+        for name in ("d", "e"):
+            await service.agents.create("ann", name, profile="silent", start=False)
+        first = await service.mail.send("ann", "agent:d", "news", "words\nand more", priority="high")
+        second = await service.mail.forward("ann", first, "agent:e", "Please check.", key="once")
+        assert await service.mail.forward("ann", first, "agent:e", "Please check.", key="once") == second
+        await service.mail.forward("ann", second, "user:ann", priority="low")
+        for bad in ({"to": "agent:nobody"}, {"to": "agent:e", "note": 5}, {"to": "agent:e", "priority": "soon"}):
+            with pytest.raises((roost.NotFound, roost.Invalid)):
+                await service.mail.forward("ann", first, **bad)
+        with pytest.raises(roost.NotFound):
+            await service.mail.forward("bob", first, "user:bob")
+        original = await service.mail.get("ann", first)
+        return original, await service.mail.inbox("ann", "agent:e"), await service.mail.inbox("ann")
+
+    original, (forwarded,), (again,) = world(BRAINS, story)
+    assert (forwarded.sender, forwarded.subject, forwarded.priority) == (D, "Fwd: news", "high")
+    assert (forwarded.thread_id, forwarded.reply_to) == (forwarded.mail_id, None)
+    assert forwarded.body.startswith("Please check.\n\n")
+    assert forwarded.body.endswith("\n\nwords\nand more")
+    for line in (
+        "From: user:ann",
+        f"To: {D}",
+        "Subject: news",
+        f"Date: {original.created.isoformat(timespec='seconds')}",
+    ):
+        assert line in forwarded.body.splitlines()
+    assert original.status == "unread", "to forward it is not to read it"
+    assert (again.sender, again.subject, again.priority) == ("agent:ann/e", "Fwd: news", "low")
+    assert again.body.count("Forwarded mail") == 2
+
+
 def test_the_subject_says_re_once_and_stays_short(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[str]:
         mail_id = await service.mail.send("ann", "user:ann", "x" * 200, "words")
@@ -116,7 +149,7 @@ def test_unknown_recipients_are_an_error_and_nothing_is_stored(world: World) -> 
             words.add(str(refusal.value).replace("private", "nobody"))
         assert len(words) == 1
         for to in ("user:bob", "user:nobody"):
-            with pytest.raises(roost.NotFound, match=f"there is no '{to}' to whom you may write"):
+            with pytest.raises(roost.NotFound, match=f"there is no '{to}' you may write to"):
                 await service.mail.send("ann", to, "news", "words")
         for to in ("d", "", "agent:", "agent:d e", "schedule:d"):
             with pytest.raises(roost.Invalid):
@@ -137,7 +170,7 @@ def test_a_bad_request_says_what_is_wrong_and_changes_nothing(world: World) -> N
             (mail.send("ann", to, "news", ""), "the body must not be empty"),
             (mail.send("ann", to, "news", "words", priority="huge"), "the priority 'huge' is not known"),
             (mail.send("ann", to, "news", "words", expires_in=-1), "expires_in must be"),
-            (mail.send("ann", to, "news", "words", expires_in=0), "expires_in must be more than 0 seconds"),
+            (mail.send("ann", to, "news", "words", expires_in=0), "expires_in must be greater than 0 seconds"),
             (mail.send("ann", to, "news", "words", key=""), "the key must not be empty"),
             (mail.reply("ann", there, ""), "the body must not be empty"),
             (mail.inbox("ann", status="lost"), "the status 'lost' is not known"),

@@ -119,4 +119,4 @@ def test_mail_being_dealt_with_when_the_program_dies_is_dealt_with_after_the_res
     (reply,) = simulation.run(second(simulation.start({"slow": slow}, QUICK)))
     simulation.crash()
     assert (reply.subject, reply.body) == ("Re: hello", "done")
-    assert begun == [1, 2]
+    assert begun == [1, 1], "a crash counts nothing as tried"

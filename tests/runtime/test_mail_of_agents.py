@@ -14,6 +14,8 @@ from roost import AsyncAgentService, Mail, Turn
 from tests.runtime.conftest import QUICK, World, becomes, until
 from tests.runtime.mailing import BRAINS, FAST, D, at_rest, processed, rows
 
+pytestmark = pytest.mark.order
+
 
 def test_a_person_writes_to_an_agent_and_gets_its_reply(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[Mail, list[Mail]]:
@@ -166,7 +168,7 @@ def test_agents_that_write_to_each_other_for_ever_are_cut_off(world: World) -> N
 
     ((kind, fault, reason),) = world({"writes": writes}, story, replace(QUICK, hops=6))
     assert (kind, fault) == ("mail", "hops")
-    assert reason.startswith("Agents answered each other without end and were cut off")
+    assert reason.startswith("Agents kept answering each other and were cut off")
 
 
 def test_an_agent_that_hears_of_urgent_mail_to_people_and_writes_some_is_cut_off(world: World) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 import roost
 from roost import ToolFailed, Turn
+from roost.cli.commands.server import doctor
+from roost.core.values.secrets import HIDDEN
 from tests.cli.running import free_port
 from tests.conftest import eventually
 
@@ -150,3 +152,48 @@ def test_what_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, p
         roost.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml")
     assert problem in str(caught.value)
     assert not (tmp_path / "a.db").exists()
+
+
+BROKEN = """
+[mcp.broken]
+command = ["{python}", "-c", "import sys; sys.exit('no database at {key}' + chr(10) + 'giving up')"]
+environment = ["BROKEN_LOGIN"]
+
+[mcp.numbers]
+command = ["{python}", "{server}"]
+
+[profiles.hands]
+brain = "tests.runtime.test_mcp:hands"
+tools = ["broken.*", "numbers.*"]
+"""
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BROKEN_LOGIN", "planted-0123456789")
+    config = tmp_path / "roost.toml"
+    config.write_text(BROKEN.format(python=sys.executable, server=SERVER, key="planted-0123456789"))
+    return config
+
+
+def test_what_a_broken_server_says_is_in_the_log_and_in_the_error(
+    tmp_path: Path, broken: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/a.db", config=broken) as service:
+        answer = said(service, "broken.look")
+    told = f"its last lines: no database at {HIDDEN} | giving up"
+    assert answer.startswith("failed: the MCP server 'broken' cannot be reached")
+    assert told in answer
+    assert told in caplog.text
+    assert "planted-0123456789" not in caplog.text
+
+
+def test_the_doctor_connects_the_servers(
+    tmp_path: Path, broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROOST_DATA", str(tmp_path / "data"))
+    assert doctor.run(broken, {}, as_json=False) == 1
+    printed = capsys.readouterr().out
+    assert "problem  mcp broken: the MCP server 'broken' cannot be reached" in printed
+    assert f"no database at {HIDDEN} | giving up" in printed
+    assert "ok       mcp numbers: answers, with 5 tools: add, shout" in printed

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
+import roost
 from roost import AsyncAgentService, Turn
 from tests.runtime.meeting_rooms import BRAINS, play, running, seen, team
 
@@ -13,7 +16,8 @@ Given = list[tuple[float, list[str]]]
 
 def listening(given: Given) -> dict[str, object]:
     async def listener(turn: Turn) -> AsyncIterator[str]:
-        assert turn.text == "\n".join(m.content for m in turn.messages)
+        several = len({m.sender for m in turn.messages}) > 1
+        assert turn.text == "\n".join(f"{m.sender}: {m.content}" if several else m.content for m in turn.messages)
         given.append((asyncio.get_running_loop().time(), [f"{m.sender}: {m.content}" for m in turn.messages]))
         yield ""
 
@@ -138,3 +142,68 @@ def test_a_persons_message_is_not_held_back_by_what_agents_say_after_it() -> Non
         assert later - began < 3.2
 
     play(story, {**BRAINS, "listener": slow})
+
+
+def test_of_a_batch_no_speaker_stands_for_the_others() -> None:
+    given: list[tuple[str, tuple[str, ...]]] = []
+    refused: list[str] = []
+
+    async def reader(turn: Turn) -> AsyncIterator[str]:
+        given.append((turn.text, turn.senders))
+        try:
+            assert [turn.sender] == list(turn.senders or [""])
+        except roost.Invalid as error:
+            refused.append(str(error))
+        await asyncio.sleep(3)  # what is said meanwhile is its next batch
+        yield ""
+
+    async def story(s: AsyncAgentService) -> None:
+        meeting = await meeting_of(s)
+        await say(s, meeting, 1)
+        await asyncio.sleep(1)
+        await say(s, meeting, 2, by="agent:d")
+        await say(s, meeting, 3)
+        await say(s, meeting, 4, by="agent:e")
+        await asyncio.sleep(5)
+        assert given == [
+            ("1", ("user:ann",)),
+            ("agent:ann/d: 2\nuser:ann: 3\nagent:ann/e: 4", ("agent:ann/d", "user:ann", "agent:ann/e")),
+        ]
+        assert refused[0].startswith("the turn has several senders: agent:ann/d, user:ann")
+        assert "turn.messages" in refused[0]
+
+    play(story, {**BRAINS, "listener": reader})
+
+
+def test_the_example_of_the_guide_loses_no_word_of_a_person_who_speaks_first() -> None:
+    """The first agent answers the person before the second one has begun its turn."""
+    page = Path(__file__).parents[2] / "docs" / "guides" / "meetings.md"
+    source = page.read_text().partition("```python\n")[2].partition("service =")[0]
+    example: dict[str, Any] = {}
+    exec(source, example)
+    batches: list[list[str]] = []
+
+    async def late(turn: Turn) -> AsyncIterator[str]:
+        if not turn.messages:
+            return
+        if turn.agent_id == "ear" and not batches:
+            batches.append([m.sender for m in turn.messages])
+            await asyncio.sleep(3)  # what is said meanwhile is its next batch
+            return
+        if turn.agent_id == "ear":
+            batches.append([m.sender for m in turn.messages])
+        async for words in example["helper"](turn):
+            yield words
+
+    async def story(s: AsyncAgentService) -> None:
+        meeting = await meeting_of(s)
+        await s.agents.configure("ann", "d", profile="listener")
+        await say(s, meeting, 0, by="agent:e")
+        await asyncio.sleep(1)
+        await s.meetings.say("ann", meeting, "It leaks.")
+        await asyncio.sleep(10)
+        words = [word.text for word in (await s.meetings.view("ann", meeting)).words]
+        assert batches[1] == ["user:ann", "agent:ann/d"]
+        assert words == ["0", "It leaks.", "d has heard: It leaks.", "ear has heard: It leaks."]
+
+    play(story, {**BRAINS, "listener": late})

@@ -13,7 +13,7 @@ import roost
 from roost import AsyncAgentService, Turn
 from roost.brains.guide import guided
 from roost.brains.scripted import echo, scripted
-from roost.core.meetings import seats
+from roost.core.meetings.participants import seats
 from tests.runtime.meeting_rooms import BRAINS, all_see, heard, over, play, running, seen, team, texts
 
 
@@ -198,7 +198,7 @@ def test_when_an_agent_is_deleted_the_others_are_told_and_nothing_of_it_is_left(
         assert [one.reason for one in view.participants if one.status == "left"] == ["it was deleted"]
         view = await seen(s, waiting, over, within=5.0)  # it never heard of it, and is not waited for
         assert (view.phase, view.reason) == ("failed", "agent:ann/sleeper has declined: it was deleted")
-        rows = await s.roost.shop.store.read(
+        rows = await s.roost.context.store.read(
             lambda tx: tx.read("SELECT participant FROM meetings UNION SELECT participant FROM meeting_log")
         )
         assert {row[0] for row in rows} == {"user:ann", "agent:ann/d"}

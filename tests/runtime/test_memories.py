@@ -219,7 +219,12 @@ def test_the_bounds_hold_inside_a_turn_with_what_it_has_noted_itself(world: Worl
     assert [words in sentence for words, sentence in zip(_REFUSALS, refused, strict=True)] == [True] * 4
 
 
-_REFUSALS = ("may remember 2 things", "11 characters, and 10 are allowed", "must not be empty", "must be printable")
+_REFUSALS = (
+    "has 2 memories, which is the limit",
+    "11 characters, and 10 are allowed",
+    "must not be empty",
+    "must be printable",
+)
 
 
 def test_many_turns_at_once_each_remember_what_is_theirs(world: World) -> None:

@@ -92,11 +92,11 @@ def test_it_takes_work_again_when_it_has_less(tmp_path: Path) -> None:
 def test_agents_that_rest_give_theirs_back(tmp_path: Path) -> None:
     async def story(simulation: Simulation, service: AsyncAgentService) -> tuple[int, int]:
         await service.tasks.wait("ann", await service.tasks.send("ann", "d", "hello"), timeout=60)
-        before = service.roost.hall.count
+        before = service.roost.dispatcher.count
         use(simulation, 500.0)
         await is_heavy(service, True)
         await asyncio.sleep(1)
-        return before, service.roost.hall.count
+        return before, service.roost.dispatcher.count
 
     assert play(tmp_path, story) == (1, 0)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.core import notes
-from roost.core.notes import Channel, Note
+from roost.core.talks import side_channels
+from roost.core.talks.side_channels import Channel, Note
 from roost.protocol.talks import ChangeEvent
 from tests.brains_for_tests import until
 from tests.conftest import Open, eventually, everything, settled
@@ -24,9 +24,9 @@ PIECES = st.lists(
 
 @given(PIECES, st.integers(0, 40))
 def test_notes_are_the_same_however_they_were_cut(pieces: list[Note], at: int) -> None:
-    whole = notes.joined(pieces)
-    assert notes.unpack("".join(notes.pack([piece]) for piece in pieces)) == whole
-    assert notes.joined([*notes.until(whole, at), *notes.after(whole, at)]) == whole
+    whole = side_channels.joined(pieces)
+    assert side_channels.unpack("".join(side_channels.pack([piece]) for piece in pieces)) == whole
+    assert side_channels.joined([*side_channels.until(whole, at), *side_channels.after(whole, at)]) == whole
 
 
 async def pondering(turn: roost.Turn) -> AsyncIterator[roost.Chunk | str]:
@@ -67,13 +67,13 @@ def test_a_stream_tells_notes_piece_by_piece_and_so_does_the_wire(service: Open)
         if change.message.sender != "agent":
             continue
         text, noted = text + change.text, [*noted, *change.notes]
-        assert (text, notes.joined(noted)) == (change.message.content, change.message.notes)
+        assert (text, side_channels.joined(noted)) == (change.message.content, change.message.notes)
         read = ChangeEvent.model_validate_json(ChangeEvent.of(change).model_dump_json()).change(before)
         assert read == change
         before = read.message
         if change.text or change.notes:
             next(steps).set()
-    assert (text, notes.joined(noted)) == ("yes", (Note("thinking", "hm…"),))
+    assert (text, side_channels.joined(noted)) == ("yes", (Note("thinking", "hm…"),))
 
 
 def test_an_answer_of_which_only_thoughts_were_seen_is_withdrawn_when_the_next_message_comes(service: Open) -> None:
@@ -122,8 +122,12 @@ def test_a_channel_that_does_not_exist_fails_the_run(service: Open) -> None:
 @pytest.mark.parametrize("cut", [0, 5, 30, 1_000])
 def test_calls_are_read_from_their_lines_even_if_the_last_was_cut_off(cut: int) -> None:
     arguments: dict[str, Any] = {"sku": "a"}
-    lines = notes.called("1", "price", arguments) + notes.answered("1", "4") + notes.called("2", "price", {})
-    found = notes.calls(lines[:-cut] if cut else lines)
-    whole = [notes.Call("1", "price", arguments, "4"), notes.Call("2", "price", {})]
+    lines = (
+        side_channels.called("1", "price", arguments)
+        + side_channels.answered("1", "4")
+        + side_channels.called("2", "price", {})
+    )
+    found = side_channels.calls(lines[:-cut] if cut else lines)
+    whole = [side_channels.ToolNote("1", "price", arguments, "4"), side_channels.ToolNote("2", "price", {})]
     assert found in (whole, whole[:1], [])
     assert (found == whole) == (cut == 0)

@@ -16,6 +16,7 @@ from tests.runtime.conftest import World, becomes, ended
 NAMES = [
     "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "meeting.call", "meeting.join",
     "meeting.say", "meeting.view", "meeting.leave", "meeting.decline", "meeting.grant", "meeting.end",
+    "meeting.cancel", "meeting.list",
     "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget",
 ]  # fmt: skip
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 import roost
-from roost.core.messages import Cursor, Message, Page, Sender, Status, at
-from roost.runtime.pieces import KEPT, Pieces
+from roost.core.talks.messages import Cursor, Message, Page, Sender, Status, TalkLog, at
+from roost.runtime.talks.stream import KEPT, TalkStream
 from tests.conftest import Open, everything, settled
 
-TALK = "talk_abcd"
+TALK = TalkLog("talk_abcd")
 
 
 async def slow(turn: roost.Turn) -> AsyncIterator[str]:
@@ -63,32 +63,32 @@ def test_from_every_cursor_of_a_finished_talk_exactly_the_rest_follows(service: 
 
 
 def test_a_message_that_is_as_it_was_comes_only_once() -> None:
-    pieces = Pieces(TALK, None)
+    pieces = TalkStream(TALK, None)
     assert len(list(pieces.of(page(1, message(1, "a"))))) == 1
     assert list(pieces.of(page(2, message(1, "a")))) == []
 
 
 def test_a_text_that_shrank_after_a_crash_starts_anew() -> None:
     after = Cursor(5, 3, 10).encode(TALK)
-    [change] = Pieces(TALK, after).of(page(6, message(3, "short", Status.INTERRUPTED)))
+    [change] = TalkStream(TALK, after).of(page(6, message(3, "short", Status.INTERRUPTED)))
     assert (change.text, change.reset) == ("short", True)
 
 
 def test_a_text_goes_on_where_the_cursor_stood() -> None:
     after = Cursor(5, 3, 4).encode(TALK)
-    [change] = Pieces(TALK, after).of(page(6, message(3, "abcdefg", Status.STREAMING), seq=3, offset=7))
+    [change] = TalkStream(TALK, after).of(page(6, message(3, "abcdefg", Status.STREAMING), seq=3, offset=7))
     assert (change.text, change.reset, change.cursor) == ("efg", False, Cursor(6, 3, 7).encode(TALK))
 
 
 def test_a_withdrawn_message_is_emptied() -> None:
-    pieces = Pieces(TALK, None)
+    pieces = TalkStream(TALK, None)
     list(pieces.of(page(1, message(1, "abc", Status.STREAMING), seq=1, offset=3)))
     [change] = pieces.of(page(2, message(1, "", Status.WITHDRAWN)))
     assert (change.text, change.reset) == ("", True)
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    pieces = Pieces(TALK, None)
+    pieces = TalkStream(TALK, None)
     for seq in range(1, 10 * KEPT):
         list(pieces.of(page(seq, message(seq, "x"))))
     assert len(pieces._seen) <= 2 * KEPT

@@ -6,10 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import pytest
+
 import roost
 from roost import AsyncAgentService, Brain, MeetingView, Turn
-from roost.brains import demos
+from roost.demos import brains as demos
 from tests.runtime.conftest import World, becomes
+
+pytestmark = pytest.mark.order
 
 PLAYERS = ["agent:ann/bold", "agent:ann/shy"]
 
@@ -208,7 +212,7 @@ def test_a_player_who_keeps_silent_is_asked_twice_and_has_lost(simulated: World)
     asked: list[str] = []
 
     async def dreamer(turn: Turn) -> AsyncIterator[str]:
-        if turn.kind == "meeting" and turn.meeting.my_move:
+        if turn.kind == "meeting" and turn.meeting.why == "move":
             asked.append(turn.meeting.prompt.rpartition("\n")[2])
         yield ""
 

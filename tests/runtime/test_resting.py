@@ -15,8 +15,9 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.approvals import Decision, Question
-from roost.runtime.thinking import Thinking
+from roost.core.journal.approvals import Decision, Question
+from roost.runtime.execution.turn_execution import TurnExecution
+from roost.stores.sql.journal import approvals
 from roost.testing import Faults, Simulation, aeventually, insist
 from tests.conftest import eventually
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
@@ -24,12 +25,14 @@ from tests.runtime.meeting_rooms import all_see, over, running, seen, texts
 from tests.runtime.test_approvals import DAY, asked, paying
 from tests.runtime.test_runs_in_meetings import is_said
 
+pytestmark = pytest.mark.order
+
 SOON = replace(QUICK, rest_after=0.05)
 
 
 async def rests(service: AsyncAgentService, agent: str = "d") -> None:
     """Wait until it has given back its loop."""
-    await until(lambda: not service.roost.hall.is_awake(f"ann/{agent}"))
+    await until(lambda: not service.roost.dispatcher.is_awake(f"ann/{agent}"))
 
 
 async def waiting_task(service: AsyncAgentService, **options: Any) -> str:
@@ -71,7 +74,7 @@ def test_what_waits_for_a_person_was_begun_and_expires_no_more(simulated: World)
         task = await waiting_task(service, task_expiry=2.0)
         expires = (await service.tasks.get("ann", task)).expires
         assert expires is not None
-        await until(lambda: service.roost.shop.host.clock.now() > expires.timestamp() + 0.1)
+        await until(lambda: service.roost.context.host.clock.now() > expires.timestamp() + 0.1)
         [one] = await service.approvals.list("ann")
         await service.approvals.grant("ann", one.approval_id)
         return await service.tasks.wait("ann", task, timeout=20)
@@ -116,12 +119,12 @@ def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
         await service.approvals.grant("ann", one.approval_id)
         await service.tasks.wait("ann", task)
         await rests(service)
-        await goes(service, began, ("active", "idle", "nothing left to do"))
+        await goes(service, ("waiting", *began[1:]), ("active", "idle", "nothing left to do"))
         task = await service.tasks.send("ann", "d", "pay")
         await asked(service)
         await rests(service)
         await service.tasks.cancel("ann", task)
-        await goes(service, waits, ("waiting", "idle", "rests until a person has decided"))
+        await goes(service, waits, ("waiting", "idle", "nothing left to do"))
         await waiting_talk(service, agent="d")
         await rests(service)
         await goes(service, waits)
@@ -139,7 +142,7 @@ def test_it_may_take_days_and_restarts_and_nobody_is_woken_by_them(tmp_path: Pat
         simulation.crash()
         simulation.clock.advance(DAY)
         service = simulation.start(brains, SOON, tools)
-        assert not service.roost.hall.is_awake("ann/d")
+        assert not service.roost.dispatcher.is_awake("ann/d")
     [one] = simulation.run(service.approvals.list("ann"))
     simulation.run(service.approvals.grant("ann", one.approval_id))
     done = simulation.run(service.tasks.wait("ann", task))
@@ -260,7 +263,7 @@ def test_a_word_that_comes_just_when_it_lies_down_is_heard(tmp_path: Path, seed:
         await service.agents.create("ann", "d", profile="pays")
         task = await service.tasks.send("ann", "d", "pay")
         [one] = await asked(service)
-        clock = service.roost.shop.host.clock
+        clock = service.roost.context.host.clock
         latest = clock.monotonic() + 0.03 + seed * 0.003
         await until(lambda: clock.monotonic() >= latest)
         await service.approvals.grant("ann", one.approval_id)
@@ -279,15 +282,15 @@ def test_a_word_that_is_written_just_before_it_lies_down_is_found(
     acted: list[str] = []
     brains, tools = paying(acted)
     wanted: list[str] = []
-    lie_down = Thinking.rest
+    lie_down = TurnExecution.rest
 
-    def rest(self: Thinking) -> None:
-        shop = self._shop
+    def rest(self: TurnExecution) -> None:
+        shop = self._context
         while wanted:  # and nobody rings
-            shop.store.write(shop.statements.approvals.decide, "ann", wanted.pop(), Decision.GRANTED, None, 0.0)
+            shop.store.write(approvals.decide, "ann", wanted.pop(), Decision.GRANTED, None, 0.0)
         lie_down(self)
 
-    monkeypatch.setattr(Thinking, "rest", rest)
+    monkeypatch.setattr(TurnExecution, "rest", rest)
 
     async def story(service: AsyncAgentService) -> tuple[str | None, str]:
         await service.agents.create("ann", "d", profile="pays")
@@ -321,10 +324,10 @@ def test_a_run_that_does_something_else_beside_does_not_rest(simulated: World) -
         await service.agents.create("ann", "d", profile="both")
         task = await service.tasks.send("ann", "d", "pay")
         [one] = await asked(service)
-        clock = service.roost.shop.host.clock
+        clock = service.roost.context.host.clock
         latest = clock.monotonic() + 0.3
         await until(lambda: clock.monotonic() >= latest)
-        assert service.roost.hall.is_awake("ann/d")
+        assert service.roost.dispatcher.is_awake("ann/d")
         ends.append(True)
         await rests(service)
         await service.approvals.grant("ann", one.approval_id)
@@ -342,7 +345,7 @@ def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
         names = [f"d{number}" for number in range(50)]
         one.agents.create_many("ann", names, profile="pays")
         tasks = [one.tasks.send("ann", name, "pay") for name in names]
-        eventually(lambda: one.roost.hall.count == 0 and len(one.approvals.list("ann")) == 50)
+        eventually(lambda: one.roost.dispatcher.count == 0 and len(one.approvals.list("ann")) == 50)
         eventually(lambda: sum(t.name.startswith("roost-agent") for t in threading.enumerate()) <= 2)
         for approval in one.approvals.list("ann"):
             one.approvals.grant("ann", approval.approval_id)
@@ -495,7 +498,7 @@ def test_one_who_was_asked_rests_and_so_do_all_of_a_broadcast(world: World) -> N
         task = await service.tasks.send("ann", "asks", "go")
         [one] = await asked(service)
         await rests(service)
-        assert service.roost.hall.is_awake("ann/asks")
+        assert service.roost.dispatcher.is_awake("ann/asks")
         await service.approvals.grant("ann", one.approval_id)
         assert (await service.tasks.wait("ann", task)).result == "bill of 5: 5 paid"
         await service.tasks.send("ann", "tells", "go")
@@ -518,7 +521,7 @@ async def waiting_talk(service: AsyncAgentService, **options: Any) -> str:
     talk = await service.create_talk_session("ann", **(options or {"profile": "pays"}))
     await service.add_message("ann", talk, "pay")
     await asked(service)
-    await until(lambda: service.roost.shop.talks.known(talk).rests)  # type: ignore[union-attr]
+    await until(lambda: service.roost.live_talks.known(talk).rests)  # type: ignore[union-attr]
     return talk
 
 
@@ -563,7 +566,7 @@ def test_a_talk_that_rests_is_forgotten_like_any_other_also_after_a_restart(tmp_
     service = simulation.start(brains, replace(SOON, talks_in_memory=1), tools)
     assert simulation.run(shown(service, talk))[-1] == ("bill of 5: ", "streaming")
     other = simulation.run(service.create_talk_session("ann", profile="pays"))
-    talks = service.roost.shop.talks
+    talks = service.roost.live_talks
     talks.trim()
     assert (talks.known(talk), talks.known(other) is None) == (None, False)
     [one] = simulation.run(service.approvals.list("ann"))
@@ -597,11 +600,11 @@ def test_a_message_to_a_talk_that_rests_does_as_its_policy_says_and_a_stop_stops
         for busy, afterwards in AFTERWARDS.items():
             acted.clear()
             talk = await waiting_talk(service, profile="either")
-            await until(lambda talk=talk: not service.roost.hall.inbox.holds(talk))  # type: ignore[misc]
+            await until(lambda talk=talk: not service.roost.dispatcher.placement.holds(talk))  # type: ignore[misc]
             await service.add_message("ann", talk, "what now?", busy=busy)
             if busy not in ("interrupt", "rollback"):
                 [one] = await service.approvals.list("ann")
-                assert not service.roost.hall.inbox.holds(talk), "nobody works on it"
+                assert not service.roost.dispatcher.placement.holds(talk), "nobody works on it"
                 await service.approvals.grant("ann", one.approval_id)
             await ended(service, talk)
             assert await service.approvals.list("ann") == []
@@ -664,7 +667,7 @@ def test_a_message_to_one_that_rests_and_had_said_nothing_is_answered_together_w
         talk = await service.create_talk_session("ann", profile="silent")
         await service.add_message("ann", talk, "one")
         await asked(service)
-        await until(lambda: service.roost.shop.talks.known(talk).rests)  # type: ignore[union-attr]
+        await until(lambda: service.roost.live_talks.known(talk).rests)  # type: ignore[union-attr]
         await service.add_message("ann", talk, "two", busy="interrupt")
         await ended(service, talk)
         assert await service.approvals.list("ann") == []
@@ -683,7 +686,7 @@ def test_a_talk_hears_a_word_that_comes_just_when_it_lies_down_and_outlasts_a_cr
         talk = await service.create_talk_session("ann", profile="pays")
         await service.add_message("ann", talk, "pay")
         [one] = await asked(service)
-        clock = service.roost.shop.host.clock
+        clock = service.roost.context.host.clock
         latest = clock.monotonic() + 0.03 + seed * 0.003
         await until(lambda: clock.monotonic() >= latest)
         await service.approvals.grant("ann", one.approval_id)

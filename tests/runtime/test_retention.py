@@ -66,7 +66,7 @@ def counts(path: Path) -> dict[str, int]:
 
 async def sweep(service: AsyncAgentService) -> dict[str, int]:
     """When all that was done until now is a moment old."""
-    clock = service.roost.shop.host.clock
+    clock = service.roost.context.host.clock
     start = clock.now()
     await until(lambda: clock.now() > start + 0.005)
     return await service.roost.retention.sweep()
@@ -185,7 +185,7 @@ def test_a_sweep_removes_a_little_at_a_time(world: World, monkeypatch: pytest.Mo
 
     async def story(service: AsyncAgentService) -> tuple[list[int], int]:
         sizes: list[int] = []
-        store = service.roost.shop.store
+        store = service.roost.context.store
         write = store.write
 
         def counted(op: Any, *args: Any, **options: Any) -> Any:

@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from roost import AsyncAgentService, Task, Turn, Usage
-from roost.core.runbook import Run
+from roost.core.journal.run_history import Run
+from roost.stores.sql.tables import token_usage
 from tests.runtime.conftest import World, becomes
 from tests.runtime.test_agents import done, until
+
+pytestmark = pytest.mark.order
 
 
 async def costly(turn: Turn) -> AsyncIterator[str]:
@@ -31,9 +34,9 @@ async def on_record(service: AsyncAgentService) -> Run:
     [run] = await becomes(lambda: service.runs.list("ann", agent="d"))
     entry = await service.runs.get("ann", run.run_id)
     assert (entry.usage, entry.text) == (Usage(600, 400, 0.25, "some:model"), "begun")
-    shop = service.roost.shop
+    shop = service.roost.context
     day = run.ended.date().isoformat()
-    assert await shop.store.read(shop.statements.runs.used, day, "costly") == 1_000
+    assert await shop.store.read(token_usage.used, day, "costly") == 1_000
     return run
 
 

@@ -14,9 +14,12 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.runbook import Run
+from roost.core.journal.run_history import Run
+from roost.stores.sql import retention
 from roost.testing import Crash, Faults, Simulation, aeventually, insist
 from tests.runtime.conftest import QUICK, World, becomes, until
+
+pytestmark = pytest.mark.order
 
 LIMITS = replace(QUICK, attempts=1_000)
 
@@ -39,7 +42,7 @@ class Room:
 
     async def brain(self, turn: Turn) -> AsyncIterator[str]:
         turn.state["turns"] = turn.state.get("turns", 0) + 1
-        yield f"{self.greeting} {turn.state['turns']}, {turn.sender} on {turn.subject}: {told(turn)} "
+        yield f"{self.greeting} {turn.state['turns']}, {turn.senders} on {turn.subject}: {told(turn)} "
         async with turn.model_call("m", {"prompt": turn.meeting.prompt}) as call:
             if call.recorded is None:
                 self.asked += 1
@@ -93,7 +96,7 @@ def test_each_turn_of_a_meeting_is_replayed_and_does_nothing(world: World) -> No
             assert (replay.diff, replay.is_identical) == ("", True)
             assert replay.text == entry.text
             assert replay.steps == ("model m", "tool act")
-            assert replay.sent[0].startswith(("in the meeting: said hello", "in the meeting: accepted"))
+            assert replay.sent[-1].startswith(("in the meeting: said hello", "in the meeting: accepted"))
         assert (room.acted, room.asked) == (acted, asked)
         assert await service.meetings.view("ann", meeting, seen_by="agent:a") == view
 
@@ -127,9 +130,9 @@ def test_without_the_log_of_the_meeting_itis_said_what_is_missing(world: World) 
     async def story(service: AsyncAgentService) -> None:
         meeting = await room.open(service)
         run = (await service.runs.list("ann", agent="a"))[-1]
-        store, ops = service.roost.shop.store, service.roost.shop.statements.retention
-        later = service.roost.shop.host.clock.now() + 60.0
-        await store.write(ops.remove, "meeting_logs", later, [("agent:ann/a", meeting)])
+        store = service.roost.context.store
+        later = service.roost.context.host.clock.now() + 60.0
+        await store.write(retention.remove, "meeting_logs", later, [("agent:ann/a", meeting)])
         with pytest.raises(roost.Conflict, match=rf"the log of the meeting '{meeting}' is not kept any more"):
             await service.runs.replay("ann", run.run_id)
         entry = await service.runs.get("ann", run.run_id)

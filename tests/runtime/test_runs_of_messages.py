@@ -9,7 +9,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.runbook import Run
+from roost.core.journal.run_history import Run
 from tests.runtime.conftest import World, becomes
 
 
@@ -165,5 +165,5 @@ def test_what_is_not_kept_any_more_is_named(world: World) -> None:
 
 async def _removed(service: AsyncAgentService, table: str) -> None:
     """As if retention had come by."""
-    store = service.roost.shop.store
+    store = service.roost.context.store
     await store.write(lambda tx: tx.write(f"DELETE FROM {table}", {}))

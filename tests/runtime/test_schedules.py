@@ -14,8 +14,8 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.core.schedules import Cron
-from roost.core.tasks import TaskStatus
+from roost.core.envelopes.tasks import TaskStatus
+from roost.core.schedules.cron import Cron
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes
 from tests.runtime.test_agents import teller
@@ -148,19 +148,34 @@ def test_ticks_while_the_machine_was_down_are_made_up_for_as_was_asked(
 
 
 @pytest.mark.parametrize(
-    ("overlap", "expected"), [("skip", [1, 4, 7]), ("queue_one", [1, 3, 6]), ("queue_all", [1, 2, 3, 4, 5, 6, 7])]
+    ("overlap", "expected"), [("skip", [1, 4, 7]), ("queue_one", [1, 3, 6]), ("queue_all", [1, 3, 6])]
 )
 def test_a_tick_while_the_one_before_is_not_done(play: Play, overlap: str, expected: list[int]) -> None:
     play.diary.takes = 2.5 * 60
     start = play.simulation.clock.now()
     play.schedule(every=60, overlap=overlap)
 
-    async def alone() -> None:
-        await play.service.agents.configure("ann", "d", max_concurrent_tasks=10 if overlap == "queue_all" else 1)
+    async def with_room() -> None:
+        await play.service.agents.configure("ann", "d", max_concurrent_tasks=10)
 
-    play.run(alone)
+    play.run(with_room)
     play.after(7 * 60 + 10)
     assert [int((time - start) // 60) for time in play.times] == expected
+
+
+def test_ticks_that_queue_are_done_in_order_beside_other_work(play: Play) -> None:
+    """With lanes to spare: those of one schedule one after the other, those of two side by side."""
+    play.diary.takes = 90.0
+    start = play.simulation.clock.now()
+    play.schedule(every=60, overlap="queue_all", name="one")
+    play.schedule(every=60, overlap="queue_all", name="two")
+
+    async def with_room() -> None:
+        await play.service.agents.configure("ann", "d", max_concurrent_tasks=10)
+
+    play.run(with_room)
+    play.after(4 * 60 + 10)
+    assert [round(time - start) for time in play.times] == [60, 60, 150, 150, 240, 240]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World
 from tests.runtime.test_agents import done, teller, until
 
+pytestmark = pytest.mark.order
+
 BRAINS: dict[str, Any] = {"teller": teller}
 
 
@@ -108,7 +110,7 @@ def test_mail_that_came_just_before_the_sleep_counts(world: World) -> None:
 
 def test_all_of_them_must_have_been(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[bool, str | None]:
-        soon = datetime.fromtimestamp(service.roost.shop.host.clock.now() + 0.3, UTC)
+        soon = datetime.fromtimestamp(service.roost.context.host.clock.now() + 0.3, UTC)
         await asleep(service, wake_on=roost.all_of(roost.at(soon), roost.event("data_ready")))
         await service.events.publish("ann", "data_ready")
         return await still_asleep(service), await awake(service)
@@ -118,7 +120,7 @@ def test_all_of_them_must_have_been(world: World) -> None:
 
 def test_an_event_after_the_time_completes_all_of_them(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[bool, str | None]:
-        before = datetime.fromtimestamp(service.roost.shop.host.clock.now() - 1, UTC)
+        before = datetime.fromtimestamp(service.roost.context.host.clock.now() - 1, UTC)
         await asleep(service, wake_on=roost.all_of(roost.at(before), roost.event("data_*")))
         sleeps_on = await still_asleep(service)
         await service.events.publish("ann", "data_ready")
@@ -132,7 +134,7 @@ def test_what_has_been_counts_although_it_is_gone_and_is_not_waited_for_any_more
     service = simulation.start(BRAINS, QUICK)
 
     async def story() -> tuple[roost.Agent, datetime | None, str | None]:
-        soon = roost.at(service.roost.shop.host.clock.now() + 2)
+        soon = roost.at(service.roost.context.host.clock.now() + 2)
         await asleep(service, wake_on=roost.all_of(roost.mail("high"), soon, roost.event("a"), roost.event("b")))
         await service.mail.send("ann", "agent:d", "hello", "for a second", priority="high", expires_in=1)
         await service.events.publish("ann", "a")
@@ -232,7 +234,7 @@ def test_only_sleepers_can_be_scheduled_to_wake(world: World) -> None:
         with pytest.raises(roost.Conflict, match="put it to sleep first"):
             await service.sleep_scheduler.schedule_wake("ann", "d", 1.0)
         await service.agents.stop("ann", "d")
-        with pytest.raises(roost.Conflict, match="it cannot become sleeping"):
+        with pytest.raises(roost.Conflict, match="cannot become sleeping"):
             await service.agents.sleep("ann", "d", 5)
 
     world(BRAINS, story)

@@ -11,6 +11,8 @@ import pytest
 from roost import AsyncAgentService, Busy, Limits, Message, NotFound, Turn
 from tests.runtime.conftest import QUICK, World, ended, said, short, slow, until
 
+pytestmark = pytest.mark.order
+
 
 async def parrot(turn: Turn) -> AsyncIterator[str]:
     for word in turn.text.split():
@@ -341,7 +343,7 @@ def test_a_worker_that_crashes_takes_nobody_with_it(world: World) -> None:
         talk = await service.create_talk_session("ann", profile="once")
         await service.add_message("ann", talk, "first")
         await said(service, talk, "part1")
-        for worker in list(service.roost.inbox.workers):
+        for worker in list(service.roost.placement.workers):
             worker.loop.call(_die)
         return short(await ended(service, talk))
 
@@ -374,7 +376,7 @@ def test_a_turn_that_loses_its_worker_three_times_is_reported_failed(world: Worl
     async def deadly(turn: Turn) -> AsyncIterator[str]:
         tries.append(1)
         yield "x"
-        for worker in services[0].roost.inbox.workers:
+        for worker in services[0].roost.placement.workers:
             worker.loop.call(_die)
         await asyncio.sleep(30)
 
@@ -404,7 +406,7 @@ def test_a_state_that_cannot_be_kept_fails_its_turn_and_not_the_talk(world: Worl
         for text in ("bad", "good"):
             await service.add_message("ann", talk, text)
             messages = await ended(service, talk)
-        assert "cannot be kept" in str(messages[1].error)
+        assert "cannot be stored" in str(messages[1].error)
         return short(messages)[2:]
 
     assert world({"keeps": keeps}, scenario) == [("user", "good", "complete"), ("agent", "had 1", "complete")]

@@ -12,6 +12,8 @@ from roost import AsyncAgentService, Turn, Usage
 from tests.runtime.conftest import World, becomes, ended, said, short
 from tests.runtime.test_agents import done, teller, until
 
+pytestmark = pytest.mark.order
+
 
 async def talk_with(service: AsyncAgentService, agent: str = "d") -> str:
     return await service.create_talk_session("ann", agent=agent)
@@ -159,7 +161,7 @@ def test_only_ones_own_and_shared_agents_can_be_talked_with(world: World) -> Non
             await service.create_talk_session("ann", agent="d", profile="teller")
         with pytest.raises(roost.Invalid, match="the address 5 is not known"):
             await service.create_talk_session("ann", agent=5)  # type: ignore[arg-type]
-        with pytest.raises(roost.Invalid, match="is a person"):
+        with pytest.raises(roost.Invalid, match="is a user"):
             await talk_with(service, "user:bob")
         talk = await talk_with(service, "agent:bob/shared")
         await service.add_message("ann", talk, "hello")

@@ -13,7 +13,7 @@ from pydantic import Field
 import roost
 from roost import AsyncAgentService, Message, Tool, ToolFailed, Turn
 from roost.ports import Profile
-from roost.runtime.tools import Toolbox
+from roost.runtime.toolbox import Toolbox
 from tests.runtime.conftest import World, ended, said, until
 
 FAST: dict[str, Any] = {"retry_delay": 0.05, "idle_timeout": 0.5}
@@ -280,8 +280,8 @@ def test_a_profile_allows_what_it_names() -> None:
 @pytest.mark.parametrize(
     ("made", "problem"),
     [
-        (lambda: roost.tool(lambda x: x), "a tool cannot be called '<lambda>'"),
-        (lambda: roost.tool(name="a b")(price.function), "a tool cannot be called 'a b'"),
+        (lambda: roost.tool(lambda x: x), "the tool name '<lambda>' is invalid"),
+        (lambda: roost.tool(name="a b")(price.function), "the tool name 'a b' is invalid"),
         (lambda: roost.tool(limit=0)(price.function), "the limit of the tool 'price' must be a number above 0"),
         (lambda: roost.tool(3), "a tool is made of a function, not of int"),  # type: ignore[call-overload]
         (lambda: Toolbox([price, price]), "there are two tools called 'price'"),
@@ -312,7 +312,7 @@ def test_a_turn_made_by_hand_has_no_tools() -> None:
     turn = Turn("talk", "hi", (), (), Profile("p", "b"), "ann", "talk_1", "run_1")
     assert turn.tools == ()
     assert isinstance(price, Tool)
-    with pytest.raises(roost.Invalid, match="made by hand"):
+    with pytest.raises(roost.Invalid, match="not created by Roost"):
         asyncio.run(turn.call_tool("price", {}))
 
 

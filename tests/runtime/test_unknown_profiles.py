@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from roost import AsyncAgentService
-from roost.core.health import AgentHealth
+from roost.core.monitoring.health import AgentHealth
 from roost.errors import Invalid
 from tests.runtime.conftest import World, becomes, ended, short
 from tests.runtime.test_agents import teller
@@ -91,7 +91,7 @@ def test_a_person_who_talks_with_it_is_told_at_once_and_answered_elsewhere(world
 
     error = world(ELSEWHERE, elsewhere)
     assert error is not None
-    assert error.startswith("The profile is not known here; choose another one or start Roost where it is set up")
+    assert error.startswith("The profile is unknown here; choose another one or start Roost where it is set up")
     assert world(AT_HOME, again) == ("agent", "talk and now? from user:ann, 1", "complete")
 
 

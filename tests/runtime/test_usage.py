@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import roost
 from roost import Usage
-from roost.brains.profiles import Shelf
+from roost.brains.profiles import ProfileRegistry
 from roost.service import AgentService
 from roost.wiring import open_roost
 from tests.conftest import QUICK, eventually, settled
@@ -30,7 +31,7 @@ async def costly(turn: roost.Turn) -> AsyncIterator[str]:
 
 @contextmanager
 def opened(path: Path, **limits: float) -> Iterator[AgentService]:
-    shelf = Shelf({"brain": costly}, [roost.Profile("costly", "brain", **limits)], "costly")  # type: ignore[arg-type]
+    shelf = ProfileRegistry({"brain": costly}, [roost.Profile("costly", "brain", **limits)], "costly")  # type: ignore[arg-type]
     with AgentService(open_roost(f"sqlite:///{path / 'roost.db'}", shelf, QUICK)) as service:
         yield service
 
@@ -78,7 +79,7 @@ def test_the_tokens_of_a_day_are_remembered_over_a_restart(tmp_path: Path) -> No
         assert said(service, "three").status == "complete"
         last = said(service, "four")
         assert (last.content, last.status) == ("", "failed")
-        assert "used up its tokens of today; go on tomorrow" in str(last.error)
+        assert "used up its tokens for today; continue tomorrow" in str(last.error)
 
 
 def test_a_run_that_takes_longer_than_it_may_fails_and_keeps_what_it_said(tmp_path: Path) -> None:
@@ -86,11 +87,47 @@ def test_a_run_that_takes_longer_than_it_may_fails_and_keeps_what_it_said(tmp_pa
         yield "well "
         await asyncio.sleep(60)
 
-    shelf = Shelf({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
     with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
         last = said(service, "one")
         assert (last.content, last.status) == ("well ", "failed")
-        assert "took longer than it may" in str(last.error)
+        assert "took longer than allowed" in str(last.error)
+
+
+def test_a_blocking_brain_that_takes_longer_than_it_may_can_do_nothing_more(tmp_path: Path) -> None:
+    stopped: list[str] = []
+
+    def slow(turn: roost.PlainTurn) -> Iterator[str]:
+        yield "well "
+        try:
+            turn.pause(30)
+        except roost.TurnStopped as error:
+            stopped.append(str(error))
+            turn.mail("user:ann", "too late", "…")
+
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
+        last = said(service, "one")
+        assert (last.content, last.status) == ("well ", "failed")
+        assert "took longer than allowed" in str(last.error)
+        assert service.mail.inbox("ann") == []
+    assert len(stopped) == 1
+
+
+def test_a_blocking_brain_that_takes_longer_than_it_may_is_asked_to_stop(tmp_path: Path) -> None:
+    stopped = threading.Event()
+
+    def slow(turn: roost.PlainTurn) -> Iterator[str]:
+        yield "well "
+        pause = threading.Event()
+        while not turn.stopping:
+            pause.wait(0.01)
+        stopped.set()
+
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
+        assert said(service, "one").status == "failed"
+        assert stopped.wait(10)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +149,4 @@ def test_advice_takes_the_place_of_the_usual_one(tmp_path: Path) -> None:
 
     with roost.open(f"sqlite:///{tmp_path / 'roost.db'}", brains={"limited": limited}) as roosted:
         error = str(said(roosted, "one").error)
-        assert error.startswith("The model is asked too often just now; try again in 20 seconds (reference ")
+        assert error.startswith("The model's rate limit is reached; try again in 20 seconds (reference ")

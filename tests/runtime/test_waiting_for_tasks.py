@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 
 from roost import AsyncAgentService, LimitReached, NotFound, Turn
-from roost.core.tasks import Task
+from roost.core.envelopes.tasks import Task
 from tests.runtime.conftest import World
 from tests.runtime.test_approvals import asked, paying
 from tests.runtime.test_resting import SOON, waiting_task
+
+pytestmark = pytest.mark.order
 
 tried: dict[str, int] = {}
 
@@ -130,9 +132,9 @@ def test_while_it_closes_nobody_waits(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="does", start=False)
         task = await send(service, "later")
-        service.roost.hall.closing = True
+        service.roost.dispatcher.closing = True
         waited = await asyncio.wait_for(service.tasks.wait("ann", task), 4.0)
-        service.roost.hall.closing = False
+        service.roost.dispatcher.closing = False
         return str(waited.status)
 
     assert world(BRAINS, scenario) == "queued"

@@ -110,7 +110,7 @@ def _let_them_agree(simulation: Simulation) -> None:
 def _check_words(simulation: Simulation, meeting: str, there: list[str], *, may_lose_the_floor: bool) -> None:
     """What each agent has said, by its own count, was said once, in its order, and all of it is in every view.
 
-    Whoever speaks at the moment at which another comes back may have lost the floor to it: that is told in every view.
+    A speaker may lose the floor at the moment at which another participant comes back: every view shows that.
     """
     memories = dict(simulation.rows("SELECT agent_id, json_extract(memory, '$.spoken') FROM agents"))
     [view] = [view for who, view in meeting_views(simulation)[meeting].items() if who == "user:ann"]

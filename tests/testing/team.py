@@ -38,7 +38,7 @@ def _count(turn: Turn) -> None:
 
 
 async def boss(turn: Turn) -> AsyncIterator[str]:
-    """Asks the clerk, gives the worker parts in order, writes to the porter and tells whoever listens."""
+    """Ask the clerk, give the worker parts in order, write to the porter, and publish an event."""
     _count(turn)
     if turn.kind != "task":
         return
@@ -143,7 +143,7 @@ def check(simulation: Simulation, spared: Mapping[str, Sequence[str]] = SPARED) 
     """Nothing is lost, doubled or out of order, everyone remembers all that was done, once, and nobody is stuck."""
     spares = {what for what, names in spared.items() if any(simulation.faults.chances[name] for name in names)}
     asleep = _come_to_rest(simulation)
-    assert not asleep or "sleep" in spares, f"{asleep} sleep for ever"
+    assert not asleep or "sleep" in spares, f"{asleep} never wake up"
     nothing_lost(simulation)
     all_ended(simulation, End.DONE)
     if "twice" not in spares:
@@ -155,13 +155,13 @@ def check(simulation: Simulation, spared: Mapping[str, Sequence[str]] = SPARED) 
 
 
 def _come_to_rest(simulation: Simulation) -> list[Any]:
-    """Who sleeps for ever. A clock that was set back makes a sleep so much longer."""
+    """Return the agents that never wake up. A clock that was set back makes a sleep that much longer."""
     asleep: list[Any] = []
     busy: list[str] = []
     for _ in range(100):
         simulation.rest()
         asleep = simulation.rows("SELECT agent_id FROM agents WHERE state = 'sleeping'")
-        busy = [one.address for one in simulation.service.roost.hall.all() if not one.rests]
+        busy = [one.address for one in simulation.service.roost.dispatcher.all() if not one.rests]
         if not asleep and not busy:
             return []
         simulation.advance(5.1)

@@ -9,14 +9,14 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.runtime.hall import Hall
+from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.testing import Faults, Simulation, all_invariants, insist
 
 
 def test_an_agent_with_more_in_the_store_than_fits_goes_on_after_a_look_that_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Hall, "share", 5)
+    monkeypatch.setattr(Dispatcher, "share", 5)
 
     async def sender(turn: Turn) -> AsyncIterator[str]:
         await turn.send("agent:taker", "first")

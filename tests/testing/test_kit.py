@@ -34,7 +34,7 @@ def test_a_roost_in_one_line_leaves_nothing_behind() -> None:
         for text in ("one", "two", "three"):
             service.add_message("ann", talk, text)
             answers.append(list(service.stream_messages("ann", talk))[-1].message.content)
-        folder = Path(service.roost.shop.store.database.path).parent  # type: ignore[attr-defined]
+        folder = Path(service.roost.context.store.database.path).parent  # type: ignore[attr-defined]
     assert answers == ["hello", "world", "world"]
     assert [given.text for given in brain.given] == ["one", "two", "three"]
     assert not folder.exists()
@@ -177,5 +177,5 @@ def test_a_network_that_talks_in_circles_is_stopped() -> None:
     network.run(5.0)
     assert network.clock.monotonic() == 5.0
     assert network.underway == 1
-    with pytest.raises(AssertionError, match="in circles"):
+    with pytest.raises(AssertionError, match="in an endless loop"):
         network.run(most=1_000)

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 import roost
 from roost.brains.chat.context import note
-from roost.core.messages import Message, Status
+from roost.core.talks.messages import Message, Status
 from roost.ui import access
 from tests.servers import ROOT
 

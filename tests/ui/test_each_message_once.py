@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.core.messages import Sender
+from roost.core.talks.messages import Sender
 from roost.ui.text import defused
 from tests.ui.conftest import USER, Tab
 
@@ -48,7 +48,7 @@ def blank_lines(text: str) -> str:
 
 
 def expect_whole(tab: Tab) -> None:
-    """When all is at rest, the page has what the service has: each message once, in order."""
+    """When nothing runs any more, the page shows what the service has: each message once, in order."""
     assert tab.talk_id is not None
     tab.service.stop(USER, tab.talk_id, wait=5)
     stored = read(tab)
@@ -105,7 +105,7 @@ def do(tab: Tab, other: Tab, act: str, words: str, talk_id: str) -> None:
 
 @pytest.fixture(scope="module")
 def talks(service: roost.AgentService) -> dict[int, str]:
-    """Talks of so many messages."""
+    """Return talks with this number of messages."""
     held = {}
     for count in (1, 49, 50, 51, 99, 100, 101, 130):
         held[count] = service.create_talk_session(USER, busy="collect")

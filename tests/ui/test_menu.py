@@ -75,4 +75,4 @@ def test_a_talk_that_another_tab_deleted_meanwhile_is_not_asked_about_any_more(
     tab.look()
     assert not tab.has("delete_really")
     assert not tab.has("FormSubmitter:rename-Save")
-    assert "does not exist any more" in tab.notices[0]
+    assert "no longer exists" in tab.notices[0]

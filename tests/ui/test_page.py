@@ -10,11 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 import roost
 from roost.api.auth import Identity
-from roost.core.messages import Status
-from roost.ui import access, parts
-from roost.ui.reading import Reading
+from roost.core.talks.messages import Status
+from roost.ui import access, components
 from roost.ui.sidebar import who
-from roost.ui.talk import QUICK, Scene
+from roost.ui.talk import QUICK, PageState
+from roost.ui.talk_reader import TalkReader
 from roost.ui.text import plain
 from tests.ui.conftest import USER, Tab
 
@@ -42,16 +42,16 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     assert not tab.has("stop")
     assert tab.shown[0] == ("user", "hold")
     assert len(tab.feet) == len(tab.shown)
-    assert all("Writing …" not in foot for foot in tab.feet)
+    assert all("Writing…" not in foot for foot in tab.feet)
 
 
 def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
     def page() -> None:
         from roost.ports import Profile
-        from roost.ui import parts
+        from roost.ui import components
 
         profiles = [Profile("gguf", "gguf", label="A small model"), Profile("guide", "guide")]
-        parts.invitation(profiles, "gguf", print, print)
+        components.invitation(profiles, "gguf", print, print)
 
     app = AppTest.from_function(page).run()
     assert (app.selectbox[0].options, app.selectbox[0].value) == (["A small model", "guide"], "gguf")
@@ -61,7 +61,7 @@ def test_what_a_model_is_not_shown_any_more_is_told_with_its_answer(tab: Tab) ->
     tab.say("forget")
     tab.settle()
     told = [caption.value for caption in tab.look().app.chat_message[-1].caption]
-    assert told == ["What was said before was left out here, so that the rest fits into what the model can read."]
+    assert told == ["Earlier messages were omitted here to fit the model's context window."]
 
 
 def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
@@ -76,9 +76,32 @@ def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
     assert asked == ["fail", "fail"]
 
 
+@pytest.mark.parametrize("operator", [USER, "somebody else"])
+def test_the_traceback_of_a_failed_answer_is_shown_to_the_operator_alone(
+    service: roost.AgentService, operator: str
+) -> None:
+    try:
+        access.host(service, lambda _: USER, operator)
+        tab = Tab(service).look()
+        tab.say("fail")
+        tab.settle()
+        tab.look()
+        assert "broken" not in tab.app.error[0].value
+        folded = [(one.label, [code.value for code in one.code]) for one in tab.app.chat_message[-1].expander]
+        if operator != USER:
+            assert folded == []
+            return
+        [(label, [traceback])] = folded
+        assert label == "Details"
+        assert traceback.startswith("Traceback (most recent call last):")
+        assert traceback.endswith("ValueError: broken inside")
+    finally:
+        access.host(service, lambda _: USER)
+
+
 def test_a_talk_that_is_not_there_says_so_and_leaves_a_new_one(tab: Tab) -> None:
     tab.open("talk_of_somebody_else")
-    assert "does not exist any more" in tab.notices[0]
+    assert "no longer exists" in tab.notices[0]
     assert tab.talk_id is None
     tab.say("a new one")
     tab.settle()
@@ -105,7 +128,7 @@ def test_a_visitor_is_told_from_the_user_of_the_command_line() -> None:
     visitor = Identity(b"secret" * 4, "ann").new_user()
     assert who("ann") == "Signed in as ann"
     assert who("a_*b*") == "Signed in as " + plain("a_*b*")
-    assert who(visitor) == f"Visitor {visitor[-4:]}, known by this browser"
+    assert who(visitor) == f"Visitor {visitor[-4:]} (this browser only)"
 
 
 def test_a_browser_without_a_cookie_is_told_so(service: roost.AgentService) -> None:
@@ -121,10 +144,10 @@ def test_a_browser_without_a_cookie_is_told_so(service: roost.AgentService) -> N
 def test_the_pulse_asks_for_a_new_page_only_when_more_has_changed_than_the_text(tab: Tab) -> None:
     tab.say("hold")
     assert tab.talk_id is not None
-    reading = Reading.start(tab.service, USER, tab.talk_id)
+    reading = TalkReader.start(tab.service, USER, tab.talk_id)
     while reading.writing is None:
         reading.go_on(tab.service)
-    scene = Scene(tab.service, USER, reading, talks=[], every=QUICK)
+    scene = PageState(tab.service, USER, reading, talks=[], every=QUICK)
     scene.remember()
     assert not scene.is_stale
     tab.service.stop(USER, tab.talk_id, wait=5)
@@ -149,7 +172,7 @@ def test_workers_that_are_down_are_told_once_and_not_any_more_when_they_are_back
 def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_back(
     service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(service, USER, None, talks=[], every=QUICK)
+    scene = PageState(service, USER, None, talks=[], every=QUICK)
     for down in (DOWN, None):
         scene.remember()
         assert not scene.is_stale
@@ -160,5 +183,5 @@ def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_ba
 def test_who_waits_reads_for_what_until_something_is_said() -> None:
     waits = roost.Note("waiting", "2 before you …\n<1> before you …\n")
     message = roost.Message(2, "agent", "", Status.STREAMING, datetime(2030, 1, 1, tzinfo=UTC), notes=(waits,))
-    assert parts._footing(message) == "&lt;1&gt; before you …"
-    assert parts._footing(replace(message, content="Hello")) == "Writing …"
+    assert components._footing(message) == "&lt;1&gt; before you …"
+    assert components._footing(replace(message, content="Hello")) == "Writing…"

@@ -19,10 +19,36 @@ PARSERS = [
     MarkdownIt("commonmark", {"html": False}),
 ]
 PIECES = [
-    "![x](http://a.example/p.png)", "![x][r]", "![r]", "[r]: http://a.example/p.png", "`", "```", "~~~", "\n", "\n\n",
-    "    ", "> ", "- ", "1. ", "<pre>", "</pre>", "<!--", "-->", "$", "$$", "[^1]: ", "[^1]", ":::", "|", "---", "\\",
-    "a", " ", "\t", "\r",
-]  # fmt: skip
+    "![x](http://a.example/p.png)",
+    "![x][r]",
+    "![r]",
+    "[r]: http://a.example/p.png",
+    "`",
+    "```",
+    "~~~",
+    "\n",
+    "\n\n",
+    "    ",
+    "> ",
+    "- ",
+    "1. ",
+    "<pre>",
+    "</pre>",
+    "<!--",
+    "-->",
+    "$",
+    "$$",
+    "[^1]: ",
+    "[^1]",
+    ":::",
+    "|",
+    "---",
+    "\\",
+    "a",
+    " ",
+    "\t",
+    "\r",
+]
 
 
 def pictures(markdown: str) -> list[Token]:

@@ -1,4 +1,4 @@
-"""An agent as `adk` knows it. Its model follows a script, so that it needs no key."""
+"""An agent for `adk`. Its model is scripted and needs no API key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PRICES = {"nails": 3, "rope": 12}
 
 
 def price(thing: str, tool_context: ToolContext) -> dict[str, int]:
-    """What a thing costs."""
+    """Return the price of a thing."""
     tool_context.state["asked"] = [*tool_context.state.get("asked", []), thing]
     return {"price": PRICES[thing]}
 
 
 class Script(BaseLlm):
-    """Looks up the price of what is named, and says how often it was asked."""
+    """Scripted model that looks up prices and counts the messages."""
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False

@@ -1,4 +1,4 @@
-"""One ASGI application: the API, and the pages behind it, for one Roost."""
+"""ASGI application of one Roost: the API, and the pages mounted behind it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 import roost
-from roost.api import faults, metrics, rest
+from roost.api import error_responses, metrics, rest
 from roost.api import pages as page_app
 from roost.api.auth import Identity
-from roost.api.door import Door
-from roost.api.faults import Refused
-from roost.errors import NotFound, RoostError
+from roost.api.error_responses import HttpError
+from roost.api.readiness import Readiness
+from roost.api.security import SecurityMiddleware
+from roost.errors import NotFound
 from roost.service import AgentService
 from roost.settings import Settings
 
-STORE_PATIENCE = 5.0
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def create_app(service: AgentService, settings: Settings, identity: Identity, *, pages: bool = True) -> FastAPI:
-    """The API of this service, and with `pages` the pages at `/`. The service is closed with the application."""
+    """Return the API of this service, and with `pages` the pages at `/`. It closes the service at its end."""
     shown = page_app.mounted(service, identity) if pages else None
+    ready = Readiness(service.asynchronous)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -36,17 +37,25 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
             stack.push_async_callback(asyncio.to_thread, service.close)
             if shown is not None:
                 await stack.enter_async_context(shown.lifespan()(app))
+            await stack.enter_async_context(ready.watched())
             yield
 
     app = FastAPI(
-        title="Roost", version=roost.__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
-        openapi_url=f"{rest.PREFIX}/openapi.json", summary="A home for long-lived agents.",
-    )  # fmt: skip
-    faults.set_up(app)
-    # The last that is added comes first.
-    app.add_middleware(Door, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts))
-    app.include_router(rest.routes(service.asynchronous, identity))
-    _health(app, service)
+        title="Roost",
+        version=roost.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{rest.PREFIX}/openapi.json",
+        summary="A home for long-lived agents.",
+    )
+    error_responses.set_up(app)
+    # Middleware added last runs first.
+    app.add_middleware(
+        SecurityMiddleware, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts)
+    )
+    app.include_router(rest.routes(service.asynchronous, identity, settings.limits))
+    _health(app, ready)
     metrics.add(app, service, identity)
     _nothing_else(app)
     if shown is not None:
@@ -55,41 +64,32 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
 
 
 def _nothing_else(app: FastAPI) -> None:
-    """Else the pages would answer with themselves, as they do on every path and to every method."""
+    """Answer unknown paths under /api: the pages would otherwise answer every path and every method."""
     routes = tuple(app.routes)
 
     async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await receive()
             return await send({"type": "websocket.close", "code": 1008})
-        asked = {**scope, "root_path": scope.get("app_root_path", "")}  # as it was before this was mounted
+        asked = {**scope, "root_path": scope.get("app_root_path", "")}  # the path before mounting
         allowed = [m for m in METHODS if any(r.matches({**asked, "method": m})[0] is Match.FULL for r in routes)]
         if allowed:
-            raise Refused(405, "method_not_allowed", f"this is asked for with {' or '.join(allowed)}")
-        raise NotFound("there is no such route: see /api/v1/openapi.json")
+            raise HttpError(405, "method_not_allowed", f"method not allowed: use {' or '.join(allowed)}")
+        raise NotFound("no such route: see /api/v1/openapi.json")
 
     app.mount("/api", nothing)
 
 
-def _health(app: FastAPI, service: AgentService) -> None:
+def _health(app: FastAPI, ready: Readiness) -> None:
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        """The process answers."""
+        """Return 200 while the process answers."""
         return {"name": "roost", "status": "ok"}
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        """It can do its work: all workers are up, and the store can be read."""
-        health = service.health()
-        ready = health.problem is None and health.workers > 0 and await _answers(service)
-        status = "ok" if ready else "down"
-        return JSONResponse({"name": "roost", "status": status}, 200 if ready else 503)
-
-
-async def _answers(service: AgentService) -> bool:
-    try:
-        async with asyncio.timeout(STORE_PATIENCE):
-            await service.asynchronous.list_sessions("readyz", limit=1)
-    except (RoostError, TimeoutError):
-        return False
-    return True
+        """Return 200 if all workers are up and writes are committed, otherwise 503 with the problem."""
+        problem = await ready.problem()
+        if problem is None:
+            return JSONResponse({"name": "roost", "status": "ok"})
+        return JSONResponse({"name": "roost", "status": "down", "problem": problem}, 503)

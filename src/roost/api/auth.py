@@ -1,7 +1,7 @@
-"""Who is asking: a signed cookie for browsers, a token in the lock file for the command line.
+"""Authentication: a signed cookie for browsers, a token in the lock file for the command line.
 
-A visitor without a cookie gets a user of their own. A one-time code signs a browser in as the local
-user, who is the one of the command line.
+A visitor without a cookie gets a new user. A one-time code signs a browser in as the local user, the user of the
+command line.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from roost.core import checks
+from roost.core.values import checks
 from roost.errors import Invalid, Unavailable
 from roost.hosts.threads import ThreadHost
 
 COOKIE = "roost_user"
-"""What pages call the cookie; in browsers its name goes on with a mark of the secret (see `cookie_name`)."""
+"""Name of the cookie for pages. In browsers a suffix derived from the secret is added (see `cookie_name`)."""
 COOKIE_LIFE = 400 * 24 * 3600
 COOKIE_RENEWAL = 24 * 3600
 CODE_LIFE = 600
@@ -36,16 +36,17 @@ def _now() -> float:
 
 
 class Identity:
-    """Signs and reads cookies; makes and takes back one-time codes; knows the local token."""
+    """Signs and verifies cookies, issues and redeems one-time codes, and holds the local token."""
 
     def __init__(self, secret: bytes, local_user: str, *, now: Callable[[], float] = _now) -> None:
         self._key = hmac.digest(secret, b"roost cookie v1", "sha256")
         mark = hmac.digest(secret, b"roost cookie name v1", "sha256").hex()[:8]
-        # Browsers send a cookie to every port of a host: without the mark, two Roosts on one machine would
-        # overwrite each other's, and the people would be strangers after each change.
+        # Browsers send a cookie to every port of a host. Without the suffix, two Roosts on one machine would
+        # overwrite each other's cookie, and users would lose their sign-in.
         self.cookie_name = f"{COOKIE}_{mark}"
         self.local_user = checks.name(local_user, "the local user")
-        self.token = secrets.token_urlsafe(32)
+        self.nonce = secrets.token_urlsafe(16)
+        self.token = local_token(secret, self.nonce)
         self._codes: dict[bytes, float] = {}
         self._now = now
         self._host = ThreadHost()
@@ -60,7 +61,7 @@ class Identity:
         return f"{payload}.{self._signature(payload)}"
 
     def user_of_cookie(self, value: str | None) -> str | None:
-        """Whose cookie it is, or None if it was not signed here or is too old."""
+        """Return the user of a cookie, or None if it was not signed here or has expired."""
         return self._read(value)[0]
 
     def wants_renewal(self, value: str | None) -> bool:
@@ -71,7 +72,7 @@ class Identity:
         if not hmac.compare_digest(signature.encode(), self._signature(payload).encode()):
             return None, 0
         user_id, issued = json.loads(_decode(payload))
-        # One from the future is good too: it was signed here, and the clock was set back since.
+        # A cookie from the future is valid: it was signed here, and the clock was set back since.
         return (user_id if self._now() - issued < COOKIE_LIFE else None), issued
 
     def _signature(self, payload: str) -> str:
@@ -83,7 +84,7 @@ class Identity:
         return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
     def invite(self) -> str:
-        """A code that signs one browser in as the local user, once, within ten minutes."""
+        """Return a code that signs one browser in as the local user, once, within ten minutes."""
         self._forget_old()
         while len(self._codes) >= MOST_CODES:
             self._codes.pop(next(iter(self._codes)))
@@ -92,7 +93,7 @@ class Identity:
         return code
 
     def redeem(self, code: str) -> bool:
-        """Whether the code is good; it is not from now on."""
+        """Return whether the code is valid, and invalidate it."""
         self._forget_old()
         given = _digest(code)
         found = [known for known in self._codes if hmac.compare_digest(known, given)]
@@ -104,12 +105,17 @@ class Identity:
 
 
 def identity(data: Path, secret: str | None = None, user: str | None = None) -> Identity:
-    """The identity of this installation: its secret is given, or kept in the data folder."""
+    """Return the identity of this installation, by the given secret or the one in the data folder."""
     return Identity(secret.encode() if secret else kept_secret(data), local_user(user))
 
 
+def local_token(secret: bytes, nonce: str) -> str:
+    """Return the token of a running process: deriving it from the announced nonce takes the secret."""
+    return _encode(hmac.digest(secret, b"roost local token v1 " + nonce.encode(errors="replace"), "sha256"))
+
+
 def local_user(named: str | None = None) -> str:
-    """Who the command line is: as set, else the name of the account."""
+    """Return the user of the command line: the configured name, or the name of the account."""
     if named:
         return named
     try:
@@ -119,7 +125,7 @@ def local_user(named: str | None = None) -> str:
 
 
 def kept_secret(data: Path) -> bytes:
-    """The secret of the data folder, made when there is none yet; of two who make one, the first wins."""
+    """Return the secret of the data folder; create it if missing. Of two concurrent creators the first wins."""
     path = data / SECRET_FILE
     try:
         if not path.exists():
@@ -127,10 +133,10 @@ def kept_secret(data: Path) -> bytes:
         secret = path.read_bytes().strip()
     except OSError as error:
         raise Unavailable(
-            f"the secret {str(path)!r} cannot be read or made ({error.strerror}): make its folder writable"
+            f"cannot read or create the secret {str(path)!r} ({error.strerror}): make its folder writable"
         ) from error
     if len(secret) < 16:
-        raise Unavailable(f"the secret {str(path)!r} is too short: remove the file, and a new one is made")
+        raise Unavailable(f"the secret {str(path)!r} is too short: remove the file to have a new one created")
     return secret
 
 
@@ -152,7 +158,7 @@ def _make_secret(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def of_this_process() -> Identity:
-    """The identity by the settings, for whoever was not given one."""
+    """Return the identity by the settings, where no other was given."""
     from roost.settings import load
     from roost.wiring import data_folder
 
@@ -162,7 +168,7 @@ def of_this_process() -> Identity:
 
 
 def user_of_cookie(value: str | None) -> str | None:
-    """Whose cookie it is, for a page that runs without `roost up` (a plain `streamlit run`)."""
+    """Return the user of a cookie, for a page that runs without `roost up` (a plain `streamlit run`)."""
     return of_this_process().user_of_cookie(value)
 
 

@@ -1,4 +1,4 @@
-"""The numbers for Prometheus, for whoever runs this machine."""
+"""Metrics for Prometheus, readable only on this machine and for the local user."""
 
 from __future__ import annotations
 
@@ -8,41 +8,36 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from roost.api.auth import Identity
-from roost.api.door import LOCAL, USER
+from roost.api.dependencies import User, is_operator
 from roost.api.rest import FAULTS, PREFIX
-from roost.api.users import User
 from roost.errors import Forbidden
 from roost.protocol import prometheus
 from roost.protocol.metrics import MetricList
 from roost.service import AgentService
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-"""What a proxy adds: then whoever asks is not on this machine, although the connection is."""
+"""Headers added by proxies: the client is then on another machine, although the connection is local."""
 
 
 def add(app: FastAPI, service: AgentService, identity: Identity) -> None:
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
-        """Numbers about the whole program, as Prometheus reads them: for this machine and the local user."""
-        if not (_is_operator(request, identity) or _is_here(request)):
-            raise Forbidden("only the local user and programs on this machine read the metrics: send the token")
+        """Return metrics of the process in the format of Prometheus; only for this machine and the local user."""
+        if not (is_operator(request, identity) or _is_here(request)):
+            raise Forbidden("metrics are for the local user and programs on this machine: send the local token")
         told = await service.asynchronous.monitor.metrics()
         return Response(prometheus.text(told.values()), media_type=prometheus.CONTENT_TYPE)
 
     @app.get(f"{PREFIX}/metrics", responses=FAULTS)
     async def numbers(user: User, request: Request) -> MetricList:
-        """The same numbers for programs: for the local user."""
-        if not _is_operator(request, identity):
-            raise Forbidden("only the local user reads the metrics: send the token")
+        """Return the same metrics as JSON; only for the local user."""
+        if not is_operator(request, identity):
+            raise Forbidden("metrics are for the local user: send the local token")
         return MetricList.of((await service.asynchronous.monitor.metrics()).values())
 
 
-def _is_operator(request: Request, identity: Identity) -> bool:
-    return bool(request.scope.get(LOCAL)) or request.scope.get(USER) == identity.local_user
-
-
 def _is_here(request: Request) -> bool:
-    """Whether a program of this machine asks, and no browser: pages of a visitor see nothing of it."""
+    """Return whether a program on this machine asks. Browsers do not count: a visitor's page must not read metrics."""
     if any(name in request.headers for name in (*FORWARDED, "cookie", "origin", "sec-fetch-site")):
         return False
     try:

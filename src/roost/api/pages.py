@@ -1,4 +1,4 @@
-"""The pages, mounted beside the API: Streamlit as an ASGI application, set up from here."""
+"""Pages mounted beside the API: Streamlit as an ASGI application."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ SCRIPT = Path(__file__).resolve().parent.parent / "ui" / "app.py"
 
 
 def options() -> dict[str, object]:
-    """How Streamlit is set up, by its names for things."""
+    """Return Streamlit's options by its names."""
     from roost.ui.config import OPTIONS
 
     return dict(OPTIONS)
 
 
 def mounted(service: AgentService, identity: Identity) -> App:
-    """The pages as an application that can be mounted, for the users that the identity knows."""
+    """Return the pages as an application to mount, for users known by their cookie."""
     try:
         from streamlit import config
         from streamlit.web.server.starlette import App
     except ImportError as error:
-        raise Unavailable("the pages need the extra: pip install 'roost[ui]'") from error
+        raise Unavailable("the pages need an extra: pip install 'roost[ui]'") from error
     from roost.ui import access
 
     log_with_us()
-    # Before anything else, whatever a `.streamlit` folder says where the program was started.
+    # Set first, so that a `.streamlit` folder in the working directory has no effect.
     config.get_config_options(force_reparse=True, options_from_flags=options())
-    access.host(service, identity.user_of_cookie)
+    access.host(service, identity.user_of_cookie, identity.local_user)
     return App(SCRIPT)
 
 
 def log_with_us() -> None:
-    """Streamlit gives its loggers, and uvicorn's, handlers of their own: have all of them use ours instead."""
+    """Remove the handlers that Streamlit adds to its own and uvicorn's loggers, so that they use ours."""
     from streamlit import logger as streamlit_logger
 
     def set_up(logger: logging.Logger) -> None:

@@ -1,4 +1,4 @@
-"""REST: the methods of the service, one route each, always for the user who asks."""
+"""REST routes of talks: one route per method of the service, for the authenticated user."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 import roost
-from roost.api import faces
+from roost.api import namespaces
 from roost.api.auth import CODE_LIFE, Identity
-from roost.api.door import LOCAL
+from roost.api.bodies import BodyRoute
+from roost.api.dependencies import User, address_of
+from roost.api.error_responses import LOCAL
 from roost.api.streams import Streams
-from roost.api.users import User
-from roost.core.messages import PAGE
+from roost.core.limits.limits import Limits
+from roost.core.talks.messages import PAGE
 from roost.errors import Forbidden
-from roost.protocol.faults import FaultReply
+from roost.protocol.errors import ErrorReply
 from roost.protocol.talks import (
     HealthReply,
     LinkReply,
@@ -34,20 +36,20 @@ from roost.protocol.talks import (
 from roost.service import AsyncAgentService
 
 PREFIX = "/api/v1"
-_FAULT = {"application/json": {"schema": {"$ref": f"#/components/schemas/{FaultReply.__name__}"}}}
-# The model stands with one of them only: FastAPI makes a check of its own for each, which is most of a start.
+_FAULT = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorReply.__name__}"}}}
+# Only one status names the model: FastAPI builds a validator for each, which would take most of the start.
 FAULTS: dict[int | str, dict[str, Any]] = {
-    422: {"model": FaultReply},
+    422: {"model": ErrorReply},
     **{status: {"content": _FAULT} for status in (401, 403, 404, 409, 429, 503)},
 }
 
 
-def routes(service: AsyncAgentService, identity: Identity) -> APIRouter:
-    """All routes under /api/v1."""
-    api = APIRouter(prefix=PREFIX, responses=FAULTS)
+def routes(service: AsyncAgentService, identity: Identity, limits: Limits) -> APIRouter:
+    """Return all routes under /api/v1."""
+    api = APIRouter(prefix=PREFIX, responses=FAULTS, route_class=BodyRoute)
     _talks(api, service)
-    _messages(api, service, Streams(service))
-    faces.add(api, service)
+    _messages(api, service, Streams(service, limits.send_timeout))
+    namespaces.add(api, service, identity)
     _others(api, service, identity)
     return api
 
@@ -70,7 +72,7 @@ def _talks(api: APIRouter, service: AsyncAgentService) -> None:
     @api.patch("/talks/{talk_id}")
     async def change_talk(user: User, talk_id: str, change: TalkChange) -> TalkReply:
         options = change.options.model_dump(by_alias=False) if change.options else None
-        # At once, and not by `configure` and `rename`: what is refused in part changes nothing.
+        # One call instead of `configure` and `rename`: a rejected part then changes nothing.
         talk = await service.configure(
             user, talk_id, title=change.title, profile=change.profile, busy=change.busy, options=options
         )
@@ -96,13 +98,14 @@ def _messages(api: APIRouter, service: AsyncAgentService, streams: Streams) -> N
 
     @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse)
     async def stream_messages(
+        request: Request,
         user: User,
         talk_id: str,
         last_event_id: Annotated[str | None, Header()] = None,
-        after: Annotated[str | None, Query(description="A cursor; Last-Event-ID goes before it.")] = None,
+        after: Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")] = None,
         follow: bool = False,
     ) -> EventSourceResponse:
-        return await streams.open(user, talk_id, last_event_id or after or None, follow)
+        return await streams.open(user, talk_id, last_event_id or after or None, follow, address_of(request))
 
     @api.post("/talks/{talk_id}/stop")
     async def stop(user: User, talk_id: str, request: StopRequest | None = None) -> ReceiptReply:
@@ -121,15 +124,21 @@ def _others(api: APIRouter, service: AsyncAgentService, identity: Identity) -> N
 
     @api.post("/links", status_code=201)
     async def create_link(user: User, request: Request) -> LinkReply:
-        """For the command line alone: a link that signs a browser in as the local user."""
+        """Return a link that signs a browser in as the local user; only for the command line."""
         if not request.scope.get(LOCAL):
-            raise Forbidden("only the command line of this machine makes links")
+            raise Forbidden("sign-in links are created by the command line of this machine: run `roost link`")
         return LinkReply(path=f"/enter?code={identity.invite()}", seconds=CODE_LIFE)
 
 
 def health_reply(service: AsyncAgentService) -> HealthReply:
     health = service.health()
     return HealthReply(
-        version=roost.__version__, workers=health.workers, expected=health.expected,
-        restarts=health.restarts, problem=health.problem,
-    )  # fmt: skip
+        version=roost.__version__,
+        workers=health.workers,
+        expected=health.expected,
+        restarts=health.restarts,
+        problem=health.problem,
+        abandoned=health.abandoned,
+        awake=health.awake,
+        waiting_for_place=health.waiting_for_place,
+    )

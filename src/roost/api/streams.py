@@ -1,4 +1,4 @@
-"""Server-sent events: a talk as it is being written, resumed by `Last-Event-ID`."""
+"""Server-sent events of a talk while it is written, resumed by `Last-Event-ID`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ from collections.abc import AsyncIterator, Callable
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
-from roost.api.faults import reply_to
-from roost.api.places import Places
+from roost.api.concurrency import ConcurrencyLimit
+from roost.api.error_responses import reply_to
 from roost.errors import RoostError
 from roost.protocol.talks import ChangeEvent
 from roost.service import AsyncAgentService
 
 PING = 15
-SEND_PATIENCE = 30.0
-"""A reader that takes nothing for so long is let go; it can resume."""
+GRACE = 10.0
+"""Seconds after `send_timeout` until a stream ends, if its connection was not aborted."""
 
 
 class Streams:
-    """All open streams of this process, counted."""
+    """Open streams of this process, with a concurrency limit."""
 
-    def __init__(self, service: AsyncAgentService) -> None:
+    def __init__(self, service: AsyncAgentService, send_timeout: float = 20.0) -> None:
         self._service = service
-        self._places = Places("streams")
+        self._patience = send_timeout + GRACE
+        self._places = ConcurrencyLimit("streams")
 
-    async def open(self, user_id: str, talk_id: str, after: str | None, follow: bool) -> EventSourceResponse:
-        """Raises before anything is sent what would else end the stream at once."""
-        self._places.take(user_id)
+    async def open(
+        self, user_id: str, talk_id: str, after: str | None, follow: bool, address: str = ""
+    ) -> EventSourceResponse:
+        """Return the response; raise errors of the first read before anything is sent."""
+        self._places.take(user_id, address)
         try:
             await self._service.get_messages(user_id, talk_id, after=after, limit=1)
         except BaseException:
-            self._places.leave(user_id)
+            self._places.leave(user_id, address)
             raise
-        return _Counted(self._events(user_id, talk_id, after, follow), lambda: self._places.leave(user_id))
+        events = self._events(user_id, talk_id, after, follow)
+        return _Counted(events, lambda: self._places.leave(user_id, address), self._patience)
 
     async def _events(
         self, user_id: str, talk_id: str, after: str | None, follow: bool
@@ -45,15 +49,15 @@ class Streams:
                 yield ServerSentEvent(event.model_dump_json(), event="change", id=change.cursor, sep="\n")
             yield ServerSentEvent("{}", event="end", sep="\n")
         except RoostError as error:
-            # The status is long sent: the error goes out as the last event.
+            # The status is already sent, so the error is the last event.
             yield ServerSentEvent(bytes(reply_to(error).body).decode(), event="error", sep="\n")
 
 
 class _Counted(EventSourceResponse):
-    """A stream that says when it is over, also if its reader left before the first event."""
+    """Stream that calls `over` at its end, also if the client disconnects before the first event."""
 
-    def __init__(self, events: AsyncIterator[ServerSentEvent], over: Callable[[], None]) -> None:
-        super().__init__(events, ping=PING, send_timeout=SEND_PATIENCE, sep="\n")
+    def __init__(self, events: AsyncIterator[ServerSentEvent], over: Callable[[], None], patience: float) -> None:
+        super().__init__(events, ping=PING, send_timeout=patience, sep="\n")
         self._over = over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Who thinks when nothing is configured: the best there is, and how to get a better one; and whose key it takes."""
+"""Default profiles by the keys that are set, and advice on how to get a better model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from roost.core.faults import Fault
+from roost.core.failures.faults import Fault
 from roost.errors import BrainFailed
 from roost.ports import Profile
 
@@ -16,23 +16,23 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     "openrouter": ("OPENROUTER_API_KEY",),
 }
-"""The variables that hold the keys of providers, the best known first."""
+"""Variables with the keys of providers, the best known first."""
 MODELS: Mapping[str, str] = {
     "anthropic": "anthropic:claude-sonnet-5",
     "openai": "openai:gpt-5-mini",
     "google": "google:gemini-flash-latest",
     "openrouter": "openrouter:openai/gpt-5-mini",
 }
-"""The model that is asked there, if nobody says which."""
+"""Default models of providers."""
 
 
 def has_key() -> bool:
-    """Whether a key of any provider is set."""
+    """Return whether a key of any provider is set."""
     return any(os.environ.get(key) for names in KEYS.values() for key in names)
 
 
 def found() -> list[Profile]:
-    """A profile for each provider whose key is set; none without the extra that they need."""
+    """Return a profile for each provider whose key is set; none without the extra that they need."""
     if not has_key() or find_spec("pydantic_ai") is None:
         return []
     return [
@@ -43,29 +43,29 @@ def found() -> list[Profile]:
 
 
 def better() -> str:
-    """What to do for a model of a provider."""
+    """Return advice on how to use a model of a provider."""
     install = "" if find_spec("pydantic_ai") else "pip install 'roost[llm]', "
     return f"{install}set {', '.join(names[0] for names in list(KEYS.values())[:-1])} or another key, and start again"
 
 
 def named(profile: Profile) -> tuple[str, str]:
-    """The provider and the model there."""
+    """Return the provider and the name of its model."""
     name, _, model = (profile.model or "").partition(":")
     if not name or not model:
         advice = 'set `model` in the settings as "provider:name", such as "openai:gpt-5-mini"'
-        raise BrainFailed(f"{profile.model!r} is no model", kind=Fault.MODEL, advice=advice)
+        raise BrainFailed(f"{profile.model!r} is not a model", kind=Fault.MODEL, advice=advice)
     return name, model
 
 
 def key_of(profile: Profile) -> str | None:
-    """The key of this profile. Raises BrainFailed if it needs one that is not set."""
+    """Return the key of a profile; raise BrainFailed if it needs one that is not set."""
     name, _ = named(profile)
     if profile.key:
         if not (value := os.environ.get(profile.key)):
             raise _no_key(profile.key)
         return value
     if profile.base_url:
-        return None  # the provider's own key is nobody else's business
+        return None  # never send the provider's key to another host
     names = KEYS.get(name, ())
     if names and not any(os.environ.get(one) for one in names):
         raise _no_key(names[0])

@@ -1,7 +1,7 @@
-"""The guide: a scripted brain for people who have no key. It explains Roost and shows what it can do.
+"""Guide: a scripted brain for users without a key, which explains Roost and shows what it can do.
 
-All it knows it reads from the talk itself (`turn.history`), so it is the same after a restart, and after an
-answer that was interrupted. First come its texts, then what it makes of what it is told.
+All it knows it reads from the talk (`turn.history`), so a restart or an interrupted answer changes nothing. Its texts
+come first, then the logic.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from roost.brains.attending import is_asked
-from roost.core.messages import Message, Sender, Status
-from roost.core.talks import title_from
+from roost.brains.meeting_prompt import is_asked
+from roost.core.talks.messages import Message, Sender, Status
+from roost.core.talks.talk import title_from
 from roost.ports import AsyncBrain, Turn
 
 PACE = 0.03
-"""Seconds from word to word."""
+"""Seconds between words."""
 
 # --- what it says ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something to talk about; `called` matches the beginnings of words that mean it."""
+    """Topic of the guide; `called` matches prefixes of words that name it."""
 
     name: str
     called: str
@@ -37,8 +37,8 @@ TOPICS = (
         "stopping",
         r"stop|interrupt|cancel",
         "You can stop me at any word: press *Stop*, or just send another message. What I have said until then "
-        "stays in the talk, marked as interrupted, and I go on with what you said last.",
-        "A stop has three stages: it is asked for, it is taken note of, and all is at rest. From the second one on "
+        "stays in the talk, marked as interrupted, and I continue with your last message.",
+        "A stop has three stages: requested, acknowledged, and stopped. From the second one on "
         "nothing I say reaches you. Even an agent that refuses to end is cut off after about half a second.",
     ),
     Topic(
@@ -61,7 +61,7 @@ TOPICS = (
         "reading along",
         r"tabs?\b|reload|stream|cursor|browser|reading",
         "You see my words as I write them. Open this talk in a second tab, or reload the page in the middle of an "
-        "answer: you will find every message once, and the one being written goes on growing.",
+        "answer: you will find every message once, and the one being written keeps growing.",
         "A reader keeps a *cursor*, a mark of what it has seen, and asks for what is new since. Reading takes nothing "
         "away, so any number of readers can follow the same talk.",
     ),
@@ -130,7 +130,7 @@ TRY = (
 # --- what it understands --------------------------------------------------------------------------
 
 SHOWS = ("count", "long", "fail")
-"""Commands that take a while, or fail: worth it only while nothing has been said after them."""
+"""Commands that take a while or fail: skipped if a newer message follows."""
 
 _COMMAND = re.compile(
     r"(?:please |show me |give me |an? )*(help|count|long|markdown|fail)(?:,? (?:please|me|answer|to 100|slowly))*"
@@ -145,11 +145,13 @@ _ASKS_MORE = re.compile(r"\b(?:more|about it|is it|does it|did it|go on|continue
 _GREETS = re.compile(r"(?:hi|hey|hello|hallo|good (?:morning|day|evening)|greetings)\b.{0,30}")
 _THANKS = re.compile(r"(?:thanks|thank you|thx|bye|goodbye|see you)\b.{0,30}")
 NAME_LENGTH = 40
+REMEMBERED = 400
+"""Messages of the history that are read: more would make long talks slow."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What a talk tells the guide. `named`: the last message gave the name."""
+class GuideMemory:
+    """Facts read from a talk. `named`: the last message gave the name."""
 
     met: bool = False
     asked: bool = False
@@ -164,8 +166,8 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What to say: `slowness` times as slowly as usual; `asks` if a question may follow; `fails` instead of ending."""
+class GuideReply:
+    """Reply: `slowness` times as slow as usual; `asks` if a question may follow; `fails` instead of ending."""
 
     text: str
     asks: bool = True
@@ -173,8 +175,8 @@ class Reply:
     fails: bool = False
 
 
-def recall(messages: Iterable[Message]) -> Memory:
-    """Go through the talk and keep what matters."""
+def recall(messages: Iterable[Message]) -> GuideMemory:
+    """Read the facts from a talk."""
     met = asked = just_asked = interrupted = False
     name = told = topic = None
     for message in messages:
@@ -187,11 +189,11 @@ def recall(messages: Iterable[Message]) -> Memory:
             told = name_in(message.content, just_asked=just_asked)
             name = told or name
             topic = topic_in(message.content) or topic
-    return Memory(met, asked, name, told is not None, topic, interrupted)
+    return GuideMemory(met, asked, name, told is not None, topic, interrupted)
 
 
 def name_in(said: str, *, just_asked: bool) -> str | None:
-    """The name a person gives, if any; a lone word is one only right after the question."""
+    """Return the name that the user gives, if any; a single word counts only right after the question."""
     if found := _TELLS_NAME.search(said):
         first, *rest = found[1].split(" ")
         rest = rest[: next((n for n, word in enumerate(rest) if word == "I" or not word[0].isupper()), None)]
@@ -214,57 +216,57 @@ def topic_in(said: str) -> Topic | None:
     return next((topic for topic in TOPICS if re.search(rf"\b(?:{topic.called})", plain)), None)
 
 
-def answer(said: str, memory: Memory, number: int) -> Reply:
-    """What to say to a message, given all that was said up to it, itself included."""
+def answer(said: str, memory: GuideMemory, number: int) -> GuideReply:
+    """Return the reply to a message, given the talk up to it, itself included."""
     plain, hint = _plain(said), TRY[number % len(TRY)]
     topic = topic_in(said)
     if command := command_in(said):
         return _COMMANDS[command]
     if memory.named:
-        return Reply(f"Nice to meet you{memory.address}! I will remember that. {hint}")
+        return GuideReply(f"Nice to meet you{memory.address}! I will remember that. {hint}")
     if _ASKS_NAME.search(said.casefold()):
-        return Reply(f"Your name is {memory.name}." if memory.name else "You have not told me your name yet.")
+        return GuideReply(f"Your name is {memory.name}." if memory.name else "You have not told me your name yet.")
     if _ASKS_MORE.search(plain):
         return _more(topic or memory.topic)
     if topic is not None:
-        return Reply(topic.first)
+        return GuideReply(topic.first)
     if _GREETS.fullmatch(plain):
-        return Reply(f"Good to see you{memory.address}. {hint}" if memory.met else f"{TOPICS[-1].first} {hint}")
+        return GuideReply(f"Good to see you{memory.address}. {hint}" if memory.met else f"{TOPICS[-1].first} {hint}")
     if _THANKS.fullmatch(plain):
-        return Reply(f"You are welcome{memory.address}. Nothing of this is lost when you leave.")
+        return GuideReply(f"You are welcome{memory.address}. Nothing of this is lost when you leave.")
     excerpt = title_from(said) if plain else "…"
-    return Reply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
+    return GuideReply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
 
 
-def script(history: Sequence[Message], new: Sequence[Message]) -> list[Reply]:
-    """All that is to be said now, paragraph by paragraph."""
+def script(history: Sequence[Message], new: Sequence[Message]) -> list[GuideReply]:
+    """Return the replies, paragraph by paragraph."""
     before, now = recall(history), recall([*history, *new])
     said = []
     if not before.met:
-        said.append(Reply(GREETING.format(name=now.address)))
+        said.append(GuideReply(GREETING.format(name=now.address)))
     elif before.interrupted:
-        said.append(Reply(INTERRUPTED))
+        said.append(GuideReply(INTERRUPTED))
     for number, message in enumerate(new, start=1):
         if message is new[-1] or command_in(message.content) not in SHOWS:
             so_far = [*history, *new[:number]]
             said.append(answer(message.content, recall(so_far), len(so_far)))
     if said and said[-1].asks and now.name is None and not now.asked:
-        said.append(Reply(QUESTION))
+        said.append(GuideReply(QUESTION))
     return said
 
 
 def _heard(turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
-    """In a meeting all others are people to it."""
+    """Return messages with all other participants of a meeting as users."""
     if turn.kind != "meeting":
         return messages
     me = turn.meeting.me
     return [replace(one, sender=Sender.AGENT if one.sender == me else Sender.USER) for one in messages]
 
 
-def _more(topic: Topic | None) -> Reply:
+def _more(topic: Topic | None) -> GuideReply:
     if topic is None:
-        return Reply(f"More about what? We have not talked about anything yet: ask me about {_listed()}.")
-    return Reply(f"More about {topic.name}: {topic.more}")
+        return GuideReply(f"More about what? We have not talked about anything yet: ask me about {_listed()}.")
+    return GuideReply(f"More about {topic.name}: {topic.more}")
 
 
 def _plain(said: str) -> str:
@@ -283,22 +285,23 @@ def _listed() -> str:
 
 
 _COMMANDS = {
-    "help": Reply(HELP.format(topics=_listed())),
-    "markdown": Reply(MARKDOWN),
-    "count": Reply(", ".join(map(str, range(1, 101))) + ".", asks=False, slowness=10),
-    "long": Reply("\n\n".join(f"### {t.name.capitalize()}\n\n{t.first}\n\n{t.more}" for t in TOPICS), asks=False),
-    "fail": Reply(FAILING, asks=False, fails=True),
+    "help": GuideReply(HELP.format(topics=_listed())),
+    "markdown": GuideReply(MARKDOWN),
+    "count": GuideReply(", ".join(map(str, range(1, 101))) + ".", asks=False, slowness=10),
+    "long": GuideReply("\n\n".join(f"### {t.name.capitalize()}\n\n{t.first}\n\n{t.more}" for t in TOPICS), asks=False),
+    "fail": GuideReply(FAILING, asks=False, fails=True),
 }
 
 # --- how it says it -------------------------------------------------------------------------------
 
 
 def guided(*, pace: float = PACE) -> AsyncBrain:
-    """The guide, at so many seconds from word to word."""
+    """Return the guide with `pace` seconds between words."""
 
     async def brain(turn: Turn) -> AsyncIterator[str]:
         gap = ""
-        for reply in script(_heard(turn, turn.history), _heard(turn, turn.messages)) if is_asked(turn) else ():
+        heard = _heard(turn, turn.history[-REMEMBERED:])
+        for reply in script(heard, _heard(turn, turn.messages)) if is_asked(turn) else ():
             for word in re.findall(r"\s*\S+", gap + reply.text):
                 yield word
                 await asyncio.sleep(pace * reply.slowness)

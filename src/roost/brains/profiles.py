@@ -1,22 +1,26 @@
-"""Profiles and the brains behind them: built in, given as functions, or named in the settings."""
+"""Registry of profiles and their brains: built in, given as functions, or named in the settings."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from roost.brains import defaults
-from roost.brains.files import Files
+from roost.brains import defaults, single_flight
 from roost.brains.gguf import Gguf
 from roost.brains.guide import guide
+from roost.brains.model_files import ModelFiles
 from roost.brains.scripted import echo
+from roost.brains.single_flight import SingleFlight
+from roost.core.values.secrets import Redactor
 from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Host, Profile
 
@@ -35,12 +39,12 @@ _ABOUT = {
 
 _LABELS = {LOCAL: "SmolLM2 135M on this machine"}
 
-_DEMOS = {f"demo-{name}": f"roost.brains.demos:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
-"""Profiles that are there for `roost demo`, and offered to nobody."""
+_DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
+"""Profiles for `roost demo`, which are not listed."""
 
 
-class Shelf:
-    """All profiles of one Roost by name."""
+class ProfileRegistry:
+    """Profiles of one Roost by name."""
 
     def __init__(
         self,
@@ -52,13 +56,17 @@ class Shelf:
         models: Path = Path("models"),
     ) -> None:
         self._written: dict[str, int] | None = {} if reload else None
+        self._flights = SingleFlight(nullcontext)
+        self.redactor = Redactor()
+        """Learns the secrets that brains add to the environment."""
+        self._llm_lock: AbstractContextManager[object] = nullcontext()
         self._brains: dict[str, Brain] = {**BUILT_IN, **_checked(given or {})}
         self._unprepared = {name for name, brain in (given or {}).items() if hasattr(brain, "prepare")}
-        """Given brains that want a thread for a moment before they are first asked."""
+        """Given brains whose `prepare` must run on a thread before the first turn."""
         self._profiles = {name: _built_in(name) for name in _ABOUT}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
         self._profiles |= {profile.name: profile for profile in configured}
-        self._files = Files(models, [profile.model for profile in configured])
+        self._files = ModelFiles(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
         self._llm: Llm | None = None
         problem = self._files.why_not()
@@ -74,11 +82,13 @@ class Shelf:
             self._advise(f"There is no model to talk with yet: {problem.advice}; or {defaults.better()}.")
 
     def _advise(self, advice: str) -> None:
-        """Nothing better was found: say how to get it."""
+        """Add advice to the description of the default profile."""
         chosen = self._profiles[self.default]
         self._profiles[self.default] = replace(chosen, description=f"{chosen.description} {advice}")
 
     def open(self, host: Host) -> None:
+        self._flights = SingleFlight(host.lock)
+        self._llm_lock = host.lock()
         self._local = Gguf(host, self._files)
 
     def close(self) -> None:
@@ -89,7 +99,7 @@ class Shelf:
                 close()
 
     def names(self) -> Sequence[Profile]:
-        """The default first, then as they were named; without the model on this machine, if there is none."""
+        """Return the profiles, the default first; without the local model if it is not installed."""
         hidden = _built_in(LOCAL) if self.without_model else None
         shown = (profile for profile in self._profiles.values() if profile != hidden or profile.name == self.default)
         return sorted(shown, key=lambda p: p.name != self.default)
@@ -107,7 +117,7 @@ class Shelf:
         return name in self._profiles or name in _DEMOS
 
     def check(self, profile: Profile) -> None:
-        """Raise BrainFailed if it is clear that it cannot think; without all that it takes to ask a provider."""
+        """Raise BrainFailed if the brain clearly cannot run; loads no libraries of providers."""
         if profile.brain == LLM:
             if find_spec("pydantic_ai") is None:
                 raise _needs_llm()
@@ -122,28 +132,61 @@ class Shelf:
         return None if key in self._unprepared else self._brains.get(key)
 
     def load(self, profile: Profile) -> Brain:
+        """Return the brain of a profile, loaded once for all threads that ask at the same time; may take long.
+
+        Raises BrainFailed to each of them if it cannot be loaded; the next call tries again.
+        """
         if not profile.brain:
             raise BrainFailed(f"the profile {profile.name!r} does not exist any more", kind="profile")
         if profile.brain == LOCAL and self._local is not None:
-            self._local.prepare(profile)
-            return self._local
-        if (given := self._brains.get(profile.brain)) is not None:
-            given.prepare()  # type: ignore[union-attr]
-            self._unprepared.discard(profile.brain)
-            return given
-        brain = self._found(profile)
-        if self._written is None:  # else it is looked at again each time
-            self._brains[_key(profile)] = brain
-        return brain
+            return self._flights.do(f"{LOCAL} {profile.model} {profile.window}", lambda: self._load_local(profile))
+        return self._flights.do(_key(profile), lambda: self._load(profile))
+
+    def _load_local(self, profile: Profile) -> Brain:
+        assert self._local is not None
+        self._local.prepare(profile)
+        return self._local
+
+    def _load(self, profile: Profile) -> Brain:
+        key = _key(profile)
+        if (found := self._brains.get(key)) is None:
+            found = self._learning(profile)
+            if self._written is None:  # with `reload` it is checked each time
+                self._brains[key] = found
+        elif key in self._unprepared:
+            found.prepare()  # type: ignore[union-attr]
+            self._unprepared.discard(key)
+        return found
+
+    def _learning(self, profile: Profile) -> Brain:
+        """Import or create a brain; variables that it adds to the environment may be secret."""
+        try:
+            return self._found(profile)
+        finally:
+            self.redactor.learn(os.environ)
 
     def _found(self, profile: Profile) -> Brain:
         if profile.brain == ADK:
-            return _adk(profile, self._written)
+            return _adk(profile, self._module, self.redactor)
         if profile.brain == LLM:
+            return self._prepared_llm(profile)
+        return _imported(profile.brain, self._module)
+
+    def _prepared_llm(self, profile: Profile) -> Brain:
+        """Prepare one provider at a time: their libraries build types on first use, which two threads must not do."""
+        with self._llm_lock:
             self._llm = self._llm or _llm()
             self._llm.prepare(profile)
             return self._llm
-        return _imported(profile.brain, self._written)
+
+    def _module(self, name: str) -> ModuleType:
+        """Import a module; with `reload`, as its file is now. Functions of one module share the import."""
+
+        def load() -> ModuleType:
+            module = importlib.import_module(name)
+            return module if self._written is None else _fresh(module, self._written)
+
+        return self._flights.do(f"module {name}", load)
 
 
 def _built_in(name: str) -> Profile:
@@ -160,7 +203,7 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
 
 
 def _key(profile: Profile) -> str:
-    """Under what its brain is kept: one an agent, and one a provider."""
+    """Return the key of its brain: one per agent, and one per provider."""
     if profile.brain == LLM:
         return f"{LLM} {(profile.model or '').partition(':')[0]}"
     return f"{ADK} {profile.agent}" if profile.brain == ADK else profile.brain
@@ -176,42 +219,45 @@ def _llm() -> Llm:
 
 def _needs_llm() -> BrainFailed:
     advice = "pip install 'roost[llm]', and start Roost again"
-    return BrainFailed(f"models of providers need the extra: {advice}", kind="extra", advice=advice)
+    return BrainFailed(f"models of providers need an extra: {advice}", kind="extra", advice=advice)
 
 
-def _adk(profile: Profile, files: dict[str, int] | None) -> Brain:
+def _adk(profile: Profile, module_of: Callable[[str], ModuleType], redactor: Redactor) -> Brain:
     if not profile.agent:
         raise BrainFailed(
             f"the profile {profile.name!r} names no agent: set agent to module:root_agent, or to a folder", kind="brain"
         )
     try:
-        from roost.brains.adk import Adk, in_folder  # an extra, and slow
+        from roost.brains.adk import Adk, in_folder, variables_of  # an extra, and slow
     except ImportError as error:
         advice = "pip install 'roost[adk]', and start Roost again"
-        raise BrainFailed(f"agents of the ADK need the extra: {advice}", kind="extra", advice=advice) from error
-    brain = Adk(_named(profile.agent, files) if ":" in profile.agent else in_folder(profile.agent), profile.agent)
+        raise BrainFailed(f"agents of the ADK need an extra: {advice}", kind="extra", advice=advice) from error
+    if ":" in profile.agent:
+        found = _named(profile.agent, module_of)
+    else:
+        redactor.learn(variables_of(profile.agent), is_private=True)  # before its code runs, which may log them
+        found = in_folder(profile.agent)
+    brain = Adk(found, profile.agent)
     brain.prepare()
     return brain
 
 
-def _imported(name: str, files: dict[str, int] | None) -> Brain:
-    """The function that `module:function` names; with `files`, as its file is now."""
-    brain = _named(name, files)
+def _imported(name: str, module_of: Callable[[str], ModuleType]) -> Brain:
+    """Return the function that `module:function` names."""
+    brain = _named(name, module_of)
     if not callable(brain):
         raise BrainFailed(f"the brain {name!r} is not a function", kind="brain")
     return brain  # type: ignore[no-any-return]
 
 
-def _named(name: str, files: dict[str, int] | None) -> Any:
+def _named(name: str, module_of: Callable[[str], ModuleType]) -> Any:
     module, _, function = name.partition(":")
     if not function:
         known = ", ".join([*BUILT_IN, LLM, ADK, LOCAL])
         raise BrainFailed(f"there is no brain {name!r}: use {known} or module:function", kind="brain")
     try:
-        loaded = importlib.import_module(module)
-        if files is not None:
-            loaded = _fresh(loaded, files)
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        loaded = module_of(module)
+    except (Exception, SystemExit) as error:  # the import may raise anything
         raise BrainFailed(f"the brain {name!r} cannot be loaded: {_why(error, module)}", kind="brain") from error
     brain = getattr(loaded, function, None)
     if brain is None:
@@ -221,24 +267,24 @@ def _named(name: str, files: dict[str, int] | None) -> Any:
 
 
 def is_absent(error: BaseException | None, module: str) -> TypeGuard[ModuleNotFoundError]:
-    """Whether the module itself was not found, and not one that it imports."""
+    """Return whether the module itself was not found, rather than one that it imports."""
     return isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
 
 
 def _why(error: BaseException, module: str) -> str:
-    """What is wrong, and where: that the module is not there is another thing than that it is broken."""
+    """Return the cause and place of a failed import: a missing module, or an error in it."""
     if is_absent(error, module):
         return f"there is no module {error.name!r} in the folder of roost.toml, nor where Python looks"
     what = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-    own = [frame for frame in frames if frame.filename != __file__]
+    own = [frame for frame in frames if frame.filename not in (__file__, single_flight.__file__)]
     return f"{own[-1].filename}, line {own[-1].lineno}: {what}" if own else what
 
 
 def _fresh(module: ModuleType, files: dict[str, int]) -> ModuleType:
-    """The module, loaded again if its file was written since it was last asked for."""
+    """Return the module, reloaded if its file has changed."""
     if module.__file__ is None:
         return module
     written = Path(module.__file__).stat().st_mtime_ns

@@ -1,17 +1,17 @@
-"""Brains that follow a script: for tests, and to see how things work without a model."""
+"""Scripted brains, for tests and for use without a model."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from roost.brains.attending import is_asked
-from roost.core.messages import Sender
+from roost.brains.meeting_prompt import is_asked
+from roost.core.talks.messages import Sender
 from roost.errors import Invalid
-from roost.ports import AsyncBrain, Turn
+from roost.ports import AsyncBrain, LongHistory, Turn
 
 
 async def echo(turn: Turn) -> AsyncIterator[str]:
-    """Says what was said, word by word, and exactly so."""
+    """Repeat the message, word by word."""
     if not is_asked(turn):
         return
     words = turn.text.split(" ")
@@ -21,16 +21,20 @@ async def echo(turn: Turn) -> AsyncIterator[str]:
 
 
 def scripted(replies: Sequence[str]) -> AsyncBrain:
-    """Gives one reply a turn, in order, and starts again after the last.
+    """Return a brain that gives one reply per turn, in order, and starts again after the last.
 
-    Which one it is follows from how many answers the talk has, so a restart changes nothing.
+    The number of answers in the talk decides which one, so a restart changes nothing.
     """
     if isinstance(replies, str) or not replies:
         raise Invalid("a scripted brain needs a list with at least one reply")
 
     async def brain(turn: Turn) -> AsyncIterator[str]:
         me = turn.meeting.me if turn.kind == "meeting" else Sender.AGENT
-        given = sum(message.sender == me for message in turn.history)
+        history = turn.history
+        if isinstance(history, LongHistory):
+            given = history.count_of(me)
+        else:
+            given = sum(message.sender == me for message in history)
         if is_asked(turn, len(replies)):
             yield replies[given % len(replies)]
 

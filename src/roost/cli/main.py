@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. What a command needs is imported when it runs: `roost --help` is quick."""
+"""Entry point of the command line. Each command imports what it needs when it runs, so that `roost --help` is fast."""
 
 from __future__ import annotations
 
@@ -6,40 +6,61 @@ import os
 import sys
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from roost.cli.commands import Commands, count
-from roost.cli.options import Config, Host, Json, Limit, Port, Store, settings_of
+from roost.cli.app.options import Config, Host, Json, Limit, Port, Store, load_settings
+from roost.cli.app.typer_ext import CommandGroup, parse_count
 from roost.errors import RoostError
 
 INTERRUPTED = 130
-LATER = {
-    "agents": ("agents", "Make agents, look at them, start and stop them."),
-    "tasks": ("tasks", "Give agents something to do, and see what came of it."),
-    "schedules": ("schedules", "Have agents do things by the clock."),
-    "mail": ("mail", "Write to agents and people, and read what they write."),
-    "events": ("events", "Tell agents what has happened, and see what was told."),
-    "models": ("models", "Look at the models on this machine, fetch one, remove one."),
-    "approvals": ("approvals", "Look at what runs wait for, and say what may be done."),
-    "runs": ("runs", "Look at what was done, step by step."),
-    "meetings": ("meetings", "Call meetings, speak in them, and see what was said."),
-    "demo": ("demo", "See agents play, report and plan, with no key."),
-    "dead-letters": ("letters", "Look at what could not be handled, retry it or drop it."),
+GROUPS = {
+    "agents": ("agents", "Create, inspect, start and stop agents."),
+    "tasks": ("tasks", "Send tasks to agents and read their results."),
+    "schedules": ("schedules", "Send tasks to agents at set times."),
+    "mail": ("mail", "Send and read mail between users and agents."),
+    "events": ("events", "Publish events to agents and list past events."),
+    "models": ("models", "List, download and remove local models."),
+    "approvals": ("approvals", "Approve or refuse the tool calls that runs wait for."),
+    "runs": ("runs", "Inspect finished runs step by step."),
+    "meetings": ("meetings", "Call meetings, take part in them and read them."),
+    "demo": ("demo", "Watch agents play, report and plan; no API key needed."),
+    "dead-letters": ("dead_letters", "Inspect, retry or drop work that failed for good."),
 }
-"""Groups of commands that are loaded when one of them is wanted: their modules, and what `roost --help` says."""
+"""Command groups by name: the module that is imported on first use, and the line in `roost --help`."""
 
 ORDER = (
-    "up", "ui", "link", "chat", "talks", "agents", "tasks", "schedules", "mail", "events", "meetings", "demo",
-    "approvals", "runs", "replay", "dead-letters", "models", "doctor", "bench", "version",
-)  # fmt: skip
-"""What belongs together stands together in `roost --help`."""
+    "up",
+    "ui",
+    "link",
+    "chat",
+    "talks",
+    "agents",
+    "tasks",
+    "schedules",
+    "mail",
+    "events",
+    "meetings",
+    "demo",
+    "approvals",
+    "runs",
+    "replay",
+    "dead-letters",
+    "models",
+    "backup",
+    "restore",
+    "doctor",
+    "bench",
+    "version",
+)
+"""Order of the commands in `roost --help`: related ones together."""
 
 
-class Later(TyperGroup):
-    """A group whose commands are in a module of their own."""
+class LazyGroup(TyperGroup):
+    """Command group that imports its module on first use."""
 
     def __init__(self, name: str, module: str, about: str) -> None:
         super().__init__(name=name, help=about, no_args_is_help=True, rich_markup_mode=None)
@@ -47,7 +68,7 @@ class Later(TyperGroup):
 
     @cached_property
     def _loaded(self) -> Any:
-        return typer.main.get_command(import_module(f"roost.cli.{self._module}").app)
+        return typer.main.get_command(import_module(f"roost.cli.commands.{self._module}").app)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self._loaded.list_commands(ctx))
@@ -56,13 +77,13 @@ class Later(TyperGroup):
         return self._loaded.get_command(ctx, cmd_name)
 
 
-class Careful(TyperGroup):
-    """Ends with one sentence and an exit code, never with a stack trace (but with ROOST_DEBUG=1)."""
+class RootGroup(TyperGroup):
+    """Root command. Print errors as one sentence and set the exit code; show tracebacks only with ROOST_DEBUG=1."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for name, (module, about) in LATER.items():
-            self.add_command(Later(name, module, about))
+        for name, (module, about) in GROUPS.items():
+            self.add_command(LazyGroup(name, module, about))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=ORDER.index)
@@ -75,22 +96,26 @@ class Careful(TyperGroup):
         except RoostError as error:
             if os.environ.get("ROOST_DEBUG") == "1":
                 raise
-            complain(str(error))
+            print_error(str(error))
             raise typer.Exit(1) from None
 
 
-app = Commands(
-    name="roost", cls=Careful, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+app = CommandGroup(
+    name="roost",
+    cls=RootGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
-talks_app = Commands(no_args_is_help=True, rich_markup_mode=None, help="Look at your talks.")
+)
+talks_app = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="List and show your talks.")
 app.add_typer(talks_app, name="talks")
 
 
-def complain(text: str) -> None:
-    from roost.cli.text import plain
+def print_error(text: str) -> None:
+    from roost.cli.render.text import sanitize
 
-    print(f"roost: {plain(text)}", file=sys.stderr)
+    print(f"roost: {sanitize(text)}", file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:
@@ -115,15 +140,15 @@ def up(
     store: Store = None,
     config: Config = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
-    reload: Annotated[bool, typer.Option("--reload", help="Take up changes of brains at their next answer.")] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Reload changed brains before the next answer.")] = False,
 ) -> None:
-    """Start everything: pages, API and agents.
+    """Start the server: pages, API and agents.
 
-    They are at http://localhost:8501 unless told otherwise, until Ctrl-C or SIGTERM.
+    Listens on http://localhost:8501 by default. Ctrl-C or SIGTERM stops it.
     """
-    settings = settings_of(config, port=port, host=host, store=store)
+    settings = load_settings(config, port=port, host=host, store=store)
     try:
-        from roost.cli import up as command
+        from roost.cli.commands.server import up as command
     except ModuleNotFoundError as error:
         raise _missing_extra(error) from error
     command.run(settings, browser=not no_browser, reload=reload)
@@ -132,45 +157,47 @@ def up(
 def _missing_extra(error: ModuleNotFoundError) -> RoostError:
     from roost.errors import Unavailable
 
-    return Unavailable(f"the server needs {error.name!r}: pip install 'roost[ui]'")
+    return Unavailable(f"the server needs the package {error.name!r}: pip install 'roost[ui]'")
 
 
 @app.command()
 def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
-    """Serve the pages alone, with Streamlit's own server."""
-    from roost.cli import ui as command
+    """Serve only the pages, with Streamlit's own server."""
+    from roost.cli.commands.server import ui as command
 
-    command.run(settings_of(config, port=port, store=store), config)
+    command.run(load_settings(config, port=port, store=store), config)
 
 
 @app.command()
 def link(json: Json = False, store: Store = None, config: Config = None) -> None:
-    """Print a new link that signs a browser in, once.
+    """Print a new one-time sign-in link for a browser.
 
-    It is made by the `roost up` that runs; `roost ui` prints its own as it starts.
+    Needs a running `roost up`. `roost ui` prints its own link when it starts.
     """
-    from roost.cli import talks as command
+    from roost.cli.commands import talks as command
 
-    command.link(settings_of(config, store=store), as_json=json)
+    command.link(load_settings(config, store=store), as_json=json)
 
 
 @app.command()
 def chat(
-    profile: Annotated[str | None, typer.Option("--profile", help="Whom to talk with.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="An agent to talk with, in place of a profile.")] = None,
-    talk: Annotated[str | None, typer.Option("--talk", help="A talk to go on with: its id, or any part of it.")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="Profile to talk to (default: the default profile).")
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Agent to talk to instead of a profile.")] = None,
+    talk: Annotated[str | None, typer.Option("--talk", help="Talk to continue: its id or a unique part of it.")] = None,
     thoughts: Annotated[
-        bool, typer.Option("--thoughts/--no-thoughts", help="Show in a terminal what is thought and done on the way.")
+        bool, typer.Option("--thoughts/--no-thoughts", help="In a terminal, show thinking and tool calls.")
     ] = True,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Talk in the terminal. What you type interrupts the answer; Ctrl-C stops it, a second one leaves."""
+    """Chat in the terminal. Typing interrupts the answer; Ctrl-C stops it, a second Ctrl-C leaves."""
     if agent is not None and (profile is not None or talk is not None):
-        raise typer.BadParameter("give --agent, or --profile and --talk: an agent has its own profile")
-    from roost.cli import chat as command
+        raise typer.BadParameter("--agent cannot be combined with --profile or --talk: an agent has its own profile")
+    from roost.cli.commands import chat as command
 
-    raise typer.Exit(command.run(settings_of(config, store=store), profile, talk, agent, thoughts=thoughts))
+    raise typer.Exit(command.run(load_settings(config, store=store), profile, talk, agent, thoughts=thoughts))
 
 
 @talks_app.command("ls")
@@ -180,59 +207,93 @@ def talks_ls(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """List your talks, last used first."""
-    from roost.cli import talks as command
+    """List your talks, most recently used first."""
+    from roost.cli.commands import talks as command
 
-    command.ls(settings_of(config, store=store), as_json=json, limit=limit)
+    command.ls(load_settings(config, store=store), as_json=json, limit=limit)
 
 
 @talks_app.command("show")
 def talks_show(
-    talk: Annotated[str, typer.Argument(metavar="TALK", help="The id of a talk, or any part of it that no other has.")],
+    talk: Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")],
     json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
     """Show all messages of a talk."""
-    from roost.cli import talks as command
+    from roost.cli.commands import talks as command
 
-    command.show(settings_of(config, store=store), talk, as_json=json)
+    command.show(load_settings(config, store=store), talk, as_json=json)
 
 
 @app.command()
 def replay(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or any part of it that no other has.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or a unique part of it.")],
     until: Annotated[
-        int | None, typer.Option("--until", metavar="N", parser=count(0), help="End after so many steps.")
+        int | None, typer.Option("--until", metavar="N", parser=parse_count(0), help="Stop after N steps.")
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Do what is not on record, or comes after --until.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Execute steps that are not recorded or come after --until.")
+    ] = False,
     json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Run a run again from its journal, and tell what differs.
+    """Replay a run from its journal and show differences.
 
-    Nothing is sent and nothing is written.
+    Nothing is sent and nothing is written. The exit code is 1 if the replay differs.
     """
-    from roost.cli import runs as command
+    from roost.cli.commands import runs as command
 
     raise typer.Exit(command.replay(store, config, run, until, live=live, as_json=json))
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to create; it must not exist.")],
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Copy the store to a file, also while Roost runs.
+
+    The copy is a consistent snapshot, checked and fsynced. Only you can read the file.
+    """
+    from roost.cli.commands import backup as command
+
+    command.back_up(load_settings(config, store=store), file, as_json=json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File made by `roost backup`.")],
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Replace the store by a backup.
+
+    Stop Roost first. The old store is kept next to it.
+    """
+    from roost.cli.commands import backup as command
+
+    command.restore(load_settings(config, store=store), file, as_json=json)
 
 
 @app.command()
 def doctor(
     json: Json = False, port: Port = None, host: Host = None, store: Store = None, config: Config = None
 ) -> None:
-    """Look for what is wrong, and say how to mend it."""
-    from roost.cli import doctor as command
+    """Diagnose problems and suggest fixes."""
+    from roost.cli.commands.server import doctor as command
 
     raise typer.Exit(command.run(config, {"port": port, "host": host, "store": store}, as_json=json))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
-    """Measure what is fast (in a checkout of Roost)."""
-    from roost.cli import bench as command
+    """Run the benchmarks (in a checkout of Roost)."""
+    from roost.cli.commands import bench as command
 
     raise typer.Exit(command.run(context.args))
 

@@ -1,4 +1,4 @@
-"""The service over the network: `connect(url, token)` gives what `roost.open` does, `aconnect` what `aopen` does."""
+"""Client of a server: `connect(url, token)` returns a service like `roost.open`, `aconnect` one like `aopen`."""
 
 from roost.client.remote import AsyncRemoteService, RemoteService, aconnect, connect
 

@@ -1,4 +1,4 @@
-"""Server-sent events: reading them, and going on after a broken connection where it broke."""
+"""Server-sent events: reading them, and resuming after a broken connection."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from roost.client.http import TRIES, Answer, Wire, encoded, error_in, sendable
-from roost.core import notes
-from roost.core.messages import Change, Message, Status
+from roost.client.http import TRIES, HttpClient, HttpResponse, encoded, error_in, sendable
+from roost.core.talks import side_channels
+from roost.core.talks.messages import Change, Message, Status
 from roost.errors import Unavailable
 from roost.protocol.talks import ChangeEvent, PageReply
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SseEvent:
     kind: str
     data: str
 
 
-async def lines(answer: Answer) -> AsyncIterator[str]:
-    """The lines of a body, as they come."""
+async def lines(answer: HttpResponse) -> AsyncIterator[str]:
+    """Yield the lines of a body as they arrive."""
     begun = b""
     async for piece in answer.pieces():
         *whole, begun = (begun + piece).split(b"\n")
@@ -28,8 +28,8 @@ async def lines(answer: Answer) -> AsyncIterator[str]:
             yield line.decode().removesuffix("\r")
 
 
-async def events(answer: Answer) -> AsyncIterator[Event]:
-    """The events of an answer, as they come; ends with the connection."""
+async def events(answer: HttpResponse) -> AsyncIterator[SseEvent]:
+    """Yield the events of a response as they arrive; ends with the connection."""
     kind, data = "message", list[str]()
     async for line in lines(answer):
         field, _, value = line.partition(":")
@@ -39,14 +39,12 @@ async def events(answer: Answer) -> AsyncIterator[Event]:
         elif field == "data":
             data.append(value)
         elif not field and not value and data:
-            yield Event(kind, "\n".join(data))
+            yield SseEvent(kind, "\n".join(data))
             kind, data = "message", []
 
 
-async def changes(
-    wire: Wire, user_id: str, path: str, after: str | None, follow: bool
-) -> AsyncGenerator[Change]:  # fmt: skip
-    """The changes of a talk; after a broken connection those that follow the last one that came."""
+async def changes(wire: HttpClient, user_id: str, path: str, after: str | None, follow: bool) -> AsyncGenerator[Change]:
+    """Yield the changes of a talk; reconnect after a broken connection and resume after the last change."""
     cursor, texts, failures = after, dict[int, Message](), 0
     while True:
         try:
@@ -59,14 +57,16 @@ async def changes(
         except OSError as error:
             failures += 1
             if failures == TRIES:
-                raise Unavailable(f"the stream from {wire.url} broke off: check that it runs, and try again") from error
+                raise Unavailable(
+                    f"the stream from {wire.url} was interrupted: check that the server runs, and try again"
+                ) from error
             await wire.pause(failures)
 
 
 async def _connected(
-    wire: Wire, user_id: str, path: str, cursor: str | None, follow: bool, texts: dict[int, Message]
+    wire: HttpClient, user_id: str, path: str, cursor: str | None, follow: bool, texts: dict[int, Message]
 ) -> AsyncGenerator[Change | None]:
-    """What comes on one connection; None when all has come."""
+    """Yield the changes of one connection, and None at the regular end of the stream."""
     headers = {"Accept": "text/event-stream"}
     if cursor:
         headers["Last-Event-ID"] = sendable(cursor, "the cursor")
@@ -81,19 +81,21 @@ async def _connected(
                 yield await _change(wire, user_id, path, ChangeEvent.model_validate_json(event.data), texts)
     finally:
         answer.connection.close()
-    raise ConnectionResetError("the stream ended without its end")
+    raise ConnectionResetError("the stream ended without an end event")
 
 
-async def _change(wire: Wire, user_id: str, path: str, event: ChangeEvent, texts: dict[int, Message]) -> Change:
-    """The change with the whole text so far, which is not sent again and again."""
+async def _change(wire: HttpClient, user_id: str, path: str, event: ChangeEvent, texts: dict[int, Message]) -> Change:
+    """Return the change with the whole text so far, of which the server sends only the new part."""
     seq = event.message.seq
     before = texts.pop(seq, None)
-    read = (len(before.content), notes.length(before.notes)) if before else (0, 0)
+    read = (len(before.content), side_channels.length(before.notes)) if before else (0, 0)
     if not event.reset and read != (event.offset, event.noted):
-        # Begun in the middle of a text, with somebody's cursor: what was before it is asked for.
+        # The cursor lies inside of a text: request the part before it.
         answer = await wire.ask("GET", path + "/messages", user_id, query={"before": seq + 1, "limit": 1})
         there = PageReply.model_validate(answer).messages[-1].message()
-        before = replace(there, content=there.content[: event.offset], notes=notes.until(there.notes, event.noted))
+        before = replace(
+            there, content=there.content[: event.offset], notes=side_channels.until(there.notes, event.noted)
+        )
     change = event.change(before)
     if change.message.status is Status.STREAMING:
         texts[seq] = change.message

@@ -1,6 +1,6 @@
-"""Connections, in both colours: for plain threads, where each coroutine ends without waiting in a loop, and for a loop.
+"""Connections, blocking and asynchronous, behind the same coroutines.
 
-What is built on them is written once, as coroutines: plain threads drive them, loops await them.
+Coroutines of the blocking ones never suspend, so threads without a loop can drive them. Code above is written once.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ LONGEST_LINE = 64 * 1024
 PIECE = 64 * 1024
 
 
-class Broken(ConnectionError):
-    """The connection ended too soon, or what came is no HTTP."""
+class BrokenConnection(ConnectionError):
+    """The connection ended early, or the peer does not speak HTTP."""
 
 
-class Connection(Protocol):
-    """Bytes there and back. Raises OSError when it breaks, and when nothing comes for too long."""
+class NetworkConnection(Protocol):
+    """Byte stream to a server. Raises OSError when the connection breaks or times out."""
 
     async def send(self, data: bytes) -> None: ...
 
     async def line(self) -> bytes:
-        """Up to the end of a line, with it."""
+        """Read up to the end of a line, inclusive."""
         ...
 
     async def exactly(self, count: int) -> bytes: ...
 
     async def some(self) -> bytes:
-        """What has come; nothing when the other side has ended."""
+        """Return received bytes; empty at the end of the stream."""
         ...
 
     def close(self) -> None: ...
 
 
-class Network(Protocol):
-    async def connect(self, host: str, port: int, *, secure: bool) -> Connection: ...
+class Connector(Protocol):
+    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection: ...
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -48,8 +48,8 @@ class Network(Protocol):
 # --- for plain threads -------------------------------------------------------------------------------------
 
 
-class PlainNetwork:
-    async def connect(self, host: str, port: int, *, secure: bool) -> Connection:
+class BlockingConnector:
+    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection:
         plain = socket.create_connection((host, port), CONNECT_PATIENCE)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,7 +78,7 @@ class _PlainConnection:
     async def exactly(self, count: int) -> bytes:
         data = self._file.read(count)
         if len(data) < count:
-            raise Broken("the connection ended too soon")
+            raise BrokenConnection("the connection ended early")
         return data
 
     async def some(self) -> bytes:
@@ -92,8 +92,8 @@ class _PlainConnection:
 # --- for a loop --------------------------------------------------------------------------------------------
 
 
-class LoopNetwork:
-    async def connect(self, host: str, port: int, *, secure: bool) -> Connection:
+class AsyncConnector:
+    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection:
         async with asyncio.timeout(CONNECT_PATIENCE):
             reader, writer = await asyncio.open_connection(host, port, ssl=secure or None, limit=LONGEST_LINE)
         return _LoopConnection(reader, writer)
@@ -116,25 +116,25 @@ class _LoopConnection:
             try:
                 return _whole_line(await self._reader.readline())
             except ValueError as error:
-                raise Broken("a line is too long") from error
+                raise BrokenConnection("a line is too long") from error
 
     async def exactly(self, count: int) -> bytes:
         async with asyncio.timeout(PATIENCE):
             try:
                 return await self._reader.readexactly(count)
             except asyncio.IncompleteReadError as error:
-                raise Broken("the connection ended too soon") from error
+                raise BrokenConnection("the connection ended early") from error
 
     async def some(self) -> bytes:
         async with asyncio.timeout(PATIENCE):
             return await self._reader.read(PIECE)
 
     def close(self) -> None:
-        # Nothing is left to be sent, and a loop that ends next would not wait for a polite end.
+        # Nothing is left to send, and a loop that ends next would not wait for a graceful close.
         self._writer.transport.abort()
 
 
 def _whole_line(line: bytes) -> bytes:
     if not line.endswith(b"\n"):
-        raise Broken("the connection ended too soon, or a line is too long")
+        raise BrokenConnection("the connection ended early, or a line is too long")
     return line

@@ -1,4 +1,4 @@
-"""The methods of the service, done by a server: AsyncRemoteService as coroutines, RemoteService as plain ones."""
+"""Service of a remote server: AsyncRemoteService with coroutines, RemoteService with blocking methods."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from roost.client.events import changes
-from roost.client.faces import far
-from roost.client.http import Wire
-from roost.client.network import LoopNetwork, Network, PlainNetwork
-from roost.core import checks
-from roost.core.health import Health
-from roost.core.messages import PAGE, Change, Message, Page
-from roost.core.talks import Receipt, Talk
-from roost.faces import AsyncFaces, PlainFaces, each, plain
+from roost.client.http import HttpClient
+from roost.client.namespaces import remote_namespace
+from roost.client.network import AsyncConnector, BlockingConnector, Connector
+from roost.core.monitoring.health import Health
+from roost.core.talks.messages import PAGE, Change, Message, Page
+from roost.core.talks.talk import Receipt, Talk
+from roost.core.values import checks
 from roost.ports import Profile
 from roost.protocol.talks import (
     HealthReply,
@@ -28,46 +27,59 @@ from roost.protocol.talks import (
     TalkList,
     TalkReply,
 )
+from roost.sync import AsyncNamespaces, SyncNamespaces, iterate, sync_method
 
 LONGEST_WAIT = 30.0
 
 
 def connect(url: str, token: str | None = None) -> RemoteService:
-    """The service of a running `roost up`. Nothing is sent yet: `health()` tells whether it is there."""
+    """Return the service of a running `roost up`. Nothing is sent yet: `health()` checks the connection."""
     return RemoteService(url, token)
 
 
 def aconnect(url: str, token: str | None = None) -> AsyncRemoteService:
-    """The same with coroutines, for one event loop: `async with aconnect(…) as service`."""
+    """Return the same service with coroutines, for one event loop: `async with aconnect(…) as service`."""
     return AsyncRemoteService(url, token)
 
 
-class AsyncRemoteService(AsyncFaces):
-    """The same methods as AsyncAgentService, with the same errors; what answers at once there is awaited here too.
+class AsyncRemoteService(AsyncNamespaces):
+    """Same methods as AsyncAgentService, with the same errors; its synchronous methods are coroutines here.
 
-    What breaks on the way is tried again where that is safe; then it is Unavailable.
+    Connection errors are retried where that is safe, and then raise Unavailable.
     """
 
-    def __init__(self, url: str, token: str | None = None, network: Network | None = None) -> None:
-        self._wire = Wire(network or LoopNetwork(), url, token)
+    def __init__(self, url: str, token: str | None = None, network: Connector | None = None) -> None:
+        self._wire = HttpClient(network or AsyncConnector(), url, token)
         self.url = self._wire.url
-        super().__init__(lambda name: far(self._wire, name))
+        super().__init__(lambda name: remote_namespace(self._wire, name))
 
     async def create_talk_session(
-        self, user_id: str, *, profile: str | None = None, agent: str | None = None, busy: str = "interrupt",
-        title: str | None = None, model: str | None = None, temperature: float | None = None,
+        self,
+        user_id: str,
+        *,
+        profile: str | None = None,
+        agent: str | None = None,
+        busy: str = "interrupt",
+        title: str | None = None,
+        model: str | None = None,
+        temperature: float | None = None,
         instructions: str | None = None,
-    ) -> str:  # fmt: skip
-        """Start a talk with a profile (the default one if none is named); its id."""
+    ) -> str:
+        """Start a talk with a profile (the default if none is named); return its id."""
         body = {
-            "profile": profile, "agent": agent, "busy": busy, "title": title,
-            "model": model, "temperature": temperature, "instructions": instructions,
-        }  # fmt: skip
+            "profile": profile,
+            "agent": agent,
+            "busy": busy,
+            "title": title,
+            "model": model,
+            "temperature": temperature,
+            "instructions": instructions,
+        }
         answer = await self._wire.ask("POST", "/talks", _user(user_id), body, repeatable=False)
         return TalkReply.model_validate(answer).talk_session_id
 
     async def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
-        """The user's talks, last used first."""
+        """Return the user's talks, last used first."""
         answer = await self._wire.ask("GET", "/talks", _user(user_id), query={"limit": limit, "before": before})
         return [reply.talk(user_id) for reply in TalkList.model_validate(answer).talks]
 
@@ -79,34 +91,45 @@ class AsyncRemoteService(AsyncFaces):
         return await self._change(user_id, talk_session_id, {"title": title})
 
     async def configure(
-        self, user_id: str, talk_session_id: str, *, title: str | None = None, profile: str | None = None,
-        busy: str | None = None, options: Mapping[str, Any] | None = None,
-    ) -> Talk:  # fmt: skip
-        """Change the title, and how the talk goes on from the next answer."""
+        self,
+        user_id: str,
+        talk_session_id: str,
+        *,
+        title: str | None = None,
+        profile: str | None = None,
+        busy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Talk:
+        """Change the title, and the settings of the talk from the next answer on."""
         kept = None if options is None else dict(options)
         wanted = {"title": title, "profile": profile, "busy": busy, "options": kept}
         return await self._change(user_id, talk_session_id, wanted)
 
     async def delete(self, user_id: str, talk_session_id: str) -> None:
-        """Stop it and remove it with everything that belongs to it."""
+        """Stop the talk, and delete it with everything that belongs to it."""
         await self._wire.ask("DELETE", _path(talk_session_id), _user(user_id))
 
     async def add_message(
         self, user_id: str, talk_session_id: str, content: str, *, key: str | None = None, busy: str | None = None
     ) -> Message:
-        """Keep the message, stop the run under way (see `busy`), and return: the answer comes by itself.
+        """Store the message, apply the `busy` policy to the run in progress, and return; the answer follows.
 
-        Without a key it gets one of its own, so that a try that is repeated adds nothing twice.
+        Without a key a new one is used, so that a retry adds nothing twice.
         """
         body = {"content": content, "key": secrets.token_hex(16) if key is None else key, "busy": busy}
         answer = await self._wire.ask("POST", _path(talk_session_id) + "/messages", _user(user_id), body)
         return MessageReply.model_validate(answer).message()
 
     async def get_messages(
-        self, user_id: str, talk_session_id: str, *, after: str | None = None, before: int | None = None,
+        self,
+        user_id: str,
+        talk_session_id: str,
+        *,
+        after: str | None = None,
+        before: int | None = None,
         limit: int = PAGE,
-    ) -> Page:  # fmt: skip
-        """The newest messages; or with `after` what is new since; or with `before` older ones."""
+    ) -> Page:
+        """Return the newest messages; with `after` the changes since; with `before` older ones."""
         query = {"after": after, "before": before, "limit": limit}
         answer = await self._wire.ask("GET", _path(talk_session_id) + "/messages", _user(user_id), query=query)
         return PageReply.model_validate(answer).page()
@@ -114,20 +137,20 @@ class AsyncRemoteService(AsyncFaces):
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> AsyncIterator[Change]:
-        """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`.
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`.
 
-        A connection that breaks is made again, and the stream goes on where it broke.
+        After a broken connection it reconnects and resumes.
         """
         return changes(self._wire, _user(user_id), _path(talk_session_id), after, follow)
 
     async def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
-        """Stop the run under way and drop what waits. Waits up to `wait` seconds (30 at most) for it to be at rest."""
+        """Stop the run in progress and drop queued messages. Wait up to `wait` seconds (at most 30) for the stop."""
         bounded = min(wait, LONGEST_WAIT) if wait > 0 and not math.isnan(wait) else 0.0
         answer = await self._wire.ask("POST", _path(talk_session_id) + "/stop", _user(user_id), {"wait": bounded})
         return ReceiptReply.model_validate(answer).receipt()
 
     async def profiles(self) -> Sequence[Profile]:
-        """What can be talked with, the default first."""
+        """Return the profiles that talks can use, the default first."""
         answer = await self._wire.ask("GET", "/profiles", None)
         return [reply.profile() for reply in ProfileList.model_validate(answer).profiles]
 
@@ -135,11 +158,11 @@ class AsyncRemoteService(AsyncFaces):
         return HealthReply.model_validate(await self._wire.ask("GET", "/health", None)).health()
 
     async def link(self) -> str:
-        """A link that signs one browser in as the local user, once."""
+        """Return a link that signs one browser in as the local user, once."""
         return self.url + str((await self._wire.ask("POST", "/links", None, repeatable=False))["path"])
 
     async def close(self) -> None:
-        """Let go of the connections; the server goes on."""
+        """Close the connections; the server is not affected."""
         await self._wire.close()
 
     async def __aenter__(self) -> Self:
@@ -155,33 +178,33 @@ class AsyncRemoteService(AsyncFaces):
         return TalkReply.model_validate(answer).talk(user_id)
 
 
-class RemoteService(PlainFaces):
-    """The same methods as AgentService, with the same errors; see AsyncRemoteService for what each does."""
+class RemoteService(SyncNamespaces):
+    """Same methods as AgentService, with the same errors; see AsyncRemoteService."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self._face = AsyncRemoteService(url, token, PlainNetwork())
-        self.url = self._face.url
-        super().__init__(self._face)
+        self._asynchronous = AsyncRemoteService(url, token, BlockingConnector())
+        self.url = self._asynchronous.url
+        super().__init__(self._asynchronous)
 
-    create_talk_session = plain(AsyncRemoteService.create_talk_session)
-    list_sessions = plain(AsyncRemoteService.list_sessions)
-    get_session = plain(AsyncRemoteService.get_session)
-    rename = plain(AsyncRemoteService.rename)
-    configure = plain(AsyncRemoteService.configure)
-    delete = plain(AsyncRemoteService.delete)
-    add_message = plain(AsyncRemoteService.add_message)
-    get_messages = plain(AsyncRemoteService.get_messages)
-    stop = plain(AsyncRemoteService.stop)
-    profiles = plain(AsyncRemoteService.profiles)
-    health = plain(AsyncRemoteService.health)
-    link = plain(AsyncRemoteService.link)
-    close = plain(AsyncRemoteService.close)
+    create_talk_session = sync_method(AsyncRemoteService.create_talk_session)
+    list_sessions = sync_method(AsyncRemoteService.list_sessions)
+    get_session = sync_method(AsyncRemoteService.get_session)
+    rename = sync_method(AsyncRemoteService.rename)
+    configure = sync_method(AsyncRemoteService.configure)
+    delete = sync_method(AsyncRemoteService.delete)
+    add_message = sync_method(AsyncRemoteService.add_message)
+    get_messages = sync_method(AsyncRemoteService.get_messages)
+    stop = sync_method(AsyncRemoteService.stop)
+    profiles = sync_method(AsyncRemoteService.profiles)
+    health = sync_method(AsyncRemoteService.health)
+    link = sync_method(AsyncRemoteService.link)
+    close = sync_method(AsyncRemoteService.close)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> Iterator[Change]:
-        """What there is, then each piece as it is written. Waits; ends when the run does, or never with `follow`."""
-        return each(self._face.stream_messages(user_id, talk_session_id, after=after, follow=follow))
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        return iterate(self._asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow))
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Results that come later, how a plain thread waits for them without a loop, and how loops are woken."""
+"""Pending results, waiting for them on threads without a loop, and waking of loops."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _Gathered = dict[asyncio.AbstractEventLoop, list[Callable[[], object]]]
 _Chain = deque[tuple[asyncio.AbstractEventLoop, list[Callable[[], object]]]]
 
 AT_ONCE = 2
-"""Loops that are woken at once; each wakes the next when it runs."""
+"""Loops that are woken immediately; each wakes the next when it runs."""
 PATIENCE = 0.02
-"""Seconds after which a chain of loops that does not get on is woken as a whole."""
+"""Seconds after which a stalled chain of loops is woken as a whole."""
 
 
 class _Here(threading.local):
-    """What this thread is doing."""
+    """State of this thread."""
 
     driving = False
     gathered: _Gathered | None = None
 
     def __init__(self) -> None:
         self.chains: list[tuple[_Chain, int, float]] = []
-        """Of loops to wake, begun on this thread: how many were left when one was last woken, and when."""
+        """Chains of loops to wake, started on this thread: how many were left at the last wake-up, and its time."""
 
 
 _here = _Here()
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine of the runtime to its end on this plain thread, with or without an event loop on it.
+    """Run a coroutine of the runtime to its end on this thread, whether or not an event loop runs on it.
 
-    Nothing but a `Pending` may be awaited inside.
+    The coroutine may only await a `Pending`.
     """
     before = _here.driving
     _here.driving = True
@@ -52,10 +52,10 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class Together:
-    """Gathers what is called on loops, and wakes each loop once at the end.
+    """Batch of calls on loops, which wakes each loop once at the end.
 
-    Each wake gives up the interpreter to the loop that wakes; woken one by one, twenty that wait cost
-    twenty hand-overs. Woken all at once, a hundred would fight for it: so some are, and wake the others.
+    Each wake-up hands the GIL to the woken loop, so twenty separate ones cost twenty switches. A hundred at once would
+    contend for it, so a few are woken, and they wake the others.
     """
 
     __slots__ = ("_gathered",)
@@ -74,9 +74,9 @@ class Together:
 
 
 def hurry() -> bool:
-    """Wake all of a chain that was begun on this thread and does not get on; whether there is more to look after.
+    """Wake a stalled chain that was started on this thread; return whether chains are left.
 
-    One that was idle when it was to be woken may have begun something else, and does not pass it on.
+    A loop that was idle may have started other work since, and then does not wake the next one.
     """
     now = time.monotonic()
     unfinished = []
@@ -92,7 +92,7 @@ def hurry() -> bool:
 
 
 def _wake_next(chain: _Chain) -> None:
-    """The next one that is idle, and those before it, which are awake."""
+    """Wake the next idle loop; skip running ones."""
     while True:
         try:
             loop, acts = chain.popleft()
@@ -105,7 +105,7 @@ def _wake_next(chain: _Chain) -> None:
 
 
 def call_on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
-    """Call it on that loop soon, in order; from any thread. Nothing happens if the loop is closed."""
+    """Call a function on a loop soon, in order, from any thread. Does nothing if the loop is closed."""
     gathered = _here.gathered
     if gathered is None:
         _wake(loop, act)
@@ -119,7 +119,7 @@ def _wake(loop: asyncio.AbstractEventLoop, act: Callable[..., object], *args: ob
     try:
         loop.call_soon_threadsafe(act, *args)
     except RuntimeError:
-        return  # it is closed, and whoever is told of that takes over
+        return  # closed: its supervisor takes over
 
 
 def _call_all(acts: list[Callable[[], object]], chain: _Chain | None) -> None:
@@ -129,12 +129,12 @@ def _call_all(acts: list[Callable[[], object]], chain: _Chain | None) -> None:
     for act in acts:
         try:
             act()
-        except Exception as error:  # one that fails must not keep the others from being called
-            loop.call_exception_handler({"message": "a call from another thread has failed", "exception": error})
+        except Exception as error:  # one failure must not prevent the other calls
+            loop.call_exception_handler({"message": "call from another thread failed", "exception": error})
 
 
 class HostPending(Generic[T]):
-    """A result set once, from any thread. Relies on `list.append/pop/remove` being atomic, so needs no lock."""
+    """Result that is set once, from any thread. Needs no lock: `list.append/pop/remove` are atomic."""
 
     __slots__ = ("_callbacks", "_error", "_value", "done")
 
@@ -167,13 +167,19 @@ class HostPending(Generic[T]):
     def within(self, seconds: float) -> Awaitable[bool]:
         return _Wait(self, seconds)
 
+    def block(self, seconds: float) -> bool:
+        """Block this thread for at most `seconds`; return whether the result is set."""
+        if not self.done:
+            _Wait(self, seconds).block()
+        return self.done
+
     def call_when_done(self, callback: Callable[[], object]) -> None:
         self._callbacks.append(callback)
         if self.done:
             try:
                 self._callbacks.remove(callback)
             except ValueError:
-                return  # whoever settled it has taken the callback and calls it
+                return  # the thread that set the result calls it
             callback()
 
     def forget(self, callback: Callable[[], object]) -> None:
@@ -194,7 +200,7 @@ class HostPending(Generic[T]):
 
 
 class _Wait(Generic[T]):
-    """Waiting for a pending, with or without a time limit, in both colours."""
+    """Awaitable of a pending, with or without a timeout, for loops and for `drive`."""
 
     __slots__ = ("_pending", "_seconds")
 

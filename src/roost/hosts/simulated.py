@@ -1,8 +1,7 @@
-"""One deterministic loop with virtual time: a whole Roost repeats exactly from one seed.
+"""Deterministic host with virtual time: a whole Roost repeats exactly from one seed.
 
-Every worker keeps an event loop of its own and every pump its step, but none has a thread: the
-simulation picks, by the seed, which of those that have something to do goes next, and moves the time
-only when none has. A crash stops picking: nothing runs any more, no `finally` either.
+Every worker keeps its event loop and every pump its step, but none has a thread: the simulation picks the next one
+with work by the seed, and advances time only when none has work. After a crash nothing runs, not even `finally`.
 """
 
 from __future__ import annotations
@@ -14,32 +13,44 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 from zlib import crc32
 
-from roost.core.ids import Ids
+from roost.core.values.ids import Ids
+from roost.hosts import simulated_threads
 from roost.hosts.pending import HostPending, Together
-from roost.hosts.virtual import VirtualClock, VirtualLoop
-from roost.ports import Loop, Pump
+from roost.hosts.simulated_threads import SimulatedThread
+from roost.hosts.virtual_time import VirtualClock, VirtualLoop
+from roost.ports import Loop, Pending, Pump
 
 T = TypeVar("T")
 
 PRESSES = 3
 MOST_STEPS = 2_000_000
+STEPS_A_SECOND = 100
+"""Steps per simulated second beyond which the simulation counts as an endless loop; polling takes fewer."""
+KEEPERS = ("roost-supervisor", "roost-timers")
+"""Loops that only poll for work."""
+LOOKING = (*KEEPERS, "roost-worker", "roost-reader")
+"""Threads that take part in polling; any other work of theirs is written, and so noticed elsewhere."""
+IDLE = 12.0
+"""Seconds of polling without work after which time is skipped."""
+LONGEST_SKIP = 3 * 86_400.0
+"""Longest skip in seconds, so that retention still runs."""
 
 
 def _keep_for_ever(thing: object) -> None:
-    """What a crash left behind is never collected, so that no `finally` of it ever runs."""
+    """Keep an object from being collected after a crash, so that no `finally` of it ever runs."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 class Crash(KeyboardInterrupt):
-    """The simulated machine loses its power here. Not an Exception, so that nothing on the way catches it."""
+    """Power loss of the simulated machine. Not an Exception, so that no handler catches it."""
 
 
 class Stuck(AssertionError):
-    """Nothing can happen any more, and what was waited for has not come."""
+    """Deadlock: nothing can run any more, and the awaited result has not arrived."""
 
 
 class SimulatedLoop:
-    """A worker's loop in the simulation."""
+    """Loop of a worker in the simulation."""
 
     def __init__(
         self,
@@ -75,10 +86,10 @@ class SimulatedLoop:
         self.call(self._task.cancel)
 
     def join(self) -> None:
-        """Nothing is left of it once it is over."""
+        """Do nothing: an ended loop has no thread to join."""
 
     def freeze(self, seconds: float) -> None:
-        """It does nothing for so long, like a loop that a brain blocks."""
+        """Stop running for `seconds`, like a loop that a brain blocks."""
         self.frozen_until = self._host.clock.monotonic() + seconds
 
     # --- as the simulation sees it ---------------------------------------------------------------
@@ -101,7 +112,7 @@ class SimulatedLoop:
             self.loop.step()
         except Crash:
             raise
-        except (SystemExit, KeyboardInterrupt) as error:  # this worker's thread dies
+        except (SystemExit, KeyboardInterrupt) as error:  # ends this worker's thread
             self._end(error)
             return
         if self._task.done():
@@ -110,7 +121,7 @@ class SimulatedLoop:
 
     def _end(self, error: BaseException | None) -> None:
         self._ended(self, error)
-        for _ in range(PRESSES):  # like a thread that ends: what is left is cancelled, for a bounded time
+        for _ in range(PRESSES):  # like an ending thread: cancel remaining tasks, for a bounded time
             left = self.loop.unfinished()
             for task in left:
                 task.cancel()
@@ -120,7 +131,7 @@ class SimulatedLoop:
         self.bury()
 
     def bury(self) -> None:
-        """Nothing of it runs again, and nothing complains of that."""
+        """Drop all tasks without running or reporting them."""
         for task in self.loop.unfinished():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             _keep_for_ever(task)
@@ -134,7 +145,8 @@ class SimulatedLoop:
 class SimulatedPump:
     is_over = False
 
-    def __init__(self, host: SimulatedHost, step: Callable[[], None]) -> None:
+    def __init__(self, host: SimulatedHost, step: Callable[[], None], name: str) -> None:
+        self.name = name
         self._host = host
         self._step = step
         self._due: float | None = None
@@ -160,11 +172,12 @@ class SimulatedPump:
         self._step()
 
 
-class _Blocking:
-    """A blocking function, or something put off: one step, at some moment."""
+class _Later:
+    """Delayed call: one step at a given time."""
 
     is_over = True
     """It is kept as long as it has something to do."""
+    name = "later"
 
     def __init__(self, host: SimulatedHost, act: Callable[[], object], seconds: float) -> None:
         self._act: Callable[[], object] | None = act
@@ -184,24 +197,31 @@ class _Blocking:
 
 
 class SimulatedHost:
-    """A host whose every choice comes from the seed."""
+    """Host whose every choice comes from the seed."""
 
     def __init__(self, seed: int, *, clock: VirtualClock | None = None) -> None:
         self.clock = clock or VirtualClock()
         self._random = random.Random(seed)
         self._ids = Ids(self._random.getrandbits)
         self.cpu: float | None = 0.0
-        """The load of the simulated machine; set it as you like."""
+        """CPU load of the simulated machine; tests may set it."""
         self.mib: float | None = None
-        """The memory of the simulated process."""
-        self._parts: list[SimulatedLoop | SimulatedPump | _Blocking] = []
+        """RAM of the simulated process."""
+        self._parts: list[SimulatedLoop | SimulatedPump | _Later | SimulatedThread] = []
         self.steps = 0
         self.trace = 0
-        """A number that stands for all that was chosen so far, and when."""
+        """Checksum of all choices so far and their times."""
         self.tick: Callable[[], object] = lambda: None
         """Called before each call on a loop and each step of a pump; it may raise Crash."""
         self.moved: Callable[[], object] = lambda: None
         """Called when time has passed."""
+        self.next_due: Callable[[], float | None] = lambda: None
+        """Return the wall-clock time of the next due row of the store; None if there is none, or it is unknown."""
+        self.may_skip: Callable[[], bool] = lambda: True
+        """Return whether polling could not find work later: with faults, notifications may be lost."""
+        self._busy = self.clock.elapsed
+        """Time of the last work or skip."""
+        self._until = float("inf")
 
     # --- the port --------------------------------------------------------------------------------
 
@@ -227,7 +247,7 @@ class SimulatedHost:
         return Together()
 
     def pump(self, name: str, step: Callable[[], None]) -> Pump:
-        pump = SimulatedPump(self, step)
+        pump = SimulatedPump(self, step, name)
         self._parts.append(pump)
         return pump
 
@@ -241,32 +261,36 @@ class SimulatedHost:
         self._parts.append(loop)
         return loop
 
+    def wait(self, pending: Pending[Any], seconds: float) -> bool:
+        assert isinstance(pending, HostPending)
+        return simulated_threads.wait(pending, seconds)
+
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
-        self._parts.append(_Blocking(self, act, self.delay()))
+        self._parts.append(SimulatedThread(self.clock, act, self.delay()))
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Have it done after so long, as if by a thread of its own."""
-        self._parts.append(_Blocking(self, act, seconds))
+        """Call a function after `seconds`, as if on its own thread."""
+        self._parts.append(_Later(self, act, seconds))
 
     @property
     def loops(self) -> list[SimulatedLoop]:
-        """Those that are not over."""
+        """Return the running loops."""
         return [part for part in self._parts if isinstance(part, SimulatedLoop) and not part.is_over]
 
     # --- running ---------------------------------------------------------------------------------
 
     def delay(self) -> float:
-        """How long a part takes to notice that it was rung: usually hardly any time, sometimes a while."""
+        """Return the latency of a wake-up: usually almost none, sometimes a while."""
         return self._random.choice((0.0, 0.0, 0.0, 0.0002, 0.003))
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
-        """Run everything until the scenario, a task on a loop of its own, has ended."""
+        """Run everything until the scenario, a task on its own loop, has ended."""
         result: HostPending[T] = HostPending()
 
         async def main(loop: Loop) -> None:
             try:
                 result.set(await scenario)
-            except Exception as error:  # it is raised below, where the scenario was started
+            except Exception as error:  # raised below, to the caller of the scenario
                 result.fail(error)
 
         self.start_loop("scenario", main, lambda *_: None)
@@ -275,31 +299,52 @@ class SimulatedHost:
         return result.result()
 
     def advance(self, seconds: float) -> None:
-        """Let everything run for so long."""
-        until = self.clock.elapsed + seconds
-        while (following := self._next_time()) is not None and following <= until:
-            self._step()
+        """Run everything for `seconds`."""
+        self._until = until = self.clock.elapsed + seconds
+        try:
+            while (following := self._next_time()) is not None and following <= until:
+                self._step()
+        finally:
+            self._until = float("inf")
         self.clock.elapsed = max(self.clock.elapsed, until)
 
     def _step(self) -> None:
         self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise Stuck("the simulation takes too many steps: something runs in circles")
+        if self.steps > MOST_STEPS + STEPS_A_SECOND * self.clock.elapsed:
+            raise Stuck("too many steps: the simulation is in an endless loop")
         able = [part for part in self._parts if part.can_step()]
         if able:
             chosen = self._random.randrange(len(able))
             self.trace = crc32(b"%d %d %.6f" % (chosen, len(able), self.clock.now()), self.trace)
+            if not able[chosen].name.startswith(LOOKING):
+                self._busy = self.clock.elapsed
             able[chosen].step()
             return
         following = self._next_time()
         if following is None:
-            raise Stuck("nothing can happen any more, and what was waited for has not come")
+            raise Stuck("nothing can run any more, and the awaited result has not arrived")
         self._parts = [part for part in self._parts if part.next_time() is not None or not part.is_over]
-        self.clock.elapsed = max(self.clock.elapsed, following)
+        self.clock.elapsed = max(self.clock.elapsed, self._skip(following))
         self.moved()
 
+    def _skip(self, following: float) -> float:
+        """Return the time of the next possible work, skipping polls that find nothing."""
+        now = self.clock.elapsed
+        if now - self._busy < IDLE:
+            return following
+        if not self.may_skip():
+            self._busy = now
+            return following
+        times = [part.next_time() for part in self._parts if part.name not in KEEPERS]
+        due = self.next_due()
+        if due is not None:
+            times.append(now + due - self.clock.now())
+        target = min([now + LONGEST_SKIP, self._until, *(time for time in times if time is not None)])
+        self._busy = max(following, target)  # then everything polls again
+        return self._busy
+
     def crash(self) -> None:
-        """Cut the power: nothing runs any more."""
+        """Simulate a power loss: nothing runs any more."""
         for part in self._parts:
             if isinstance(part, SimulatedLoop):
                 part.bury()

@@ -1,4 +1,4 @@
-"""Real threads and real time: what Roost runs on outside of simulations."""
+"""Host with real threads and real time, used outside of simulations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from roost.core.ids import Ids
-from roost.hosts.lazy import LazyLoop
+from roost.core.values.ids import Ids
+from roost.hosts.lazy_loop import LazyLoop
 from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, hurry
-from roost.ports import Loop, Pump
+from roost.hosts.switch_interval import SAMPLER
+from roost.ports import Loop, Pending, Pump
 
 log = logging.getLogger("roost.threads")
 
@@ -28,7 +29,7 @@ class RealClock:
 
 
 class ThreadPump:
-    """A thread that sleeps on a lock until it is rung."""
+    """Thread that sleeps on a lock until it is woken."""
 
     def __init__(self, name: str, step: Callable[[], None]) -> None:
         self._step = step
@@ -42,7 +43,7 @@ class ThreadPump:
         try:
             self._gate.release()
         except RuntimeError:
-            return  # rung already
+            return  # already woken
 
     def close(self) -> None:
         self._closing = True
@@ -58,21 +59,21 @@ class ThreadPump:
                 return
             try:
                 self._step()
-            except Exception:  # the thread goes on: without it nothing would ever be written again
-                log.exception("a step has failed", extra={"thread": self._thread.name})
+            except Exception:  # the thread continues: without it nothing could be written
+                log.exception("step failed; continuing", extra={"thread": self._thread.name})
 
 
 class _Unawaited(threading.Event):
-    """Nobody waits for it."""
+    """Event without waiters."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return True
 
 
 def _start(name: str, run: Callable[[], None]) -> threading.Thread:
-    """Start a thread, and do not wait until it runs, as `start` does: that is most of the time it takes.
+    """Start a thread without waiting until it runs, which takes most of the time of `start`.
 
-    Where a thread has no such private attribute, it takes its time.
+    Without the private attribute of CPython it only is slower.
     """
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread._started = _Unawaited()  # type: ignore[attr-defined]
@@ -81,7 +82,7 @@ def _start(name: str, run: Callable[[], None]) -> threading.Thread:
 
 
 class _Main(asyncio.Task[None]):
-    """What a loop runs for; remembers who has ended it."""
+    """Main task of a loop; records the task that ended it."""
 
     culprit: str | None = None
 
@@ -92,7 +93,7 @@ class _Main(asyncio.Task[None]):
 
 
 class ThreadLoop:
-    """A thread with an event loop."""
+    """Thread with an event loop."""
 
     def __init__(
         self,
@@ -106,6 +107,8 @@ class ThreadLoop:
         self.over: HostPending[None] = HostPending()
         self._asked: float | None = None
         self._task: _Main | None = None
+        self._culprit: str | None = None
+        """Name of the task that ended the loop."""
         self._loop = LazyLoop()
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._loop.set_task_factory(self._make_task)
@@ -116,30 +119,28 @@ class ThreadLoop:
 
     def silence(self) -> float:
         now, asked = time.monotonic(), self._asked
-        if self._loop.is_idle:  # and need not be woken to say so
+        if self._loop.is_idle:  # no need to wake it
             self._asked = None
             return 0.0
         if asked is None:
             asked = self._asked = now
-            self.call(self._answer)  # which may be answered before this line has ended
+            self.call(self._answer)  # the answer may arrive before this line returns
         return now - asked
 
     def busy_with(self) -> str | None:
         task = asyncio.current_task(self._loop)
-        if task is None and self._task is not None:
-            return self._task.culprit
-        return task.get_name() if task is not None else None
+        return task.get_name() if task is not None else self._culprit
 
     def abandon(self) -> None:
         self.call(self._cancel)
 
     def join(self) -> None:
-        """Only once it is `over`."""
+        """Join the thread; call it only once the loop is `over`."""
         if self._thread is not threading.current_thread():
             self._thread.join(1.0)
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        """One that a brain starts bears the brain's name, so that the right one is blamed for a blocked loop."""
+        """Create a task. Tasks started by a brain get its name, so that a blocked loop is attributed to it."""
         task = asyncio.Task(coroutine, loop=loop, **options)
         if options.get("name") is None and (parent := asyncio.current_task(loop)) is not None:
             task.set_name(parent.get_name())
@@ -154,37 +155,53 @@ class ThreadLoop:
             self._task.cancel()
 
     def _run(self) -> None:
+        with SAMPLER.watched(self._turns):
+            self._run_all()
+
+    def _turns(self) -> int | None:
+        lazy = self._loop.lazy
+        return None if lazy.idle else lazy.turns
+
+    def _run_all(self) -> None:
         error: BaseException | None = None
         try:
             asyncio.set_event_loop(self._loop)
             self._task = _Main(self._main(self), loop=self._loop, name=f"{self.name} main")
             self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
-            pass
-        except BaseException as crash:  # a crash of any kind must reach the supervisor
-            error = crash
+            self._culprit = self._task.culprit if self._task is not None else None
+        except BaseException as crash:  # every crash must reach the supervisor
+            error, self._culprit = crash, self._raised_by(crash)
         finally:
             self._ended(self, error)
             self._close()
             self.over.set(None)
 
+    def _raised_by(self, crash: BaseException) -> str | None:
+        """Return the name of the task that raised it through the loop."""
+        ended = (task for task in self._tasks if task.done() and not task.cancelled())
+        return next((task.get_name() for task in ended if task.exception() is crash), None)
+
     def _close(self) -> None:
-        """Cancel what is left, for a bounded time: a task that will not end must not keep the thread."""
+        """Cancel remaining tasks, for a bounded time: a task that does not end must not block the thread."""
         try:
-            left = [task for task in self._tasks if not task.done()]  # asyncio looks through those of all threads
+            left = [task for task in self._tasks if not task.done()]  # asyncio's own list covers all threads
             for task in left:
                 task.cancel()
             if left:
                 self._loop.run_until_complete(asyncio.wait(left, timeout=1.0))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        except BaseException:  # whatever a dying task still throws has no one to go to
+        except BaseException:  # nobody can handle errors of dying tasks
             return
         finally:
+            for pending in [self._task, *self._tasks]:  # a crash and abandoned tasks are reported already
+                if pending is not None and not pending.done():
+                    pending._log_destroy_pending = False  # type: ignore[union-attr]
             self._loop.close()
 
 
 class ThreadHost:
-    """The host of every real Roost."""
+    """Host of every Roost outside of simulations."""
 
     def __init__(self) -> None:
         self.clock = RealClock()
@@ -230,12 +247,20 @@ class ThreadHost:
     ) -> Loop:
         return ThreadLoop(name, main, ended)
 
+    def wait(self, pending: Pending[Any], seconds: float) -> bool:
+        assert isinstance(pending, HostPending)
+        return pending.block(seconds)
+
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
-        threading.Thread(target=act, name=name, daemon=True).start()
+        def run() -> None:
+            with SAMPLER.watched(lambda: 0):
+                act()
+
+        threading.Thread(target=run, name=name, daemon=True).start()
 
 
 def _processor_times() -> tuple[float, float]:
-    """How long all processors were busy, and in total; zeros where the system does not tell."""
+    """Return busy and total CPU time; zeros if the system does not report them."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             times = [float(word) for word in file.readline().split()[1:9]]

@@ -1,6 +1,6 @@
-"""The contracts between the runtime and the world: time, threads, store, brains.
+"""Ports: contracts between the runtime and its adapters for time, threads, store and brains.
 
-Adapters live in `hosts`, `stores` and `brains`; the runtime knows only what stands here.
+Adapters are in `hosts`, `stores` and `brains`; the runtime depends only on these contracts.
 """
 
 from __future__ import annotations
@@ -8,17 +8,13 @@ from __future__ import annotations
 from roost.ports.attending import Meeting
 from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk
 from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
+from roost.ports.plain import PlainMeeting, PlainTurn, TurnStopped
 from roost.ports.profiles import Profile
-from roost.ports.statements import OldPage, Statements
-from roost.ports.statements.agents import Seen
-from roost.ports.statements.meetings import Acted, Heard, Seated
-from roost.ports.statements.steps import Logged
 from roost.ports.store import Look, Pace, Params, Row, Store, Tx, World
 from roost.ports.tools import Tool, ToolServer, tool
-from roost.ports.turns import Acts, Diary, Hand, ModelCall, Turn
+from roost.ports.turns import Acts, Diary, Hand, LongHistory, ModelCall, Turn
 
 __all__ = [
-    "Acted",
     "Acts",
     "AsyncBrain",
     "Brain",
@@ -27,28 +23,26 @@ __all__ = [
     "Clock",
     "Diary",
     "Hand",
-    "Heard",
     "Host",
-    "Logged",
+    "LongHistory",
     "Look",
     "Loop",
     "Meeting",
     "ModelCall",
-    "OldPage",
     "Pace",
     "Params",
     "Pending",
+    "PlainMeeting",
+    "PlainTurn",
     "Profile",
     "Pump",
     "Row",
-    "Seated",
-    "Seen",
-    "Statements",
     "Store",
     "Tool",
     "ToolServer",
     "Tracer",
     "Turn",
+    "TurnStopped",
     "Tx",
     "World",
     "tool",

@@ -1,18 +1,20 @@
-"""Attending: a meeting as the brain of a participant has it in a turn, to look at and to act in."""
+"""Meetings as a brain sees them in a turn, with the methods to act in them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-from roost.core.addresses import parse
-from roost.core.meetings import floor
-from roost.core.meetings.attention import Attention, Why, attention, unheard
-from roost.core.meetings.bodies import (
+from roost.core.meetings.effects import EndTurn
+from roost.core.meetings.games import games
+from roost.core.meetings.games.games import Game
+from roost.core.meetings.games.registry import GAMES
+from roost.core.meetings.log.bodies import (
     Accepted,
     Body,
     Declined,
@@ -28,30 +30,34 @@ from roost.core.meetings.bodies import (
     Raised,
     Said,
 )
-from roost.core.meetings.catalogue import GAMES
-from roost.core.meetings.effects import EndTurn
-from roost.core.meetings.entries import Vector
-from roost.core.meetings.games import Game
-from roost.core.meetings.play import mover
-from roost.core.meetings.seats import Seat
-from roost.core.meetings.shown import moment
-from roost.core.meetings.trails import Trail
-from roost.core.meetings.view import Status, View, Word
-from roost.core.messages import Message
-from roost.core.messages import Status as MessageStatus
+from roost.core.meetings.log.entries import Vector
+from roost.core.meetings.participants.attention import Attention, Why, attention, refusals, unheard
+from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.seats import Seat
+from roost.core.meetings.view import floor
+from roost.core.meetings.view.play import mover
+from roost.core.meetings.view.shown import moment
+from roost.core.meetings.view.trails import Trail
+from roost.core.meetings.view.view import ParticipantStatus, Refused, View, Word
+from roost.core.talks.messages import Message
+from roost.core.talks.messages import Status as MessageStatus
+from roost.core.values.addresses import parse
 from roost.errors import Forbidden, Invalid
-from roost.ports.statements.meetings import Seated
+from roost.ports.awaited import Made, tracked
 
 EARLIER = 30
-"""How many earlier words are told to a model."""
+"""Number of earlier messages in the prompt."""
 Write = Callable[["Meeting", Body], Awaitable[None]]
 
 
 class Meeting:
-    """`turn.meeting`. Whatever it does is checked at once: Forbidden says why not, and what to do instead.
+    """Meeting of a turn, `turn.meeting`. Actions are checked at once; Forbidden says why not, and what to do instead.
 
-    What is done is told to the others when the turn ends, or in a moment if it does not.
+    Actions are sent to the others when the turn ends, or soon if the turn is long.
     """
+
+    _made: Made | None = None
+    """Coroutines that the brain has created, to detect those never awaited."""
 
     def __init__(self, seated: Seated, *, is_asked: bool) -> None:
         self.me = seated.participant
@@ -61,24 +67,24 @@ class Meeting:
         self._owner = parse(self.me, "").user_id
         self._seat = Seat(self.me, seated.version)
         self._first = seated.version.view
-        self._found: Attention | None = attention(
-            self._first, self.me, seated.heard, seated.asked, is_asked=is_asked
-        )  # fmt: skip
+        self._found: Attention | None = attention(self._first, self.me, seated.heard, seated.asked, is_asked=is_asked)
         self._heard: Vector = seated.heard
         self.new: tuple[Word, ...] = unheard(self._first, self.me, seated.heard)
-        """What others said since the last turn."""
+        """Messages of others since the last turn."""
+        self.refused: tuple[Refused, ...] = refusals(self._first, self.me, seated.heard)
+        """Own entries that were refused since then, each with its `kind`, `text` and `reason`."""
         self.write: Write = _made_by_hand
 
     # --- looking ---------------------------------------------------------------------------------
 
     @property
     def why(self) -> Why | None:
-        """Why it is asked: invited, move, floor, opening, hands, over, mentioned or words."""
+        """Return the reason of the turn: invited, move, floor, opening, hands, over, refused, mentioned or words."""
         return self._found.why if self._found is not None else None
 
     @property
     def view(self) -> View:
-        """The meeting as this participant sees it, with what it did in this turn."""
+        """Return the view of this participant, with its own entries of this turn."""
         return self._seat.view
 
     @property
@@ -87,7 +93,7 @@ class Meeting:
 
     @property
     def attendees(self) -> tuple[str, ...]:
-        """All who are there or were asked to come, the creator first."""
+        """Return all participants and invited, the creator first."""
         return tuple(self.view.participants)
 
     @property
@@ -96,7 +102,7 @@ class Meeting:
 
     @property
     def chair(self) -> str | None:
-        """Who may kick and end."""
+        """Return the participant that may kick and end."""
         return self.view.chair
 
     @property
@@ -109,7 +115,7 @@ class Meeting:
 
     @property
     def mover(self) -> str | None:
-        """Whose move it is, if the game says so."""
+        """Return the participant whose move it is, if any."""
         return mover(self.view)
 
     @property
@@ -118,22 +124,22 @@ class Meeting:
 
     @property
     def state(self) -> Any:
-        """What the game has made of the moves; a copy, on which moves can be tried."""
+        """Return a copy of the state of the game, on which moves can be tried."""
         return deepcopy(self.view.state)
 
     @property
     def board(self) -> str:
-        """The same as a text."""
-        return self._game.drawn(self.view.state) if self._game else ""
+        """Return the state of the game as text."""
+        return games.drawn(self._game, self.view.state)
 
     @property
     def asked(self) -> str:
-        """What whoever is to move is asked for, in words."""
-        return self._game.asked(self.view.state) if self._game and self.mover else ""
+        """Return what the next player is asked for, in words."""
+        return games.asked(self._game, self.view.state) if self.mover else ""
 
     @property
     def earlier(self) -> tuple[Word, ...]:
-        """The newest of what was said before that, by others and by itself."""
+        """Return the newest messages before `new`, of all participants."""
         new = {word.entry_id for word in self.new}
         found = (word for word in reversed(self._first.words) if word.entry_id not in new)
         return tuple(reversed(list(islice(found, EARLIER))))
@@ -144,50 +150,60 @@ class Meeting:
 
     @property
     def _head(self) -> EntryId:
-        """What a move answers."""
+        """Return the entry that a move refers to."""
         return self.view.head or EntryId(self.view.creator, 1)
 
     @property
     def prompt(self) -> str:
-        """All that a model needs to know to take part."""
+        """Return the prompt for a model that takes part."""
         return _prompt(self)
 
     # --- acting ----------------------------------------------------------------------------------
 
+    @tracked
     async def say(self, text: str, *, to: Sequence[str] = (), hand: bool = False) -> None:
-        """`to`: who is mentioned. `hand`: there is more to say after this."""
+        """Say something. `to`: participants to mention. `hand`: raise a hand to say more."""
         await self._do(Said(text, self._all(to), hand))
 
+    @tracked
     async def move(self, move: Any) -> None:
         """Change the shared state by the rules of the game; tic-tac-toe takes `{"cell": 5}`."""
         await self._do(Moved(self._head, move))
 
+    @tracked
     async def raise_hand(self) -> None:
         await self._do(Raised())
 
+    @tracked
     async def grant(self, who: str) -> None:
-        """Give somebody the floor, as the moderator."""
+        """Give a participant the floor, as the moderator."""
         await self._do(Granted(self._full(who)))
 
+    @tracked
     async def pass_turn(self, who: str | None = None) -> None:
-        """Let one's own turn go by; or, as the chair or the moderator, somebody else's."""
+        """Skip the own turn; or, as the chair or the moderator, that of another participant."""
         await self._do(Passed(self.me if who is None else self._full(who)))
 
+    @tracked
     async def invite(self, who: str, *, required: bool = False) -> None:
         await self._do(Invited(self._full(who), required))
 
+    @tracked
     async def kick(self, who: str, reason: str = "") -> None:
         await self._do(Kicked(self._full(who), reason))
 
+    @tracked
     async def decline(self, reason: str = "") -> None:
-        """Do not come, when asked about an invitation."""
+        """Decline an invitation."""
         await self._do(Declined(reason))
 
+    @tracked
     async def leave(self, reason: str = "") -> None:
         await self._do(Left(reason))
 
+    @tracked
     async def end(self, minutes: str = "") -> None:
-        """End the meeting for all; without `minutes` there are those made from what was said."""
+        """End the meeting for all. Without `minutes`, they are generated from the log."""
         await self._do(Ended(minutes))
 
     async def _do(self, body: Body) -> None:
@@ -196,19 +212,19 @@ class Meeting:
     def _full(self, who: str) -> str:
         return parse(who, self._owner).text
 
-    def _all(self, whom: Iterable[str]) -> tuple[str, ...]:
-        if isinstance(whom, str):
-            raise Invalid(f"those mentioned must be a list of addresses, not the text {whom!r:.80}")
-        return tuple(self._full(one) for one in whom)
+    def _all(self, mentioned: Iterable[str]) -> tuple[str, ...]:
+        if isinstance(mentioned, str):
+            raise Invalid(f"`to` must be a list of addresses, not the text {mentioned!r:.80}")
+        return tuple(self._full(one) for one in mentioned)
 
     # --- for the runtime -------------------------------------------------------------------------
 
     def note(self, body: Body, now: int) -> None:
-        """It is done, as far as this turn sees it. Raises Forbidden if it may not be."""
+        """Apply an entry to the view of this turn. Raises Forbidden if it is not allowed."""
         self._seat.write(body, now)
 
     def last_words(self, said: str, now: int, *, spoke: bool) -> list[Body]:
-        """What comes of what the brain has said at last, or has not, when its turn is over."""
+        """Return the entries that follow from the final text of the brain, or from its silence."""
         bodies: list[Body] = []
         if (meant := self._meant(said)) is not None:
             try:
@@ -217,24 +233,21 @@ class Meeting:
             except Forbidden as refused:
                 said = f"{said.strip()} (refused: {refused})"
         if self.why is Why.INVITED:
-            wanted: list[Body] = [Accepted()] if self._seat.status is Status.INVITED else []
+            wanted: list[Body] = [Accepted()] if self._seat.status is ParticipantStatus.INVITED else []
         elif said.strip():
             wants_hand = self.view.rule in (FloorRule.RAISE_HAND, FloorRule.MODERATOR) and not self.may_speak
             wanted = [Raised()] if wants_hand else [Said(said.strip())]
         else:
             passes = not spoke and self.why is Why.FLOOR and floor.holder(self.view) == self.me
             wanted = [Passed(self.me)] if passes else []
-        for body in wanted:
-            try:
+        for body in wanted:  # entries that are not allowed are recorded as refused
+            with suppress(Forbidden):
                 self.note(body, now)
-            except Forbidden:
-                continue
-            bodies.append(body)
-        return bodies
+        return bodies + wanted
 
     def _meant(self, said: str) -> Body | None:
-        """The move that its words stand for, if it is to move and has not: whoever can only speak can play."""
-        move = self._game.read(said) if self._game and self.my_move else None
+        """Return the move that the text stands for, if it is its move: a brain that only speaks can play."""
+        move = games.read(self._game, said) if self._game and self.my_move else None
         return Moved(self._head, move) if move is not None else None
 
     def end_of_turn(self, effect_id: str) -> EndTurn:
@@ -243,13 +256,13 @@ class Meeting:
         return EndTurn(effect_id, self.me, self.meeting_id, self._first.seen, self._found.keys)
 
     def given(self) -> dict[str, Any]:
-        """What tells how the meeting was when this turn began: in a log that has grown since, it is found by it."""
+        """Return the position of this turn in the log, to find it again when the log has grown."""
         one = self._seated
         seen, heard = one.version.log.vector, one.heard
         return {"seen": seen, "heard": dict(heard), "asked": list(one.asked), "is_asked": self._is_asked}
 
     def as_given(self, given: Mapping[str, Any]) -> Meeting | None:
-        """As it was then; None: its log does not go back to that."""
+        """Return the meeting at that position; None if the log does not reach back to it."""
         version = self._seated.version.earlier(given["seen"])
         if version is None:
             return None
@@ -265,7 +278,7 @@ class Meeting:
 
 
 class Words(Sequence[Message]):
-    """Words but for the new ones, as messages; made when they are looked at."""
+    """Sequence of the earlier messages, converted when they are read."""
 
     def __init__(self, words: Trail[Word], new: Sequence[Word]) -> None:
         self._all = words
@@ -302,6 +315,7 @@ _EXPECTED = {
     Why.OPENING: "The meeting has begun, and it is for you to open it.",
     Why.HANDS: "Hands are up: give somebody the floor.",
     Why.OVER: "The game is over: say what came of it, and end the meeting.",
+    Why.REFUSED: "Say or do it again when you may; say nothing to leave it.",
     Why.MENTIONED: "You were mentioned.",
     Why.WORDS: "Answer if you have something to say; else say nothing.",
 }
@@ -319,6 +333,8 @@ def _prompt(meeting: Meeting) -> str:
         lines += ["", "Said before:", *map(_line, meeting.earlier)]
     if meeting.new:
         lines += ["", "New:", *map(_line, meeting.new)]
+    if meeting.refused:
+        lines += ["", "Refused, and not heard by anyone:", *map(_refusal, meeting.refused)]
     if meeting.why is not None:
         asked = meeting.asked if meeting.my_move else ""
         again = "You did not move in time: if that happens again, you lose." if asked and view.misses else ""
@@ -330,5 +346,9 @@ def _line(word: Word) -> str:
     return f"{word.author}: {word.text}"
 
 
+def _refusal(one: Refused) -> str:
+    return f"You {one.kind}: {one.text}\nReason: {one.reason}"
+
+
 async def _made_by_hand(meeting: Meeting, body: Body) -> None:
-    raise Invalid("this meeting has no means to act: it was made by hand")
+    raise Invalid("this meeting cannot act: it was not created by Roost")

@@ -1,12 +1,12 @@
-"""Brains: what thinks about a turn, what it says, and where it is found."""
+"""Brains: functions that answer a turn, and the registry that finds them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from roost.core.notes import Channel
+from roost.core.talks.side_channels import Channel
 from roost.ports.host import Host
 from roost.ports.profiles import Profile
 from roost.ports.turns import Turn
@@ -14,48 +14,49 @@ from roost.ports.turns import Turn
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of what a brain says: of its answer (`final`), or beside it (`thinking`, `commentary` …)."""
+    """Chunk of a brain's output: of its answer (`final`), or of a side channel (`thinking`, `commentary` …)."""
 
     text: str
     channel: str = Channel.FINAL
 
 
 AsyncBrain = Callable[[Turn], AsyncIterator[str | Chunk]]
-BlockingBrain = Callable[[Turn], Iterator[str | Chunk]]
+BlockingBrain = Callable[[Any], Iterator[str | Chunk]]
+"""Generator function that gets a `PlainTurn`; one that only reads it may be annotated with `Turn`."""
 Brain = AsyncBrain | BlockingBrain
 
 
 class Brains(Protocol):
-    """Where a talk's profile is found, and the brain that belongs to it."""
+    """Registry of profiles and their brains."""
 
     default: str
     is_chosen: bool
-    """Whether somebody has set up the default profile, or given what it takes; else it is what there is."""
+    """Whether the default profile was configured, or has what it needs; otherwise it is a fallback."""
     without_model: str | None
-    """Why no model on this machine can be talked with, and what to do about it; None: one can."""
+    """Why no local model is available, and what to do about it; None if one is."""
 
     def open(self, host: Host) -> None:
-        """Before anything is asked: give the brains what they run on."""
+        """Give the brains their host, before the first call."""
         ...
 
     def close(self) -> None:
-        """When all runs are over: let go of what the brains hold."""
+        """Release the resources of the brains, after all runs have ended."""
         ...
 
     def names(self) -> Sequence[Profile]: ...
 
     def profile(self, name: str) -> Profile:
-        """Raises Invalid with the known names."""
+        """Return a profile. Raises Invalid with the known names."""
         ...
 
     def has(self, name: str) -> bool:
-        """Whether there is a profile of this name."""
+        """Return whether a profile of this name exists."""
         ...
 
     def loaded(self, profile: Profile) -> Brain | None:
-        """Its brain, if it is at hand."""
+        """Return its brain if it is loaded."""
         ...
 
     def load(self, profile: Profile) -> Brain:
-        """Fetch its brain; may take long. Raises BrainFailed when it cannot be had."""
+        """Load its brain; may take long. Raises BrainFailed if it cannot be loaded."""
         ...

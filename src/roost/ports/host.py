@@ -1,4 +1,4 @@
-"""Time, threads and loops: what the runtime asks its host for."""
+"""Hosts: time, threads and event loops for the runtime."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ T = TypeVar("T")
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since 1970, as people's clocks show them; may jump."""
+        """Return seconds since 1970; may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never jumps. For durations."""
+        """Return seconds since an arbitrary moment; never jumps. For durations."""
         ...
 
 
 class Pending(Protocol[T]):
-    """A result that comes later, set once from any thread.
+    """Result that is set later, once, from any thread.
 
-    Awaited on an event loop, or, inside a driven coroutine, waited for on a plain thread.
+    Awaited on an event loop, or on a plain thread inside a driven coroutine.
     """
 
     @property
     def done(self) -> bool: ...
 
     def set(self, value: T) -> None:
-        """The first `set` or `fail` counts; later ones change nothing."""
+        """Set the result. Only the first `set` or `fail` counts."""
         ...
 
     def fail(self, error: BaseException) -> None: ...
@@ -43,71 +43,71 @@ class Pending(Protocol[T]):
     def __await__(self) -> Generator[Any, Any, T]: ...
 
     def within(self, seconds: float) -> Awaitable[bool]:
-        """Wait so long at the most; whether it is done. Raises nothing, cancels nothing."""
+        """Wait for at most `seconds`; return whether it is done. Raises nothing, cancels nothing."""
         ...
 
 
 class Loop(Protocol):
-    """A worker's event loop, as others see it."""
+    """Event loop of a worker, as other threads see it."""
 
     name: str
 
     @property
     def over(self) -> Pending[None]:
-        """Set when everything on it has ended."""
+        """Return a result that is set when everything on the loop has ended."""
         ...
 
     def call(self, act: Callable[..., object], *args: object) -> None:
-        """Call it on that loop soon, in order; from any thread. Nothing happens if the loop has ended."""
+        """Call a function on that loop soon, in order; from any thread. Does nothing if the loop has ended."""
         ...
 
     def silence(self) -> float:
-        """For how many seconds a sign of life has been awaited in vain. Asks for the next one."""
+        """Return for how many seconds a heartbeat is overdue, and request the next one."""
         ...
 
     def busy_with(self) -> str | None:
-        """The name of the task the loop is inside of right now; of one that has ended, who has ended it."""
+        """Return the name of the task that runs on the loop; if the loop has ended, of the task that ended it."""
         ...
 
     def abandon(self) -> None:
-        """Give it up: it is told to end when it can, and nobody waits for it."""
+        """Abandon the loop: request its end without waiting for it."""
         ...
 
     def join(self) -> None:
-        """Once it is over: return when nothing of it is left."""
+        """Wait until its thread has ended; only after `over`."""
         ...
 
 
 class Pump(Protocol):
-    """Something that calls one function whenever it was rung, one call at a time."""
+    """Caller of one function after each ring, one call at a time."""
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
-        """Return when the call under way has ended; none follows."""
+        """Stop, and return when the current call has ended."""
         ...
 
 
 class Host(Protocol):
-    """What the runtime runs on: real threads, or one deterministic loop with virtual time."""
+    """Host of the runtime: real threads, or one deterministic loop with virtual time."""
 
     @property
     def clock(self) -> Clock: ...
 
     def new_id(self, kind: str) -> str:
-        """A new id `kind_…`, after all that were made here before."""
+        """Return a new id `kind_…` that sorts after all earlier ones."""
         ...
 
     def jitter(self) -> float:
-        """A random number from 0 to 1."""
+        """Return a random number from 0 to 1."""
         ...
 
     def load(self) -> float | None:
-        """The share of the machine's processors in use since it was last asked, from 0 to 1; None: not known."""
+        """Return the CPU load of the machine since the last call, from 0 to 1; None if unknown."""
         ...
 
     def memory(self) -> float | None:
-        """MiB of memory that this process has; None: not known."""
+        """Return the MiB of memory that this process uses; None if unknown."""
         ...
 
     def lock(self) -> AbstractContextManager[object]: ...
@@ -115,7 +115,7 @@ class Host(Protocol):
     def pending(self) -> Pending[Any]: ...
 
     def together(self) -> AbstractContextManager[object]:
-        """Whatever is set, and called on loops, inside of it reaches each loop in one go at its end."""
+        """Return a context that batches results and calls: each loop is woken once, at its end."""
         ...
 
     def pump(self, name: str, step: Callable[[], None]) -> Pump: ...
@@ -126,13 +126,17 @@ class Host(Protocol):
         main: Callable[[Loop], Coroutine[Any, Any, None]],
         ended: Callable[[Loop, BaseException | None], None],
     ) -> Loop:
-        """Run `main` on a new loop. `ended` is called there when it is over, with its error if it crashed."""
+        """Run `main` on a new loop. `ended` is called there at its end, with the error if it crashed."""
+        ...
+
+    def wait(self, pending: Pending[Any], seconds: float) -> bool:
+        """Block a thread of `run_blocking` until the result is set or the time is over; return whether it is set."""
         ...
 
     def run_blocking(self, name: str, act: Callable[[], None]) -> None:
-        """Run it on a thread of its own, which nobody waits for. `act` raises nothing."""
+        """Run a function on its own thread, without waiting for it. `act` must not raise."""
         ...
 
 
 Tracer = Callable[[str, Mapping[str, Any]], AbstractContextManager[dict[str, Any]]]
-"""Around each run, if there is one: its name and attributes. What is put into its mapping is told at the end."""
+"""Context around each run, with its name and attributes; entries of its mapping are reported at the end."""

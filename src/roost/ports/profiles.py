@@ -1,4 +1,4 @@
-"""Profiles: named ways to think."""
+"""Profiles: named configurations of a brain."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TALK_OPTIONS = ("model", "temperature", "instructions")
-"""What a talk may set for itself, whatever its profile says."""
+"""Options that a talk may override."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A named way to think. `brain` is a built-in's name or `module:function`."""
+    """Named configuration of a brain. `brain` is the name of a built-in one, or `module:function`."""
 
     name: str
     brain: str
@@ -22,32 +22,32 @@ class Profile:
     temperature: float | None = None
     instructions: str | None = None
     base_url: str | None = None
-    """Where the model is asked, if it is not at its provider's own place."""
+    """URL of the model, if it is not the provider's default."""
     key: str | None = None
-    """The name of the variable that holds the key."""
+    """Name of the variable that holds the key."""
     thinking: str | None = None
-    """How hard the model thinks before it answers: off, low, medium or high."""
+    """Reasoning effort: off, low, medium or high."""
     window: int | None = None
-    """How many tokens the model reads at most."""
+    """Context window in tokens."""
     max_tokens: int | None = None
-    """How many it says at most in one step."""
+    """Maximum output tokens per step."""
     steps: int = 50
-    """How often it is asked in one run at most."""
+    """Maximum model calls per run."""
     tokens_per_run: int | None = None
     tokens_per_day: int | None = None
     seconds_per_run: float | None = None
     patience: float = 120.0
-    """Seconds of silence after which the provider counts as down."""
+    """Seconds without output after which the provider counts as down."""
     agent: str | None = None
-    """Of an ADK brain: `module:root_agent`, or a folder as `adk` knows it."""
+    """For an ADK brain: `module:root_agent`, or an `adk` folder."""
     recent_messages: int | None = None
-    """Of an ADK brain: about how many of the newest messages the agent is shown."""
+    """For an ADK brain: approximate number of recent messages that the agent sees."""
     tools: tuple[str, ...] | None = None
-    """Names of tools it may use, or patterns such as `mail.*`; None: all there are."""
+    """Names or patterns of the tools it may use, such as `mail.*`; None: all."""
     tool_choice: str = "auto"
-    """`required`: a model calls one of its tools before it answers."""
+    """`required`: the model must call a tool before it answers."""
     label: str = ""
-    """What people read in place of a name that says little."""
+    """Name that users see instead of `name`."""
 
     @property
     def shown(self) -> str:
@@ -55,14 +55,14 @@ class Profile:
 
     @property
     def provider(self) -> str:
-        """Who is asked: the first part of the model's name, and where; or else the profile itself."""
+        """Return the provider: the prefix of the model's name, with its host; or the profile's name."""
         if not self.model or ":" not in self.model:
             return self.name
         name = self.model.partition(":")[0]
         return f"{name} at {urlsplit(self.base_url).hostname}" if self.base_url else name
 
     def told(self, options: Mapping[str, Any]) -> Profile:
-        """With a talk's own model, temperature and instructions; another provider is not asked at its URL."""
+        """Return the profile with the options of a talk. If the provider changes, its URL and key are dropped."""
         other = replace(self, **{name: options[name] for name in TALK_OPTIONS if name in options})
         same = (other.model or "").partition(":")[0] == (self.model or "").partition(":")[0]
         return other if same else replace(other, base_url=None, key=None, window=None)

@@ -1,4 +1,4 @@
-"""Servers of tools: how one is reached."""
+"""Configuration of tool servers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from roost.ports.tools import LIMIT, OUTPUT
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """How a server is reached: by a command or by a URL."""
+    """Configuration of a tool server: a command or a URL."""
 
     name: str
     command: tuple[str, ...] = ()
     url: str | None = None
     folder: str | None = None
     environment: tuple[str, ...] = ()
-    """The names of variables that the command is given, beside the few that every program needs."""
+    """Names of environment variables to pass to the command, beside the standard ones."""
     token: str | None = None
-    """The name of the variable that holds the token for the URL."""
+    """Name of the variable that holds the token for the URL."""
     limit: float = LIMIT
     output: int = OUTPUT
     approval: tuple[str, ...] = ()
-    """Of which tools a person is asked: names or patterns."""
+    """Tools that need an approval: names or patterns."""

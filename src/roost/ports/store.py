@@ -10,8 +10,9 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from roost.core.envelopes import DeadLetter
-from roost.core.metrics import Histogram
+from roost.core.envelopes.dead_letters import DeadLetter
+from roost.core.monitoring.metrics import Histogram
+from roost.errors import Unavailable
 from roost.ports.host import Pending
 
 T = TypeVar("T")
@@ -20,54 +21,58 @@ Params = Mapping[str, Any] | Sequence[Any]
 
 
 class Tx(Protocol):
-    """What an operation is given: statements with `:name` parameters (or `?` in order), the same on every database."""
+    """The transaction of an operation: SQL with `:name` (or positional `?`) parameters, the same on every database."""
 
     for_update: str
-    """Ends a SELECT whose rows must not change before the commit (empty where the writer is alone)."""
+    """Suffix of a SELECT that locks its rows for update (empty where there is a single writer)."""
+    for_share: str
+    """Suffix of a SELECT that locks its rows for sharing (empty where there is a single writer)."""
+    capacity: dict[str, int]
+    """Cached lower bound of free places in inboxes, by address."""
+    ends: dict[str, Any]
+    """Cached ends of agents' histories, by address; used where there is a single writer."""
     died: list[DeadLetter]
-    """Letters that have died in this transaction: who listens to the store is told of them after the commit."""
+    """Dead letters added in this transaction; passed to the store's listener after the commit."""
+    armed: float | None
+    """Earliest due time of the timers set in this transaction; passed in the same way."""
 
     def read(self, sql: str, params: Params = ...) -> list[Row]: ...
 
     def one(self, sql: str, params: Params = ...) -> Row | None: ...
 
     def write(self, sql: str, params: Params = ...) -> list[Row]:
-        """Change something; what `RETURNING` gives."""
+        """Execute a change; return the rows of `RETURNING`."""
         ...
 
     def later(self, table: str, columns: tuple[str, ...], row: Sequence[Any], ending: str = "") -> None:
-        """Insert this row, together with others: before a statement names the table, and with the commit at last."""
+        """Defer the insert of a row: until a statement names the table, or the commit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at an agent: `anew`, by someone who does not work for it yet.
-
-    `untried`: what counts as tried, and was not.
-    """
+    """A check for an agent's work; `anew`: for a new activation."""
 
     address: str
     anew: bool
-    untried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a look at agents needs to know of the world: the time, the load, and which profiles there are here."""
+    """Environment of a claim: the time, the load, and the known profiles."""
 
     time: float
     new_id: Callable[[], str]
-    """For each change of a state that comes of it: most looks change none."""
+    """Makes the id of a state change."""
     cpu: float | None = None
     awake: int | None = None
     knows: Callable[[str], bool] = bool
-    """Whether there is a profile of this name; if nothing is said, there is any."""
+    """Returns whether a profile exists; by default all do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a store keeps up: what is queued, and how many operations there were to a commit."""
+    """Load of a store: queued operations, and batch sizes."""
 
     queued_writes: int
     queued_reads: int
@@ -75,41 +80,62 @@ class Pace:
 
 
 class Store(Protocol):
-    """The truth. An operation is a plain function `op(tx, …) -> result`.
+    """Durable storage. An operation is a plain function `op(tx, …) -> result`.
 
-    Operations are repeatable: a batch that fails is rolled back and its operations are done again one by
-    one, so they change nothing but the database, and ids and times of the caller's are made outside.
-    An operation that refuses raises a RoostError, best before it has written anything.
+    Operations are repeatable: a failed batch is rolled back and its operations are executed again one by one, so they
+    change nothing but the database, and ids and times are made by the caller. An operation that refuses raises a
+    RoostError, best before it has written anything.
     """
 
-    def write(
-        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
-        failed: Callable[[Exception], object] | None = None,
-    ) -> Pending[T]:  # fmt: skip
-        """Do it in order with all others of the same key; settled after the commit. What is about agents has none, so
-        that what was posted is handed over before anyone can look for it; talks have their own.
+    generation: str
+    """Changes when the store is restored from a backup; empty if it never was. Cursors carry it."""
 
-        `then` is called with the result after the commit, in the order of commits, before anyone who waits is
-        told; `failed` with the error if it could not be done. They must be quick and must not wait. Raises
-        Unavailable when too much is queued or the store is closed.
+    def write(
+        self,
+        op: Callable[..., T],
+        *args: Any,
+        key: str = "",
+        then: Callable[[T], object] | None = None,
+        failed: Callable[[Exception], object] | None = None,
+    ) -> Pending[T]:
+        """Queue a write; the result is set after the commit. Writes with the same key keep their order.
+
+        Talks have their own keys. Writes of agents have none, so that posted envelopes are handed over before a claim
+        can find them. `then` is called with the result after the commit, in the order of commits, before callers get
+        their results; `failed` with the error if it failed. They must be quick and must not wait. Raise Unavailable
+        if too many writes are queued or the store is closed.
         """
         ...
 
     def read(self, op: Callable[..., T], *args: Any) -> Pending[T]:
-        """Do it on a snapshot; sees what was committed before the call."""
+        """Execute a read on a snapshot; it sees everything committed before the call."""
         ...
 
-    def listen(self, died: Callable[[Sequence[DeadLetter]], object]) -> None:
-        """Have it called with the letters that have died, after each commit in which some did and what follows it.
+    def read_now(self, op: Callable[..., T], *args: Any) -> T:
+        """Execute a short read on this thread, on a snapshot."""
+        ...
 
-        As `then`, it must be quick and must not wait. Whoever waits is told later.
+    def listen(self, died: Callable[[Sequence[DeadLetter]], object], armed: Callable[[float], object] = bool) -> None:
+        """Set the listeners of commits. They are called after `then`, and before callers that wait get their results.
+
+        `died` is called with the dead letters added in a commit, `armed` with the earliest due time of its timers;
+        neither if there are none. Like `then`, they must be quick and must not wait.
         """
         ...
 
+    @property
+    def lost(self) -> Unavailable | None:
+        """Why writes would be lost now: the file was removed, or another process owns the database."""
+        ...
+
+    async def heartbeat(self, age: float) -> None:
+        """Return if a write was committed within these seconds, or can be now; raise Unavailable if not."""
+        ...
+
     def pace(self) -> Pace:
-        """How it keeps up."""
+        """Return the load."""
         ...
 
     def close(self) -> None:
-        """Do what is queued, then let go of the database."""
+        """Execute what is queued, then release the database."""
         ...

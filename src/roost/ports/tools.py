@@ -1,4 +1,4 @@
-"""Tools: functions that a model may call, with their types as a schema, their limits and how they are asked about."""
+"""Tools: functions that a model may call, with a schema from their types, limits and approvals."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from typing import Any, Protocol, overload
 from roost.errors import Invalid, ToolFailed
 
 STEP_KEY: ContextVar[str] = ContextVar("roost_step_key", default="")
-"""Of the call under way, while its tool runs."""
+"""Idempotency key of the current call, while its tool runs."""
 LIMIT = 60.0
 OUTPUT = 20_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}(?:\.[A-Za-z0-9_\-]{1,64})*")
+
+
+class TurnParameter:
+    """Base of `Turn`: a parameter of a tool annotated with its direct subclass is given the turn."""
+
+    __slots__ = ()
 
 
 def _never(turn: Any, arguments: Mapping[str, Any]) -> bool:
@@ -27,51 +33,51 @@ def _never(turn: Any, arguments: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """What a model may call. Made by `roost.tool` from a function, or by an adapter for what lies elsewhere."""
+    """Function that a model may call. Created by `roost.tool`, or by an adapter for a tool server."""
 
     name: str
     description: str
     function: Callable[..., Any]
     limit: float = LIMIT
-    """Seconds that a call may take."""
+    """Timeout of a call, in seconds."""
     output: int = OUTPUT
-    """Characters of a result that are given to the model; of longer ones the beginning, which says so."""
+    """Characters of a result that the model gets; longer results are cut, with a remark."""
     approval: bool = False
-    """Whether a person is asked before each call."""
+    """Whether each call needs an approval."""
     repeatable: bool = False
-    """Whether it does no harm to do it again, if it is not known whether it was done."""
+    """Whether a call may be repeated if its result is unknown."""
     check: Callable[..., Any] | None = None
-    """Given the key of a call whose outcome is not known (and the arguments it names), it says what came of it.
+    """Called with the key of a call whose result is unknown, and the arguments it names; returns the result.
 
-    None: it was not done.
+    None: the call was not executed.
     """
     with_turn: Callable[[Any, Mapping[str, Any]], bool] = _never
-    """Whether all that a call with these arguments does is a part of the turn, and settles with it.
+    """Returns whether all effects of a call with these arguments settle with the turn.
 
-    Then it is done again when the turn is repeated; the results of all others are reused.
+    Then the call runs again when the turn is repeated; results of other calls are reused.
     """
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(str(self.name)):
             raise Invalid(
-                f"a tool cannot be called {self.name!r:.80}: use letters, digits, _ and - (and . between parts)"
+                f"the tool name {self.name!r:.80} is invalid: use letters, digits, _ and - (and . between parts)"
             )
         for what, value in (("limit", self.limit), ("output", self.output)):
             if type(value) not in (int, float) or not 0 < value < float("inf"):
                 raise Invalid(f"the {what} of the tool {self.name!r} must be a number above 0, not {value!r:.40}")
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """The function itself, as if it were no tool."""
+        """Call the function directly."""
         return self.function(*args, **options)
 
     @property
     def wire_name(self) -> str:
-        """For providers that allow no dots."""
+        """Return the name for providers that allow no dots."""
         return self.name.replace(".", "__")
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """The JSON schema of its arguments: an object."""
+        """Return the JSON schema of its arguments: an object."""
         schema: dict[str, Any] = self._model.model_json_schema()
         schema.pop("title", None)
         schema.pop("description", None)
@@ -82,11 +88,11 @@ class Tool:
 
     @cached_property
     def size(self) -> int:
-        """Of how many characters it is told to a model."""
+        """Return the number of characters that describe it to a model."""
         return len(self.name) + len(self.description) + len(json.dumps(self.parameters))
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What its function is called with. ToolFailed says what is wrong in a way that a model can mend."""
+        """Validate the arguments of a call. Raises ToolFailed with a message that a model can act on."""
         from pydantic import ValidationError
 
         try:
@@ -97,7 +103,7 @@ class Tool:
         return {name: getattr(model, name) for name in type(model).model_fields}
 
     def bound(self, arguments: Mapping[str, Any], turn: Any) -> dict[str, Any]:
-        """With the turn, if the function takes it."""
+        """Return the arguments, with the turn if the function takes it."""
         return {**arguments, **dict.fromkeys(self._turns, turn)}
 
     @cached_property
@@ -115,9 +121,8 @@ class Tool:
 
     @cached_property
     def _turns(self) -> tuple[str, ...]:
-        from roost.ports.turns import Turn
-
-        return tuple(name for name, hint in self._hints.items() if hint is Turn and name != "return")
+        hints = {name: hint for name, hint in self._hints.items() if name != "return"}
+        return tuple(name for name, hint in hints.items() if TurnParameter in getattr(hint, "__bases__", ()))
 
     @cached_property
     def _model(self) -> Any:
@@ -142,12 +147,12 @@ class Tool:
 
 
 class ToolServer(Protocol):
-    """Where further tools come from, such as a server; their names begin with its own. Any loop may call."""
+    """Source of further tools; their names begin with its own. Any loop may call."""
 
     name: str
 
     async def tools(self) -> Sequence[Tool]:
-        """All it has. Raises Unavailable while it cannot be reached."""
+        """Return its tools. Raises Unavailable while it cannot be reached."""
         ...
 
     def close(self) -> None: ...
@@ -164,20 +169,32 @@ def tool(function: Callable[..., Any], /) -> Tool: ...
 
 @overload
 def tool(
-    *, name: str | None = ..., limit: float = ..., output: int = ..., approval: bool = ..., repeatable: bool = ...,
+    *,
+    name: str | None = ...,
+    limit: float = ...,
+    output: int = ...,
+    approval: bool = ...,
+    repeatable: bool = ...,
     check: Callable[..., Any] | None = ...,
-) -> Callable[[Callable[..., Any]], Tool]: ...  # fmt: skip
+) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(
-    function: Callable[..., Any] | None = None, /, *, name: str | None = None, limit: float = LIMIT,
-    output: int = OUTPUT, approval: bool = False, repeatable: bool = False, check: Callable[..., Any] | None = None,
-) -> Any:  # fmt: skip
-    """Make a tool of a function: its types are its schema, its docstring says what it is for.
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    limit: float = LIMIT,
+    output: int = OUTPUT,
+    approval: bool = False,
+    repeatable: bool = False,
+    check: Callable[..., Any] | None = None,
+) -> Any:
+    """Create a tool from a function: its types are the schema, its docstring is the description.
 
-    It may be async, or plain: then each call has a thread of its own. A parameter annotated with `Turn` is given the
-    turn. `approval`: a person is asked before each call. `repeatable`: it may be done again if it is not known whether
-    it was done; otherwise `check`, given the key of the call, says what came of it, and else a person is asked.
+    The function may be async, or plain: then each call has its own thread. A parameter annotated with `Turn` gets the
+    turn. `approval`: each call needs an approval. `repeatable`: a call whose result is unknown may be repeated;
+    otherwise `check`, called with the key of the call, returns its result, or else a person is asked.
     """
 
     def made(function: Callable[..., Any]) -> Tool:
@@ -191,7 +208,7 @@ def tool(
 
 
 def as_text(result: Any, name: str) -> str:
-    """What a model is given of a result: a text as it is, everything else as JSON."""
+    """Return a result for a model: a text as it is, everything else as JSON."""
     if isinstance(result, str):
         return result
     try:

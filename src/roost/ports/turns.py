@@ -1,4 +1,4 @@
-"""A turn: what a brain is given, and what it can do with it."""
+"""Turns: the input of a brain, and the actions it can take."""
 
 from __future__ import annotations
 
@@ -6,58 +6,98 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from roost.core import wake
-from roost.core.audience import Audience, audience
-from roost.core.diary import Entry, Scope
-from roost.core.meetings.bodies import Body
-from roost.core.memories import RECALLED, Memory
-from roost.core.messages import Message
-from roost.core.usage import Usage
+from roost.core.agents import wake
+from roost.core.agents.audience import Audience, audience
+from roost.core.envelopes.late_answers import LateAnswer
+from roost.core.limits.usage import Usage
+from roost.core.meetings.log.bodies import Body
+from roost.core.meetings.view.shown import MeetingSummary
+from roost.core.memory.artifacts import Artifact
+from roost.core.memory.brain_context import ContextEntry, Scope
+from roost.core.memory.memories import RECALLED, Memory
+from roost.core.talks.messages import Message
 from roost.errors import Invalid
 from roost.ports.attending import Meeting
+from roost.ports.awaited import Made, tracked
 from roost.ports.profiles import Profile
-from roost.ports.tools import STEP_KEY, Tool
+from roost.ports.tools import STEP_KEY, Tool, TurnParameter
+
+
+class Artifacts(Protocol):
+    """Files that a brain saves for its talk or lane, or for the user. Written at once; used on the turn's loop."""
+
+    async def save(self, app: str, scope: Scope, name: str, content: str, about: str) -> int:
+        """Add a version and return its number, from 0 on. `about`: metadata, as JSON."""
+        ...
+
+    async def load(self, app: str, scope: Scope, name: str, version: int | None) -> Artifact | None:
+        """Return a version, or the newest one."""
+        ...
+
+    async def names(self, app: str, scope: Scope) -> list[str]: ...
+
+    async def versions(self, app: str, scope: Scope, name: str) -> list[Artifact]:
+        """Return all versions, the oldest first, without their contents."""
+        ...
+
+    async def remove(self, app: str, scope: Scope, name: str) -> None:
+        """Remove all versions."""
+        ...
 
 
 class Diary(Protocol):
-    """What a brain notes for itself of one talk, or of one lane of an agent. Used on the turn's loop.
+    """Context that a brain keeps for one talk, or for one lane of an agent. Used on the turn's loop.
 
-    What is added and set here is written when the turn ends, in one transaction with its answer: whole or not at all.
-    A turn that is to be repeated writes nothing, nor does one whose answer is withdrawn.
+    Changes are written when the turn ends, in one transaction with its answer. A turn that will be repeated, or whose
+    answer is withdrawn, writes nothing.
     """
 
     name: str
-    """Of the talk or lane: unique, and the same for all its turns."""
+    """Unique name of the talk or lane, the same for all its turns."""
 
-    async def read(self, app: str, limit: int) -> tuple[list[Entry], dict[Scope, dict[str, str]]]:
-        """The newest entries, in the order of their turns, and all values of the app's, as JSON."""
+    @property
+    def artifacts(self) -> Artifacts:
+        """Return the files of the talk or lane."""
+        ...
+
+    async def read(self, app: str, limit: int) -> tuple[list[ContextEntry], dict[Scope, dict[str, str]]]:
+        """Return the newest entries, in the order of their turns, and all values of the app, as JSON."""
         ...
 
     def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
-        """Another item, as JSON, of the entry of this turn; with it, messages that were taken in.
+        """Add an item, as JSON, to the entry of this turn, with the numbers of the messages it covers.
 
-        Secrets are hidden in it, but for texts that were `said`: those are in the talk too, and stay as they are.
+        Secrets in it are redacted, except in texts that were `said`: those are in the talk too.
         """
         ...
 
     def set(self, scope: Scope, name: str, value: str) -> None:
-        """A value, as JSON, in place of the one that is there."""
+        """Set a value, as JSON."""
+        ...
+
+
+@runtime_checkable
+class LongHistory(Protocol):
+    """History that reads older messages when they are needed."""
+
+    def count_of(self, sender: str) -> int:
+        """Return the number of messages of a sender without reading them."""
         ...
 
 
 @dataclass(slots=True)
 class ModelCall:
-    """One question to a model. If it has an answer on record, that is used and the model is not asked."""
+    """Call of a model. If a response is recorded, it is used and the model is not called."""
 
     recorded: Any = None
     response: Any = None
-    """Set by whoever has asked the model: what JSON can hold."""
+    """Response of the model as a JSON value; set by the caller."""
 
 
 class Acts(Protocol):
-    """What a turn can do to the world."""
+    """Actions of a turn; implemented by the runtime."""
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str: ...
 
@@ -75,6 +115,8 @@ class Acts(Protocol):
 
     async def call_meeting(self, topic: str, **options: Any) -> str: ...
 
+    async def meetings(self) -> tuple[MeetingSummary, ...]: ...
+
     async def write_entry(self, meeting: Meeting, body: Body) -> None: ...
 
     async def remember(self, text: str, key: str | None) -> str: ...
@@ -84,9 +126,13 @@ class Acts(Protocol):
     async def forget(self, key: str) -> bool: ...
 
     async def step(
-        self, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+        self,
+        name: str,
+        act: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
         check: Callable[[str], Any] | None = None,
-    ) -> Any: ...  # fmt: skip
+    ) -> Any: ...
 
     @property
     def tools(self) -> Sequence[Tool]: ...
@@ -97,10 +143,13 @@ class Acts(Protocol):
 
 
 class Hand(Protocol):
-    """What a turn can do while it lasts; the runner's side of it."""
+    """Services of a turn while it runs; implemented by the runtime."""
 
     @property
     def stopping(self) -> bool: ...
+
+    @property
+    def now(self) -> datetime: ...
 
     @property
     def means(self) -> Acts: ...
@@ -116,177 +165,252 @@ class Hand(Protocol):
 
     async def pause(self, tries: int, at_least: float) -> None: ...
 
+    async def off_loop(self, act: Callable[[], object], name: str = "", /) -> None:
+        """Run a function on its own thread. If the turn is stopped meanwhile, the receipt names it."""
+        ...
+
 
 @dataclass(slots=True)
-class Turn:
-    """What a runner hands to a brain: what is new, what was before, and the means to act."""
+class Turn(TurnParameter):
+    """Input of a brain: new messages, history, and the methods to act."""
 
     kind: str
     text: str
     messages: tuple[Message, ...]
     history: Sequence[Message]
+    """Earlier messages, oldest first. In a long talk the newest are in memory, and older ones are read by page when
+    they are reached: reading from the end is quick, and `async for` does not block the loop."""
     profile: Profile
     user_id: str
     talk_session_id: str
     run_id: str
     state: dict[str, Any] = field(default_factory=dict)
-    """Kept with the agent, or with the talk; what JSON can hold. Written when the turn settles."""
+    """State of the agent or the talk, as JSON values. Written when the turn settles."""
     _hand: Hand | None = None
     agent_id: str | None = None
-    """Which agent this is, if it is one."""
-    sender: str = ""
-    """The address of whoever sent what is new."""
+    """Id of the agent, if it is one."""
+    senders: tuple[str, ...] = ()
+    """Addresses of the senders of the new messages, each once, in order."""
     subject: str = ""
-    """Of mail."""
+    """Subject of the mail."""
     data: Any = None
-    """Of an event."""
+    """Data of the event."""
     attempt: int = 1
-    """How often this was tried, this time included."""
+    """Number of this attempt, from 1."""
     meeting: Meeting = field(default=None)  # type: ignore[assignment]  # only a turn in a meeting has one
-    """The meeting that this turn takes part in, to look at and to act in."""
+    """Meeting that this turn takes part in."""
+    answer: LateAnswer = field(default=None)  # type: ignore[assignment]  # only a turn of the kind "answer" has one
+    """Late answer of a turn of the kind `answer`, with its question; `text` is the answer."""
+    _made: Made | None = field(default=None, repr=False, compare=False)
+    """Coroutines that the brain has created, to detect those never awaited."""
+
+    @property
+    def sender(self) -> str:
+        """Return the address of the sender of the new messages; empty if there are none.
+
+        Raises Invalid in a meeting if there are several senders.
+        """
+        if len(self.senders) > 1:
+            who = ", ".join(self.senders)
+            raise Invalid(f"the turn has several senders: {who}; use the `sender` of each of `turn.messages`")
+        return self.senders[0] if self.senders else ""
 
     @property
     def stopping(self) -> bool:
-        """Whether the run was asked to stop; a blocking brain looks at it between its steps."""
+        """Return whether the run was asked to stop; a blocking brain checks it between its steps."""
         return self._hand is not None and self._hand.stopping
 
+    @property
+    def now(self) -> datetime:
+        """Return the time, in UTC: simulated in a simulation, the start of the run in a replay."""
+        return self._hands.now
+
     def steered(self) -> tuple[Message, ...]:
-        """What the person said meanwhile with busy="steer"; what is yielded next answers it in a new message."""
+        """Return new messages of the user with busy="steer"; the next output answers them in a new message."""
         taken = self._hand.take_steering() if self._hand is not None else ()
         self.messages += taken
         return taken
 
     def spend(self, usage: Usage) -> None:
-        """Say what a call of a model has cost: it is kept with the run, and counts towards the profile's limits."""
+        """Report the usage of a model call: it is stored with the run and counts towards the profile's limits."""
         if self._hand is not None:
             self._hand.spend(usage)
 
     def allowance(self) -> int | None:
-        """How many tokens this run may still use; None: any number. Raises BrainFailed when there are none left."""
+        """Return how many tokens this run may still use; None: no limit. Raises BrainFailed if there are none left."""
         return self._hand.allowance() if self._hand is not None else None
 
+    @tracked
     async def pause(self, tries: int, *, at_least: float = 0.0) -> None:
-        """Wait before something is tried again: longer each time, and never just as long as others do."""
+        """Wait before a retry: longer after each attempt, with jitter."""
         if self._hand is not None:
             await self._hand.pause(tries, at_least)
 
     @property
     def diary(self) -> Diary:
-        """Where a brain that keeps a context of its own does so."""
+        """Return the store for a brain that keeps a context of its own."""
         return self._hands.diary
 
+    @tracked
     async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
-        """Write to a person or an agent; the mail's id. It leaves when the turn ends, or in a moment if it does not."""
+        """Send mail to a user or an agent; return its id. It leaves when the turn ends, or soon if that is long."""
         return await self._acts.mail(to, subject, body, priority=priority)
 
+    @tracked
     async def send(self, to: str, text: str, *, priority: str = "normal") -> None:
-        """Tell an agent something; what one agent sends to another is handled in the order of sending."""
+        """Send a message to an agent. Messages between two agents are handled in order."""
         await self._acts.send(to, text, priority=priority)
 
+    @tracked
     async def ask(self, to: str, text: str, *, deadline: float = 60.0, priority: str = "normal") -> str:
-        """Ask an agent and wait for what it says; NoAnswer after so many seconds, or if it fails.
+        """Ask an agent and return its answer. Raises NoAnswer after `deadline` seconds, or if it fails.
 
-        An answer that comes later is delivered as a message that says so. Meanwhile the agent does other things.
+        A later answer starts a turn of the kind `answer`. The agent handles other envelopes while it waits.
         """
         return await self._acts.ask(to, text, deadline, priority)
 
+    @tracked
     async def broadcast(
-        self, text: str, *, group: str | None = None, profile: str | None = None, ids: str | None = None,
-        state: str | None = None, priority: str = "normal",
-    ) -> int:  # fmt: skip
-        """Tell all other agents of the same owner, or those to whom all of this applies; how many it goes to.
+        self,
+        text: str,
+        *,
+        group: str | None = None,
+        profile: str | None = None,
+        ids: str | None = None,
+        state: str | None = None,
+        priority: str = "normal",
+    ) -> int:
+        """Send a message to all other agents of the owner, or to those that match; return their number.
 
-        In order with what is sent to each of them. In `ids` a `*` stands for any characters.
+        Each agent gets it in order with other messages. In `ids`, `*` matches any characters.
         """
         return await self._acts.broadcast(text, audience(group, profile, ids, state), priority)
 
-    async def publish(
-        self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
-    ) -> str:  # fmt: skip
-        """Tell whoever subscribed; the event's id. With `optional` it does not matter if nobody has."""
+    @tracked
+    async def publish(self, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False) -> str:
+        """Publish an event; return its id. Without subscribers it becomes a dead letter, unless `optional`."""
         return await self._acts.publish(name, data, priority=priority, optional=optional)
 
+    @tracked
     async def call_meeting(
-        self, topic: str, *, required: Sequence[str] = (), optional: Sequence[str] = (), floor: str = "free",
-        moderator: str | None = None, game: str | None = None, setting: Any = None, deadline: float = 60.0,
-        open: bool = False, max_words: int | None = None, max_moves: int = 100, turn_timeout: float = 300.0,
-        max_misses: int = 2, priority: str = "normal",
-    ) -> str:  # fmt: skip
-        """Call a meeting as its creator; its id. It begins when all who are required have come, or fails.
+        self,
+        topic: str,
+        *,
+        required: Sequence[str] = (),
+        optional: Sequence[str] = (),
+        floor: str = "free",
+        moderator: str | None = None,
+        game: str | None = None,
+        setting: Any = None,
+        deadline: float = 60.0,
+        open: bool = False,
+        max_words: int | None = None,
+        max_moves: int = 100,
+        turn_timeout: float = 300.0,
+        max_misses: int = 2,
+        priority: str = "normal",
+    ) -> str:
+        """Call a meeting and return its id. It starts when all required participants have joined, or fails.
 
-        `deadline`: seconds in which they must. What is said there comes in turns of their own.
+        `deadline`: seconds for them to join. What is said in it arrives in turns of their own.
         """
         return await self._acts.call_meeting(
-            topic, required=required, optional=optional, floor=floor, moderator=moderator, game=game, setting=setting,
-            deadline=deadline, open=open, max_words=max_words, max_moves=max_moves, turn_timeout=turn_timeout,
-            max_misses=max_misses, priority=priority,
-        )  # fmt: skip
+            topic,
+            required=required,
+            optional=optional,
+            floor=floor,
+            moderator=moderator,
+            game=game,
+            setting=setting,
+            deadline=deadline,
+            open=open,
+            max_words=max_words,
+            max_moves=max_moves,
+            turn_timeout=turn_timeout,
+            max_misses=max_misses,
+            priority=priority,
+        )
 
+    @tracked
+    async def meetings(self) -> tuple[MeetingSummary, ...]:
+        """Return the meetings that the agent is in, or invited to, and that are not over; the newest first."""
+        return await self._acts.meetings()
+
+    @tracked
     async def sleep(
-        self, seconds: float | None = None, *, until: datetime | float | None = None,
+        self,
+        seconds: float | None = None,
+        *,
+        until: datetime | float | None = None,
         wake_on: wake.Condition | None = None,
-    ) -> None:  # fmt: skip
-        """Sleep when this turn has ended: for so long, until then, or until what is waited for."""
+    ) -> None:
+        """Sleep after this turn: for some seconds, until a time, or until a wake condition is met."""
         self._acts.sleep(seconds, until, wake_on)
 
+    @tracked
     async def step(
         self, name: str, act: Callable[..., Any], *args: Any, check: Callable[[str], Any] | None = None, **options: Any
-    ) -> Any:  # fmt: skip
-        """Do something outside once: its result is on record, and a repeated turn is given that instead.
+    ) -> Any:
+        """Execute an action outside of Roost once: its result is recorded, and a repeated turn reuses it.
 
-        If the program ended in the middle of it, `check` is asked, given `turn.step_key`: it gives the result, or None
-        if it was not done. Without it a person is asked.
+        If the program ended during it, `check` is called with `turn.step_key` and returns the result, or None if it was
+        not executed. Without `check`, a person is asked.
         """
         return await self._acts.step(name, act, args, options, check)
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """Those that may be called in this turn: what its profile allows."""
+        """Return the tools that the profile allows in this turn."""
         return self._hand.means.tools if self._hand is not None else ()
 
+    @tracked
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
-        """Call a tool as a step, and wait for a person's approval if it asks for one; its result as text.
+        """Call a tool as a step, after an approval if it needs one; return its result as text.
 
-        It is one of `turn.tools`, by its name, or one that the brain has itself.
+        `tool` is the name of one of `turn.tools`, or a tool of the brain's own.
 
-        ToolFailed says in a way that a model can read why it was not called or has failed.
+        Raises ToolFailed, with a reason that a model can read.
         """
         return await self._acts.call_tool(tool, arguments, call_id)
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
-        """Around one question to a model, as a step: `async with turn.model_call(name, request) as call`.
+        """Record a call of a model as a step: `async with turn.model_call(name, request) as call`.
 
-        With `call.recorded` a repeated turn is given the response on record; else the model is asked, and
-        `call.response` is set. Both are what JSON can hold, and so is the request, by which it is found again.
+        In a repeated turn `call.recorded` is the recorded response; otherwise call the model and set `call.response`.
+        Both, and the request that matches them, are JSON values.
         """
         return self._acts.model_call(name, request)
 
     @property
     def step_key(self) -> str:
-        """Inside of a tool or a step: its key, the same whenever the same turn is repeated, and of no other step."""
+        """Return the idempotency key inside a tool or step: unique, and the same when the turn is repeated."""
         return STEP_KEY.get()
 
+    @tracked
     async def remember(self, text: str, *, key: str | None = None) -> str:
-        """Have the agent remember this when the turn settles; its key, under which a newer text replaces it."""
+        """Store a memory when the turn settles; return its key. A newer text under the key replaces it."""
         return await self._acts.remember(text, key)
 
+    @tracked
     async def recall(self, query: str = "", *, limit: int = RECALLED) -> tuple[Memory, ...]:
-        """What the agent remembers, with this turn's own: what has the most of the query first, then the newest.
+        """Return memories of the agent, with those of this turn: best match first, then the newest.
 
-        Any text is a query. An empty one gives the newest.
+        Any text is a query. An empty query returns the newest.
         """
         return await self._acts.recall(query, limit)
 
+    @tracked
     async def forget(self, key: str) -> bool:
-        """Have the agent forget what is under the key when the turn settles. False: nothing is."""
+        """Delete the memory under the key when the turn settles. Return False if there is none."""
         return await self._acts.forget(key)
 
     @property
     def _acts(self) -> Acts:
-        return self._hands.means
+        hand = self._hand
+        return self._hands.means if hand is None else hand.means
 
     @property
     def _hands(self) -> Hand:
         if self._hand is None:
-            raise Invalid("this turn has no means to act: it is over, or was made by hand")
+            raise Invalid("this turn cannot act: it is over, or was not created by Roost")
         return self._hand

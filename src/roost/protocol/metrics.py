@@ -1,4 +1,4 @@
-"""Metrics on the wire: each with a value, or a histogram, for each combination of its labels."""
+"""Metrics on the wire: a value or a histogram per combination of labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from roost.core.metrics import Histogram, Metric, MetricKind
+from roost.core.monitoring.metrics import Histogram, Metric, MetricKind
 
 
 class HistogramReply(BaseModel):

@@ -1,11 +1,11 @@
-"""Metrics as Prometheus reads them: the text format, version 0.0.4."""
+"""Metrics in Prometheus' text format, version 0.0.4."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from roost.core.metrics import Histogram, Labels, Metric
+from roost.core.monitoring.metrics import Histogram, Labels, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -1,4 +1,4 @@
-"""Talks and messages on the wire: camelCase, strict about what comes in."""
+"""Talks and messages on the wire: camelCase, with strict validation of requests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from roost.core import notes
-from roost.core.health import Health
-from roost.core.messages import Change, Message, Page, Sender, Status
-from roost.core.notes import Note
-from roost.core.talks import BusyPolicy, Receipt, Talk
+from roost.core.monitoring.health import Health
+from roost.core.talks import side_channels as notes
+from roost.core.talks.messages import Change, Message, Page, Sender, Status
+from roost.core.talks.side_channels import Note
+from roost.core.talks.talk import BusyPolicy, Receipt, Talk
 from roost.ports import Profile
 
 
@@ -24,12 +24,12 @@ class _Wire(BaseModel):
 
 
 class _Incoming(_Wire):
-    # Strict, so that a number where a text belongs is refused and not turned into one.
+    # Strict, so that a number in place of a string is rejected and not converted.
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Options(_Incoming):
-    """A talk's own ways: what is missing is the profile's."""
+    """Options of a talk; missing ones are those of the profile."""
 
     model: str | None = None
     temperature: float | None = None
@@ -47,7 +47,7 @@ class NewTalk(_Incoming):
 
 
 class TalkChange(_Incoming):
-    """What is missing stays as it is; `options` replace those that were set."""
+    """Changes of a talk; missing fields stay, `options` replace all previous ones."""
 
     title: str | None = None
     profile: str | None = None
@@ -91,7 +91,7 @@ class TalkList(_Wire):
 
 
 class NoteReply(_Wire):
-    """What an agent said beside its answer; what it thought or did."""
+    """Side output of an agent: its thoughts, tool calls and comments."""
 
     channel: str
     text: str
@@ -135,7 +135,7 @@ class PageReply(_Wire):
 
 
 class MessageHead(_Wire):
-    """A message without its text."""
+    """Message without its text."""
 
     seq: int
     sender: Sender
@@ -146,10 +146,10 @@ class MessageHead(_Wire):
 
 
 class ChangeEvent(_Wire):
-    """One event of a stream: after `offset` characters the message goes on with `text`, its notes after `noted` ones.
+    """Event of a stream: `text` continues the message after `offset` characters, the notes continue after `noted` ones.
 
-    With `reset` it is that and nothing else. The whole content is not sent again and again: a long
-    answer would cost its length squared.
+    With `reset` it replaces the message. Only the new part is sent: repeating the whole content would cost the square
+    of its length.
     """
 
     message: MessageHead
@@ -167,12 +167,17 @@ class ChangeEvent(_Wire):
         noted = notes.length(change.message.notes) - notes.length(change.notes)
         said = tuple(NoteReply(channel=note.channel, text=note.text) for note in change.notes)
         return cls(
-            message=head, text=change.text, offset=offset, cursor=change.cursor, reset=change.reset, notes=said,
+            message=head,
+            text=change.text,
+            offset=offset,
+            cursor=change.cursor,
+            reset=change.reset,
+            notes=said,
             noted=noted,
-        )  # fmt: skip
+        )
 
     def change(self, before: Message | None) -> Change:
-        """The change, for someone who has read `before` of this message."""
+        """Return the change for a reader that knows `before` of this message."""
         new = tuple(reply.note() for reply in self.notes)
         content, said = self.text, new
         if before is not None and not self.reset:
@@ -196,7 +201,7 @@ class ReceiptReply(_Wire):
 
 
 class ProfileReply(_Wire):
-    """What people choose by; where its code lies is nobody's business."""
+    """Profile as users see it; the location of its code is not public."""
 
     name: str
     description: str
@@ -223,13 +228,24 @@ class HealthReply(_Wire):
     expected: int
     restarts: int
     problem: str | None
+    abandoned: int = 0
+    awake: int = 0
+    waiting_for_place: int = 0
 
     def health(self) -> Health:
-        return Health(self.workers, self.expected, self.restarts, self.problem)
+        return Health(
+            self.workers,
+            self.expected,
+            self.restarts,
+            self.problem,
+            self.abandoned,
+            self.awake,
+            self.waiting_for_place,
+        )
 
 
 class LinkReply(_Wire):
-    """A link that signs one browser in as the local user, once."""
+    """Link that signs one browser in as the local user, once."""
 
     path: str
     seconds: int

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from roost.core.limits import Limits
+from roost.core.limits.limits import Limits
 from roost.errors import Unavailable
-from roost.runtime.shop import Shop
+from roost.runtime.context import RuntimeContext
+from roost.runtime.talks.live_talks import LiveTalks
+from roost.stores.sql import retention
 
 log = logging.getLogger("roost.retention")
 
@@ -26,9 +28,11 @@ DAY = 86_400.0
 class Retention:
     """Swept on the supervisor's loop, beside everything else; a sweep that is cut off is made up for by the next."""
 
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
-        self._next = shop.host.clock.monotonic() + FIRST
+    def __init__(self, context: RuntimeContext, talks: LiveTalks) -> None:
+        self._context = context
+        self._talks = talks
+        self._next = context.host.clock.monotonic() + FIRST
+        self._offset = self._clock_offset()
         self._sweeping = False
         self.sweeps = 0
         """How many there were."""
@@ -36,17 +40,34 @@ class Retention:
 
     @property
     def is_due(self) -> bool:
-        return not self._sweeping and not self.closing and self._shop.host.clock.monotonic() >= self._next
+        return not self._sweeping and not self.closing and self._context.host.clock.monotonic() >= self._next
+
+    def _clock_offset(self) -> float:
+        return self._context.host.clock.now() - self._context.host.clock.monotonic()
+
+    def trusts_clock(self) -> bool:
+        """False, once, if the clock was set forward by more than a day: nothing is removed until it has stayed so."""
+        before, self._offset = self._offset, self._clock_offset()
+        if self._offset <= before + DAY:
+            return True
+        log.warning(
+            "the clock was set forward by %.1f days: nothing is removed for its age until it has shown that time for"
+            " an hour",
+            (self._offset - before) / DAY,
+        )
+        self._next = self._context.host.clock.monotonic() + EVERY
+        return False
 
     async def sweep(self) -> dict[str, int]:
         """Remove all that is too old; how many of each kind."""
         self._sweeping = True
-        self._next = self._shop.host.clock.monotonic() + EVERY
+        self._next = self._context.host.clock.monotonic() + EVERY
         removed: dict[str, int] = {}
+        now = self._context.host.clock.now()  # once: the clock may be set meanwhile
         try:
-            for kind, days in kept(self._shop.limits).items():
+            for kind, days in kept(self._context.limits).items():
                 if days and not self.closing:
-                    removed[kind] = await self._remove(kind, self._shop.host.clock.now() - days * DAY)
+                    removed[kind] = await self._remove(kind, now - days * DAY)
         except Unavailable as error:
             log.warning("what is too old is removed later: %s", error)
         except Exception:  # nobody waits for it: it would be lost
@@ -59,15 +80,15 @@ class Retention:
         return removed
 
     async def _remove(self, kind: str, before: float) -> int:
-        ops, store = self._shop.statements.retention, self._shop.store
+        store = self._context.store
         batch = TALKS if kind == "talks" else BATCH
         count = 0
         after: tuple[str, ...] = ()
         while not self.closing:
-            page = await store.read(ops.old, kind, before, after, LOOK)
+            page = await store.read(retention.old, kind, before, after, LOOK)
             for start in range(0, len(page.keys), batch):
                 keys = page.keys[start : start + batch]
-                count += await store.write(ops.remove, kind, before, keys)
+                count += await store.write(retention.remove, kind, before, keys)
                 if kind == "talks":
                     self._forget(keys)
             if not page.following:
@@ -77,22 +98,27 @@ class Retention:
 
     def _forget(self, keys: tuple[tuple[str, ...], ...]) -> None:
         for (talk_id,) in keys:
-            self._shop.talks.forget(talk_id)
+            self._talks.forget(talk_id)
 
 
 def kept(limits: Limits) -> dict[str, float]:
-    """For how many days each kind is kept; 0: for ever. Diaries are kept as long as mail, schedules as tasks."""
+    """Return for how many days each kind is kept; 0: without a limit.
+
+    Diaries and artifacts are kept as long as mail, schedules as tasks.
+    """
     return {
         "letters": limits.keep_letters_days,
         "tasks": limits.keep_tasks_days,
         "schedules": limits.keep_tasks_days,
         "runs": limits.keep_runs_days,
+        "budgets": limits.keep_runs_days,
         "steps": limits.keep_journals_days,
         "approvals": limits.keep_journals_days,
         "events": limits.keep_events_days,
         "changes": limits.keep_changes_days,
         "mail": limits.keep_mail_days,
         "diary": limits.keep_mail_days,
+        "artifacts": limits.keep_mail_days,
         "talks": limits.keep_talks_days,
         "meeting_logs": limits.keep_meeting_logs_days,
         "meetings": limits.keep_meetings_days,

@@ -2,113 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 
-from roost.core.health import Health
-from roost.core.limits import Limits
-from roost.core.secrets import Redactor
-from roost.ports import Brains, Host, Statements, Store, Tool, ToolServer, Tracer
-from roost.runtime.agents import Agents
-from roost.runtime.approvals import Approvals
-from roost.runtime.breakers import Breakers
-from roost.runtime.events import Events
-from roost.runtime.hall import Hall
-from roost.runtime.inbox import Inbox
-from roost.runtime.ledger import Ledger
-from roost.runtime.letters import DeadLetters
-from roost.runtime.mail import Mails
-from roost.runtime.meetings import Meetings
-from roost.runtime.memory import Memory
-from roost.runtime.monitor import Monitor
+from roost.core.limits.limits import Limits
+from roost.core.monitoring.health import Health
+from roost.core.values.secrets import Redactor
+from roost.errors import Unavailable
+from roost.ports import Brains, Host, Store, Tool, ToolServer, Tracer
+from roost.runtime.context import RuntimeContext
+from roost.runtime.dispatch.dispatcher import Dispatcher
+from roost.runtime.dispatch.timers import Timers
+from roost.runtime.handlers.agents import Agents
+from roost.runtime.handlers.approvals import Approvals
+from roost.runtime.handlers.dead_letters import DeadLetters
+from roost.runtime.handlers.events import Events
+from roost.runtime.handlers.mail import Mails
+from roost.runtime.handlers.meetings import Meetings
+from roost.runtime.handlers.monitor import Monitor
+from roost.runtime.handlers.runs import Runs
+from roost.runtime.handlers.schedules import Schedules, SleepScheduler
+from roost.runtime.handlers.talks import Talks
+from roost.runtime.handlers.tasks import Tasks
+from roost.runtime.ports.notifier import Notifier
 from roost.runtime.retention import Retention
-from roost.runtime.runs import Runs
-from roost.runtime.schedules import Schedules, SleepScheduler
-from roost.runtime.shop import LiveTalks, Shop
 from roost.runtime.supervisor import Supervisor
-from roost.runtime.talk import Talks
-from roost.runtime.tasks import Tasks
-from roost.runtime.tools import Toolbox
-from roost.runtime.waker import Waker
+from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.toolbox import Toolbox
+from roost.stores.sql.inbox import recovery
+
+log = logging.getLogger("roost")
+
+CROWDED_AFTER = 1.0
+"""Seconds that agents wait for a place before that is a problem: many wait for a moment."""
 
 
 class Roost:
     """One process's agents and talks, on one store.
 
     `hosting`: whether they live here; else all can be looked at and changed, and what is posted waits in the store.
+    `notifier` wraps the dispatcher: all that follows a commit goes through what it returns.
     """
 
-    waker: Waker
+    timers: Timers
     supervisor: Supervisor
 
     def __init__(
-        self, host: Host, store: Store, statements: Statements, brains: Brains, limits: Limits,
-        tracer: Tracer | None = None, *, tools: Sequence[Tool] = (), redactor: Redactor | None = None,
-        servers: Sequence[ToolServer] = (), hosting: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        host: Host,
+        store: Store,
+        brains: Brains,
+        limits: Limits,
+        tracer: Tracer | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+        redactor: Redactor | None = None,
+        servers: Sequence[ToolServer] = (),
+        hosting: bool = True,
+        closed: Callable[[], None] | None = None,
+        notifier: Callable[[Notifier], Notifier] | None = None,
+    ) -> None:
         self._hosting = hosting
+        self._when_closed = closed
         brains.open(host)
-        talks = LiveTalks(host, store, statements, limits.talks_in_memory)
-        self.shop = Shop(host, store, statements, brains, limits, talks, tracer, redactor or Redactor())
-        self.shop.tools = Toolbox(tools, self._own_tools, servers, host.clock)
-        self.monitor = self.shop.monitor = Monitor(self.shop)
-        store.listen(self.monitor.died)
-        self.shop.breakers = Breakers(host, limits, self.monitor)
-        self.shop.ledger = Ledger(self.shop)
-        self.shop.memory = Memory(host, limits)
-        self.hall = Hall(self.shop, hosting=hosting)
-        self.shop.office = self.hall.office
-        self.inbox = Inbox(self.shop, self.hall)
-        self.agents = Agents(self.shop, self.hall)
-        self.tasks = Tasks(self.shop, self.hall)
-        self.schedules = Schedules(self.shop, self.hall)
-        self.sleep_scheduler = SleepScheduler(self.shop, self.hall)
-        self.mail = Mails(self.shop, self.hall)
-        self.events = Events(self.shop, self.hall)
-        self.meetings = Meetings(self.shop, self.hall)
-        self.dead_letters = DeadLetters(self.shop, self.hall)
-        self.approvals = Approvals(self.shop)
-        self.runs = Runs(self.shop)
-        self.talks = Talks(self.shop, self.inbox)
-        self.retention = Retention(self.shop)
-        if hosting:
-            self.waker = Waker(self.shop, self.hall)
-            self.supervisor = Supervisor(self.shop, self.inbox, self.hall, self.retention)
+        toolbox = Toolbox(tools, self._own_tools, servers, host.clock)
+        self.context = RuntimeContext.create(host, store, brains, limits, toolbox, tracer=tracer, redactor=redactor)
+        self.live_talks = LiveTalks(host, store, limits.talks_in_memory)
+        self.dispatcher = Dispatcher(self.context, self.live_talks, hosting=hosting, wrap=notifier)
+        self.placement, notify = self.dispatcher.placement, self.dispatcher.notifier
+        store.listen(self.context.monitor.died, notify.wake_at)
+        self.agents = Agents(self.context, self.dispatcher)
+        self.tasks = Tasks(self.context, self.dispatcher)
+        self.schedules = Schedules(self.context, self.dispatcher)
+        self.sleep_scheduler = SleepScheduler(self.context, self.dispatcher)
+        self.mail = Mails(self.context, self.dispatcher)
+        self.events = Events(self.context, self.dispatcher)
+        self.meetings = Meetings(self.context, self.dispatcher)
+        self.dead_letters = DeadLetters(self.context, self.dispatcher)
+        self.approvals = Approvals(self.context, notify)
+        self.runs = Runs(self.context)
+        self.monitor = Monitor(self.context, self.dispatcher, self.agents)
+        self.talks = Talks(self.context, self.live_talks, self.placement, notify)
+        self.retention = Retention(self.context, self.live_talks)
+        if self.dispatcher.timers is not None:
+            self.timers = self.dispatcher.timers
+            self.timers.start()
+            self.supervisor = Supervisor(self.context, self.placement, self.dispatcher, self.retention)
         self._closed = False
 
     def _own_tools(self) -> Iterable[Tool]:
-        from roost.runtime.own_tools import OwnTools  # whose schemas take their time
+        from roost.runtime.handlers.builtin_tools import BuiltinTools  # whose schemas take their time
 
-        return OwnTools(self.mail, self.schedules, self.agents, self.meetings).all()
+        return BuiltinTools(self.mail, self.schedules, self.agents, self.meetings).all()
 
     def health(self) -> Health:
         if not self._hosting:
             return Health(0, 0, 0, None)
         return Health(
-            len(self.inbox.workers),
-            self.shop.limits.talk_workers,
+            len(self.placement.workers),
+            self.context.limits.talk_workers,
             self.supervisor.restarts,
-            self.supervisor.down or self.shop.memory.problem or self._resting(),
+            self.supervisor.down
+            or self._stuck()
+            or self.context.abandoned.problem
+            or self.context.memory.problem
+            or self._crowded()
+            or self._resting(),
+            self.context.abandoned.count,
+            self.dispatcher.loops.awake,
+            self.dispatcher.loops.waiting,
+        )
+
+    def _crowded(self) -> str | None:
+        """Return that agents have waited for a place for long, if so."""
+        loops = self.dispatcher.loops
+        if loops.short_for < CROWDED_AFTER:
+            return None
+        agents = "1 agent waits" if loops.waiting == 1 else f"{loops.waiting:,} agents wait"
+        return (
+            f"{agents} for a place: all {self.context.limits.awake_agents:,} are taken (awake_agents); raise it, or"
+            " give the agents less to do at once"
+        )
+
+    def _stuck(self) -> str | None:
+        """Return why stuck agents are left where they are, if any are."""
+        stuck = sum(not activation.retired for activation in list(self.dispatcher.stuck.values()))
+        if not stuck or not self.context.abandoned.is_full:
+            return None
+        given_up = self.context.abandoned.loops
+        agents = "1 agent is" if stuck == 1 else f"{stuck} agents are"
+        return (
+            f"{agents} stuck and cannot be moved to another thread: {given_up} blocked threads have not returned"
+            f" (blocked_loops = {self.context.limits.blocked_loops}); find what blocks in the log, then restart Roost"
         )
 
     def _resting(self) -> str | None:
-        names = ", ".join(repr(name) for name in self.shop.breakers.open())
+        names = ", ".join(repr(name) for name in self.context.breakers.open())
         return f"{names} failed again and again and is not asked for a while: agents wait meanwhile" if names else None
+
+    async def _retire(self) -> None:
+        """Put on record that the process was closed; if it cannot be, the next one takes it for a death."""
+        try:
+            await self.context.store.write(recovery.retire)
+        except Unavailable as error:
+            log.warning("the end of the process is not on record: %s", error)
 
     async def close(self) -> None:
         """No new work; what runs gets a bounded time to end, the rest is kept for the next start."""
         if self._closed:
             return
         self._closed = True
-        self.talks.closing = True
+        self.talks.closing = self.context.closing = True
         if self._hosting:
-            await self.waker.close()
+            await self.timers.close()
             self.supervisor.finish()  # talks and agents come to their ends beside each other
-        await self.hall.close()
+        await self.dispatcher.close()
         if self._hosting:
             await self.supervisor.close()
-        self.shop.tools.close()
+            await self._retire()
+        self.context.tools.close()
         self.talks.closed = True
-        self.shop.talks.wake_all()
-        self.monitor.close()
-        self.shop.brains.close()
-        self.shop.store.close()
+        self.live_talks.wake_all()
+        self.context.monitor.close()
+        self.context.brains.close()
+        self.context.store.close()
+        if self._when_closed is not None:
+            self._when_closed()

@@ -1,63 +1,74 @@
-"""The watch over agents: whether the loops of those that have work still turn."""
+"""Watch over agents: find those whose loop is blocked, and have them work on another one."""
 
 from __future__ import annotations
 
 import logging
 
-from roost.core.facts import Name
-from roost.runtime.activation import Activation
-from roost.runtime.hall import Hall
-from roost.runtime.shop import Shop
+from roost.core.failures.faults import Fault
+from roost.core.monitoring.facts import Name
+from roost.runtime.agents.activation import Activation
+from roost.runtime.context import RuntimeContext
+from roost.runtime.dispatch.dispatcher import Dispatcher
 
 log = logging.getLogger("roost.watch")
 
+TO_RETURN = 2
+"""Multiple of `silent_loop` after which the loop of a stuck agent is replaced. Many loops return by themselves, and a
+second CPU-bound thread beside the first would slow down all others again."""
 
-class Watch:
+
+class AgentWatch:
     """Called by the supervisor. Asks only those that have work, twice in the time that a loop may be silent."""
 
-    def __init__(self, shop: Shop, hall: Hall) -> None:
-        self._shop = shop
-        self._hall = hall
+    def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
+        self._context = context
+        self._dispatcher = dispatcher
         self._looked = 0.0
-        self._stuck: set[Activation] = set()
 
     def look(self) -> None:
-        now, longest = self._shop.host.clock.monotonic(), self._shop.limits.silent_loop
+        now, longest = self._context.host.clock.monotonic(), self._context.limits.silent_loop
         if now - self._looked < longest / 2:
             return
         self._looked = now
-        for activation in self._hall.all():
-            if activation.begun and not activation.stuck and activation.has_work:
+        self._look_after_stuck(longest)
+        for activation in self._dispatcher.all():
+            if activation.needs_loop:
                 silence = activation.loop.silence()
                 if silence > longest:
                     self._found(activation, silence)
-        for activation in list(self._stuck):
-            if activation.retired or activation.loop.over.done or activation.loop.silence() <= longest:
-                self._freed(activation)
+
+    def _look_after_stuck(self, longest: float) -> None:
+        for address, activation in list(self._dispatcher.stuck.items()):
+            if self._dispatcher.awake(address) is not activation or activation.loop.silence() <= longest:
+                self._freed(address)
 
     def _found(self, activation: Activation, silence: float) -> None:
-        activation.stuck = True
-        self._stuck.add(activation)
         run_id, root = _culprit(activation)
-        data = {"run_id": run_id, "seconds": round(silence, 3)}
-        log.error(
-            "an agent is stuck: its loop has not turned for %.1f s", silence,
-            extra={"agent": activation.address, "run": run_id, "root": root},
-        )  # fmt: skip
-        self._shop.monitor.tell(Name.AGENT_STUCK, activation.address, data, root=root)
+        if self._dispatcher.stuck.get(activation.address) is not activation:
+            self._dispatcher.stuck[activation.address] = activation
+            data = {"run_id": run_id, "seconds": round(silence, 3)}
+            log.error(
+                "an agent is stuck: its loop has not turned for %.1f s",
+                silence,
+                extra={"agent": activation.address, "run": run_id, "root": root},
+            )
+            self._context.monitor.tell(Name.AGENT_STUCK, activation.address, data, root=root)
+        if silence < TO_RETURN * self._context.limits.silent_loop or self._context.abandoned.is_full:
+            return
+        if self._dispatcher.lose(activation, Fault.BLOCKED, run_id):
+            self._context.abandoned.add(activation.loop)
 
-    def _freed(self, activation: Activation) -> None:
-        activation.stuck = False
-        self._stuck.discard(activation)
-        log.info("an agent is not stuck any more", extra={"agent": activation.address})
-        self._shop.monitor.tell(Name.AGENT_UNSTUCK, activation.address)
+    def _freed(self, address: str) -> None:
+        del self._dispatcher.stuck[address]
+        log.info("an agent is not stuck any more", extra={"agent": address})
+        self._context.monitor.tell(Name.AGENT_UNSTUCK, address)
 
 
 def _culprit(activation: Activation) -> tuple[str | None, str]:
-    """The run that its loop is inside of, as far as that can be known, and with what that began."""
+    """Return the run that the loop is inside of, as far as that can be known, and the id of what that began with."""
     inside = (activation.loop.busy_with() or "").partition(" ")[0]
     runs = [*activation.works, *(lane.run for lane in list(activation.talks.lanes.values()) if lane.run is not None)]
     for run in runs:
-        if run.run_id == inside or not inside.startswith("run_"):
+        if run.run_id == inside or len(runs) == 1:
             return run.run_id, run.root
-    return inside or None, ""
+    return None, ""

@@ -1,9 +1,9 @@
-"""The engine under every store: operations are queued, done in batches, and committed together.
+"""The engine of every store: operations are queued, executed in batches, and committed together.
 
-    write(op) ──▶ queue ──▶ writer: BEGIN · op · op · op · COMMIT ──▶ then · then · then ──▶ whoever waits
+    write(op) ──▶ queue ──▶ writer: BEGIN · op · op · op · COMMIT ──▶ then · then · then ──▶ callers
 
-Many operations share one commit, and so one wait for the disk. There are no savepoints: when a batch
-fails it is rolled back and its operations are done one by one, so that the one that fails fails alone.
+Many operations share one commit, and so one fsync. There are no savepoints: when a batch fails it is rolled back and
+its operations are executed one by one, so that only the failing one fails.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, groupby
+from math import inf
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
-from roost.core.envelopes import DeadLetter
-from roost.core.metrics import SIZES, Histogram
+from roost.core.envelopes.dead_letters import DeadLetter
+from roost.core.monitoring.metrics import SIZES, Histogram
 from roost.errors import Invalid, RoostError, Unavailable
 from roost.ports import Host, Pace, Pending, Tx
-from roost.stores import together
+from roost.stores import batching, heartbeat
 
 T = TypeVar("T")
 log = logging.getLogger("roost.store")
@@ -40,40 +41,53 @@ class Connection(Tx, Protocol):
     def begin(self) -> None: ...
 
     def catch_up(self) -> None:
-        """Write what was left for later."""
+        """Write the deferred inserts."""
         ...
 
     def commit(self) -> None: ...
 
     def rollback(self) -> None:
-        """Back to where `begin` was; a connection that is beyond help is replaced. Raises nothing."""
+        """Return to the state at `begin`; replace a broken connection. Raises nothing."""
         ...
 
     def close(self) -> None: ...
 
 
 class Database(Protocol):
-    """A kind of database: how to reach it and what its errors mean."""
+    """A kind of database: how to connect to it and what its errors mean."""
 
     writers: int
     readers: int
+    generation: str
+    """See `Store.generation`."""
+
+    lost: Unavailable | None
+    """Why writes would be lost now, if so."""
+
+    def problem(self) -> Unavailable | None:
+        """Return why writes fail, or soon will."""
+        ...
 
     def connect(self, *, read_only: bool) -> Connection: ...
 
     def translate(self, error: Exception) -> RoostError | None:
-        """What a driver's error means to whoever asked; None for what is no error of the database."""
+        """Return the RoostError for a driver's error; None if it is not a database error."""
         ...
 
     def is_doubtful(self, error: Exception) -> bool:
-        """Whether a commit that failed so may have been done all the same."""
+        """Return whether a commit that failed with this error may have succeeded."""
         ...
 
     def may_retry(self, error: Exception) -> bool:
-        """Whether the same batch may well succeed if it is simply done again."""
+        """Return whether the same batch may succeed when it is executed again."""
+        ...
+
+    def is_disconnected(self, error: Exception) -> bool:
+        """Return whether the connection is lost, so that every queued operation would fail the same way."""
         ...
 
     def release(self) -> None:
-        """Let go of what was taken for the whole program, such as the lock file."""
+        """Release what is held for the whole process, such as the lock file."""
         ...
 
 
@@ -86,21 +100,25 @@ class _Job:
     failed: Callable[[Exception], object] | None = None
     key: str = ""
     number: int = 0
-    """Of reads: in which order they were asked for."""
+    """Order in which reads were requested."""
 
 
 class Engine:
-    """A store on any database. `close` does what is queued first."""
+    """A store on any database. `close` executes what is queued first."""
 
     def __init__(self, host: Host, database: Database, *, queued: int) -> None:
         self._host = host
         self.database = database
+        self.generation = database.generation
         self._most = queued
         self._closed = False
         self._reads: deque[_Job] = deque()
         self._numbers = count()
         self._writers: list[_Writer] = []
         self._readers: list[_Reader] = []
+        self._here = host.lock()
+        self._own: Connection | None = None
+        """For reads on callers' threads."""
         try:
             self._start(database)
         except BaseException:
@@ -117,9 +135,13 @@ class Engine:
             self._readers.append(_Reader(self._host, database, connection, self._reads, self._numbers, name))
 
     def write(
-        self, op: Callable[..., T], *args: Any, key: str = "", then: Callable[[T], object] | None = None,
+        self,
+        op: Callable[..., T],
+        *args: Any,
+        key: str = "",
+        then: Callable[[T], object] | None = None,
         failed: Callable[[Exception], object] | None = None,
-    ) -> Pending[T]:  # fmt: skip
+    ) -> Pending[T]:
         self._check_open()
         writers = self._writers
         writer = writers[0] if len(writers) == 1 else writers[crc32(key.encode()) % len(writers)]
@@ -137,14 +159,47 @@ class Engine:
             raise Unavailable("the store cannot keep up: too many reads are waiting; try again in a moment")
         job = _Job(op, args, None, self._host.pending(), number=next(self._numbers))
         self._reads.append(job)
-        for reader in self._readers:  # whoever is idle takes it
+        for reader in self._readers:  # an idle reader takes it
             reader.pump.ring()
         self._check_in_time(job)
         return job.pending
 
-    def listen(self, died: Callable[[Sequence[DeadLetter]], object]) -> None:
+    def read_now(self, op: Callable[..., T], *args: Any) -> T:
+        with self._here:
+            self._check_open()
+            try:
+                return self._read_here(op, args)
+            except RoostError:
+                raise
+            except Exception as error:
+                if self.database.may_retry(error):
+                    return self._read_here(op, args)
+                raise self.database.translate(error) or error from error
+
+    def _read_here(self, op: Callable[..., T], args: tuple[Any, ...]) -> T:
+        if self._own is None:
+            self._own = self.database.connect(read_only=True)
+        self._own.begin()
+        try:
+            return op(self._own, *args)
+        finally:
+            self._own.rollback()
+
+    def listen(self, died: Callable[[Sequence[DeadLetter]], object], armed: Callable[[float], object] = bool) -> None:
         for writer in self._writers:
-            writer.died = died
+            writer.died, writer.armed = died, armed
+
+    @property
+    def lost(self) -> Unavailable | None:
+        return self.database.lost
+
+    async def heartbeat(self, age: float) -> None:
+        self._check_open()
+        since = self._host.clock.monotonic() - age
+        for beat in [writer.beat() for writer in self._writers if writer.committed < since]:
+            await beat
+        if (problem := self.database.problem()) is not None:
+            raise problem.with_traceback(None)  # the same error may be raised many times
 
     def pace(self) -> Pace:
         batches = Histogram(SIZES)
@@ -157,7 +212,10 @@ class Engine:
         if self._closed:
             return
         self._closed = True
-        # The writers last: of SQLite only the last one to leave, and only one that may write, clears up behind itself.
+        with self._here:
+            if self._own is not None:
+                self._own.close()
+        # Writers last: SQLite removes the journal when the last connection closes, if that one may write.
         parts: list[_Writer | _Reader] = [*self._readers, *self._writers]
         for part in parts:
             part.pump.close()
@@ -166,7 +224,7 @@ class Engine:
         self.database.release()
 
     def _check_in_time(self, job: _Job) -> None:
-        """Closed while it was being queued, it may never be done: nobody shall wait for it."""
+        """Fail a job that was queued while the engine closed: it may never be executed."""
         if self._closed:
             job.pending.fail(Unavailable("this Roost is closed"))
 
@@ -176,23 +234,37 @@ class Engine:
 
 
 class _Writer:
-    """Takes what is queued, up to a batch at a time, and commits it."""
+    """Writer thread: takes queued jobs, up to a batch at a time, and commits them."""
 
     def __init__(self, host: Host, database: Database, connection: Connection, name: str) -> None:
         self.queue: deque[_Job] = deque()
         self.died: Callable[[Sequence[DeadLetter]], object] = bool
-        """Told of letters that have died."""
+        """Called with new dead letters."""
+        self.armed: Callable[[float], object] = bool
+        """Called with the earliest due time of new timers."""
         self.connection = connection
         self._host = host
         self._database = database
         self.batches = Histogram(SIZES)
+        self.committed = -inf  # monotonic time of the last write
+        self._beat: Pending[None] | None = None
+        self._name = name
         self.pump = host.pump(name, self.step)
+
+    def beat(self) -> Pending[None]:
+        """Write a heartbeat; callers that ask while one is under way share it."""
+        beat = self._beat
+        if beat is None or beat.done:
+            beat = self._beat = self._host.pending()
+            self.queue.append(_Job(heartbeat.write, (self._name, self._host.clock.now()), None, beat, key="heartbeat"))
+            self.pump.ring()
+        return beat
 
     def step(self) -> None:
         queue = self.queue
         while queue:
             batch = [queue.popleft() for _ in range(min(len(queue), BATCH))]
-            if len({job.key for job in batch}) == len(batch):  # in whatever order: the like leave rows for each other
+            if len({job.key for job in batch}) == len(batch):  # any order is allowed: equal operations share statements
                 batch.sort(key=lambda job: job.op.__name__)
             self._commit(batch)
             self.batches.add(len(batch))
@@ -200,27 +272,33 @@ class _Writer:
     def _commit(self, batch: list[_Job], *, again: bool = True) -> None:
         try:
             results = self._attempt(batch)
-        except _DoubtfulError as doubt:  # done again, it might be done twice
+        except _DoubtfulError as doubt:  # a retry might apply it twice
             for job in batch:
                 _fail(job, doubt.cause, self._database)
             return
-        except Exception as error:  # whatever it is, whoever waits must hear of it
+        except Exception as error:  # any error must reach the callers
             if again and self._database.may_retry(error):
                 self._commit(batch, again=False)
-            elif len(batch) == 1:
-                _fail(batch[0], error, self._database)
+            elif len(batch) == 1 or self._database.is_disconnected(error):
+                for job in batch:
+                    _fail(job, error, self._database)
             else:
                 for job in batch:
                     self._commit([job])
             return
+        if self.connection.wrote:
+            self.committed = self._host.clock.monotonic()
         died, self.connection.died = self.connection.died, []
-        # First those who have something to do, then those who wait: an answer begins before its asker goes on.
+        armed, self.connection.armed = self.connection.armed, None
+        # Callbacks first, then callers: an answer starts before the caller that asked continues.
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
                 if job.then is not None and type(result) is not _Refused:
                     _follow(job.then, result, job.op.__name__)
             if died:
-                _follow(self.died, died, "bury")
+                _follow(self.died, died, "dead letters")
+            if armed is not None:
+                _follow(self.armed, armed, "arm")
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
                 _tell(job, result)
@@ -246,15 +324,15 @@ class _Writer:
             raise
 
     def _do_all(self, jobs: list[_Job]) -> list[Any]:
-        """Jobs of one operation."""
-        many = together.many_of(jobs[0].op, [job.key for job in jobs])
+        """Execute jobs of one operation."""
+        many = batching.batch_function(jobs[0].op, [job.key for job in jobs])
         if many is None:
             return [self._do(job) for job in jobs]
         done = many(self.connection, [job.args for job in jobs])
         return [self._do(job) if result is None else result for job, result in zip(jobs, done, strict=True)]
 
     def _do(self, job: _Job) -> Any:
-        """A refusal before anything was written harms no one else in the batch, and is kept as the result."""
+        """Execute one job. A refusal before any write does not affect the batch and is kept as the result."""
         connection = self.connection
         connection.wrote = False
         try:
@@ -266,11 +344,11 @@ class _Writer:
 
 
 class _Reader:
-    """Takes reads from the queue all readers share, as many as there are in one transaction."""
+    """Reader thread: takes reads from the shared queue, as many as there are, in one transaction."""
 
     def __init__(
         self, host: Host, database: Database, connection: Connection, queue: deque[_Job], numbers: count[int], name: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.connection = connection
         self._queue = queue
         self._numbers = numbers
@@ -279,7 +357,7 @@ class _Reader:
 
     def step(self) -> None:
         while (job := self._next()) is not None:
-            if (left := self._read_together(job)) is not None:
+            if (left := self._read_batch(job)) is not None:
                 self._read(left)
 
     def _next(self) -> _Job | None:
@@ -288,13 +366,13 @@ class _Reader:
         except IndexError:
             return None
 
-    def _read_together(self, job: _Job | None) -> _Job | None:
-        """This one and those behind it; one that is left, because it failed or came too late, is done by itself.
+    def _read_batch(self, job: _Job | None) -> _Job | None:
+        """Execute this read and those queued behind it; return one that failed or came too late.
 
-        What was written when they were asked for must be seen: so all of them were, when the transaction begins.
+        A read must see everything committed before it was requested: these were requested before the transaction began.
         """
         number = next(self._numbers)
-        with suppress(Exception):  # whoever waits hears of it, if it fails by itself too
+        with suppress(Exception):  # reported when it fails by itself too
             self.connection.begin()
             try:
                 while job is not None and job.number < number:
@@ -311,17 +389,25 @@ class _Reader:
                 result = job.op(self.connection, *job.args)
             finally:
                 self.connection.rollback()
-        except Exception as error:  # whoever waits must hear of it
+        except Exception as error:  # any error must reach the caller
             if again and self._database.may_retry(error):
                 self._read(job, again=False)
             else:
-                _fail(job, error, self._database)
+                self._fail(job, error)
             return
         job.pending.set(result)
 
+    def _fail(self, job: _Job, error: Exception) -> None:
+        """Fail a job; without a connection fail all queued jobs, since each would wait as long."""
+        failed = [job]
+        if self._database.is_disconnected(error):
+            failed += iter(self._next, None)
+        for one in failed:
+            _fail(one, error, self._database)
+
 
 class _DoubtfulError(Exception):
-    """Whether the commit was done is not known."""
+    """It is unknown whether the commit succeeded."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -336,8 +422,8 @@ class _Refused:
 def _follow(then: Callable[[Any], object], result: Any, operation: str) -> None:
     try:
         then(result)
-    except Exception:  # committed is committed: a failing listener must not undo it for whoever waits
-        log.exception("what follows a commit has failed", extra={"operation": operation})
+    except Exception:  # the commit is done: a failing callback must not affect callers
+        log.exception("post-commit callback failed", extra={"operation": operation})
 
 
 def _tell(job: _Job, result: Any) -> None:
@@ -351,11 +437,11 @@ def _tell(job: _Job, result: Any) -> None:
 
 def _fail(job: _Job, error: Exception, database: Database) -> None:
     told = error if isinstance(error, RoostError) else database.translate(error)
-    if isinstance(error, UnicodeEncodeError):  # whoever tried again would do so for ever
+    if isinstance(error, UnicodeEncodeError):  # a retry would fail the same way forever
         told = Invalid("it contains half of a surrogate pair, which no store keeps")
     if told is None:
-        log.error("an operation of the store has failed", exc_info=error, extra={"operation": job.op.__name__})
-        told = Unavailable("the store could not do this; the log says why")
+        log.error("store operation failed", exc_info=error, extra={"operation": job.op.__name__})
+        told = Unavailable("the store operation failed: see the log")
     if told is not error:
         told.__cause__ = error
     job.pending.fail(told)

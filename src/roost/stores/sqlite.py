@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from roost.errors import RoostError, Unavailable
+from roost.errors import InUse, RoostError, Unavailable
 from roost.ports import Params, Row
-from roost.stores import migrations
-from roost.stores.gathering import Gathering
+from roost.stores import migrations, wal
+from roost.stores.deferred_inserts import DeferredInserts
+from roost.stores.presence import Presence
 
 _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space and try again; nothing that was acknowledged is lost",
@@ -31,13 +32,25 @@ _MEANINGS = {
 }
 
 
-class SqliteConnection(Gathering):
+LEAST_FREE = 1024 * 1024
+"""Free disk space in bytes required for readiness."""
+
+
+class SqliteConnection(DeferredInserts):
     """A connection in autocommit mode, with explicit transactions."""
 
-    for_update = ""
+    for_update = for_share = ""
 
-    def __init__(self, path: Path, now: Callable[[], float], *, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        now: Callable[[], float],
+        *,
+        read_only: bool,
+        check: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
         mode = "ro" if read_only else "rw"
+        self._check = check
         self._db = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
@@ -52,18 +65,21 @@ class SqliteConnection(Gathering):
         else:
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA secure_delete = FAST")
+            self._db.execute(f"PRAGMA journal_size_limit = {wal.KEPT}")
         self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
         super().__init__()
         self.wrote = False
 
     def begin(self) -> None:
+        if self._check is not None:
+            self._check(self._db)
         self._db.execute(self._begin)
 
     def commit(self) -> None:
         self._db.execute("COMMIT")
 
     def alone(self) -> None:
-        """`BEGIN IMMEDIATE` has seen to it."""
+        """Do nothing: `BEGIN IMMEDIATE` excludes other writers."""
 
     def has_table(self, name: str) -> bool:
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name}) is not None
@@ -91,7 +107,7 @@ class SqliteConnection(Gathering):
         return rows
 
     def _execute(self, sql: str, params: Params) -> sqlite3.Cursor:
-        """The time is handed over: a function that SQLite calls would have to wait for the interpreter."""
+        """Execute a statement. The time is a parameter: a callback would wait for the interpreter lock."""
         if self._left:
             self.catch_up(sql)
         if isinstance(params, dict):
@@ -103,7 +119,7 @@ class SqliteConnection(Gathering):
 
 @lru_cache(maxsize=1_024)
 def _timed(sql: str, parameter: str) -> str | None:
-    """The statement with the time as one more parameter; None: it does not ask for it."""
+    """Return the statement with the time as one more parameter; None if it does not use the time."""
     return sql.replace("roost_now()", parameter) if "roost_now()" in sql else None
 
 
@@ -118,25 +134,66 @@ class Sqlite:
         self._now = now
         if not path.parent.is_dir():
             raise Unavailable(f"the folder {str(path.parent)!r} does not exist: create it or name another one")
+        self.lost: Unavailable | None = None
+        """Why writes would be lost now, if so."""
+        self._wal = wal.WalGuard(path)
         self._lock = LockFile(path)
+        self._claim: int | None = None
+        self._presence: Presence | None = None
         try:
+            self._create()
+            self._claim = claim(path)
             self._prepare()
+            self._presence = None if self._claim is None else Presence(path, self._claim)
         except sqlite3.Error as error:
-            self._lock.release()
+            self.release()
             raise (self.translate(error) or error) from error
         except BaseException:
-            self._lock.release()
+            self.release()
             raise
 
     def connect(self, *, read_only: bool) -> SqliteConnection:
-        return SqliteConnection(self.path, self._now, read_only=read_only)
+        return SqliteConnection(self.path, self._now, read_only=read_only, check=None if read_only else self._check)
+
+    def problem(self) -> Unavailable | None:
+        """Return why a larger write would fail, although a small one may still fit into the journal."""
+        if self._presence is not None and not self._presence.is_there():
+            return self._moved()
+        try:
+            free = os.statvfs(self.path.parent)
+        except OSError:
+            return None  # not supported here; writes will fail if the disk is full
+        blocks = free.f_bfree if os.geteuid() == 0 else free.f_bavail
+        return self._meaning(sqlite3.SQLITE_FULL) if blocks * free.f_frsize < LEAST_FREE else None
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Raise Unavailable if the open file is no longer the one with this name, or its journal is full."""
+        if self._presence is not None:
+            self.lost = None if self._presence.is_certain(self._now()) else self._moved()
+            if self.lost is not None:
+                raise self.lost
+        self._wal.check(connection)
+
+    def _moved(self) -> Unavailable:
+        told = (
+            "{path} was moved, removed or replaced while Roost used it: stop Roost, put the file back or restore a"
+            " backup, and start it again"
+        )
+        return Unavailable(
+            told.format(path=f"the file {str(self.path)!r}"), public=told.format(path="the store's file")
+        )
 
     def translate(self, error: Exception) -> RoostError | None:
         if not isinstance(error, sqlite3.Error):
             return None
         code = getattr(error, "sqlite_errorcode", None)
-        meaning = _MEANINGS.get(code & 0xFF) if code is not None else None
-        return Unavailable(meaning.format(path=repr(str(self.path)))) if meaning else None
+        return self._meaning(code & 0xFF) if code is not None else None
+
+    def _meaning(self, code: int) -> Unavailable | None:
+        if (meaning := _MEANINGS.get(code)) is None:
+            return None
+        public = meaning.replace("the file {path}", "the store's file").replace("{path}", "the store")
+        return Unavailable(meaning.format(path=repr(str(self.path))), public=public)
 
     def is_doubtful(self, error: Exception) -> bool:
         return False
@@ -144,19 +201,31 @@ class Sqlite:
     def may_retry(self, error: Exception) -> bool:
         return False
 
+    def is_disconnected(self, error: Exception) -> bool:
+        return False
+
     def release(self) -> None:
+        """Release the file. Called when all its connections are closed: see `claim`."""
+        if self._presence is not None:
+            self._presence.close()
+            self._presence = None
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
         self._lock.release()
 
     def announce(self, **facts: Any) -> None:
-        """Tell, in the lock file, those who find the file in use how to reach its owner."""
+        """Write into the lock file how to reach the owner, for programs that find the file in use."""
         self._lock.write(facts)
 
-    def _prepare(self) -> None:
+    def _create(self) -> None:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         if not os.access(self.path, os.R_OK | os.W_OK):
             # Before SQLite sees it, which would leave read-only files beside it.
             raise Unavailable(_MEANINGS[sqlite3.SQLITE_READONLY].format(path=repr(str(self.path))))
+
+    def _prepare(self) -> None:
         connection = self.connect(read_only=False)
         try:
             self._refuse_foreign(connection)
@@ -165,6 +234,7 @@ class Sqlite:
             connection.read("PRAGMA journal_mode = WAL")
             migrations.migrate(connection, dialect="sqlite")
             connection.read("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.generation = migrations.generation(connection)
         finally:
             connection.close()
 
@@ -174,12 +244,8 @@ class Sqlite:
             raise Unavailable(f"the database {str(self.path)!r} is another program's: name another file")
 
 
-class InUse(Unavailable):
-    """Another process has the file; it may soon let go of it."""
-
-
 class LockFile:
-    """Held while a process owns the file; the kernel lets go of it when the process dies."""
+    """Lock file of the process that owns the database; the kernel releases the lock when the process dies."""
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(database.name + ".lock")
@@ -212,27 +278,59 @@ class LockFile:
             except BlockingIOError:
                 os.close(file)
                 raise in_use(self.path) from None
-            # Whoever held it before may have removed it in between: then this is a file nobody else can see.
+            # A previous owner may have removed it meanwhile: then no other process sees this file.
             with suppress(FileNotFoundError):
                 if os.fstat(file).st_ino == self.path.stat().st_ino:
                     return file
             os.close(file)
 
 
+def claim(database: Path) -> int | None:
+    """Lock the database file itself; return the descriptor that holds the lock.
+
+    The lock file alone can be removed, and a hard link has another one. Both lead to the same inode, so the lock on
+    the inode decides. The descriptor must outlive all connections: closing it drops the locks that SQLite has in this
+    process on the same file. A folder in place of the file is left for SQLite to refuse.
+    """
+    if database.is_dir():
+        return None
+    file = os.open(database, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _refuse_links(database, os.fstat(file).st_nlink)
+    except BlockingIOError:
+        os.close(file)
+        raise _in_use(str(database), {}) from None  # the lock file beside it is ours: it does not name the owner
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _refuse_links(database: Path, names: int) -> None:
+    if names > 1:
+        raise Unavailable(
+            f"the file {str(database)!r} has {names} names (hard links), and its journal belongs to one of them:"
+            " keep the name it was written under, remove the others, and try again"
+        )
+
+
 def in_use(lock: Path) -> InUse:
-    facts = owner(lock)
-    whom = f"process {facts['pid']}" if "pid" in facts else "another process"
-    name = str(lock).removesuffix(".lock")
+    return _in_use(str(lock).removesuffix(".lock"), owner(lock))
+
+
+def _in_use(name: str, facts: dict[str, Any]) -> InUse:
+    holder = f"process {facts['pid']}" if "pid" in facts else "another process"
     if "url" in facts:
-        return InUse(f"{name!r} is in use by {whom} at {facts['url']}: use that one, stop it, or name another file")
+        return InUse(f"{name!r} is in use by {holder} at {facts['url']}: use that one, stop it, or name another file")
     return InUse(
-        f"{name!r} is in use by {whom}: if it is just starting or ending, try again in a moment; else stop it, or name"
-        " another file"
+        f"{name!r} is in use by {holder}: if it is just starting or ending, try again in a moment; else stop it, or"
+        " name another file"
     )
 
 
 def owner(lock: Path) -> dict[str, Any]:
-    """What the owner of a database file wrote about itself; empty if nothing can be read."""
+    """Return what the owner of a database file wrote about itself; empty if nothing can be read."""
     try:
         facts = json.loads(lock.read_text())
     except (OSError, ValueError):

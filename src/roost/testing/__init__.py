@@ -1,9 +1,10 @@
-"""For tests of Roost, and of what is built on it: see the guide *Test what you build*."""
+"""Test kit for Roost, and for applications built on it: see the guide *Test what you build*."""
 
 from roost.hosts.simulated import Crash, Stuck
 from roost.testing.brains import Given, Reply, Script, script, wait
 from roost.testing.clock import Clock
 from roost.testing.faults import Faults
+from roost.testing.games import check_game
 from roost.testing.invariants import (
     End,
     Fate,
@@ -17,9 +18,9 @@ from roost.testing.invariants import (
     nothing_twice,
 )
 from roost.testing.network import Network
+from roost.testing.polling import aeventually, eventually, insist
 from roost.testing.roosts import aroost, roost, simulated
 from roost.testing.simulation import Simulation
-from roost.testing.waiting import aeventually, eventually, insist
 
 __all__ = [
     "Clock",
@@ -37,6 +38,7 @@ __all__ = [
     "all_ended",
     "all_invariants",
     "aroost",
+    "check_game",
     "eventually",
     "fates",
     "in_order",

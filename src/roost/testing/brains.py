@@ -1,4 +1,4 @@
-"""Brains that say what a test tells them to, and keep what they were given."""
+"""Scripted brains for tests, which record their turns."""
 
 from __future__ import annotations
 
@@ -14,51 +14,59 @@ from roost.ports import AsyncBrain, Brain, Chunk, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Pause:
     seconds: float
 
 
-def wait(seconds: float) -> Wait:
-    """A piece of a reply: nothing is said for so long."""
-    return Wait(seconds)
+def wait(seconds: float) -> Pause:
+    """Return a pause as a piece of a reply."""
+    return Pause(seconds)
 
 
-Piece = str | Exception | Wait
+Piece = str | Exception | Pause
 Reply = Piece | Sequence[Piece] | Callable[[Turn], "str | Exception"]
-"""What becomes of one turn: a text is said, an exception raised, a wait waited; or several of them in order."""
+"""Reply to one turn: a text, an exception to raise, or a pause; or several of them in order."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Given:
-    """What a brain was given in one turn, and whether it ended well."""
+    """Record of one turn: what the brain was given, and whether it succeeded."""
 
     kind: str
     text: str
     sender: str
     attempt: int
     state: dict[str, Any]
-    """As it was when the turn began."""
+    """State at the start of the turn."""
     subject: str = ""
     data: Any = None
     user_id: str = ""
     agent_id: str | None = None
     run_id: str = ""
     envelope_id: str | None = None
-    """What the turn was about; None for a talk."""
+    """Envelope of the turn; None for a talk."""
     ended: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, turn: Turn) -> Given:
         envelope = getattr(turn._hand, "envelope", None)
         return cls(
-            kind=str(turn.kind), text=turn.text, sender=turn.sender, attempt=turn.attempt,
-            state=copy.deepcopy(turn.state), subject=turn.subject, data=turn.data, user_id=turn.user_id,
-            agent_id=turn.agent_id, run_id=turn.run_id, envelope_id=getattr(envelope, "envelope_id", None),
-        )  # fmt: skip
+            kind=str(turn.kind),
+            text=turn.text,
+            sender=", ".join(turn.senders),
+            attempt=turn.attempt,
+            state=copy.deepcopy(turn.state),
+            subject=turn.subject,
+            data=turn.data,
+            user_id=turn.user_id,
+            agent_id=turn.agent_id,
+            run_id=turn.run_id,
+            envelope_id=getattr(envelope, "envelope_id", None),
+        )
 
 
 class Script:
-    """A brain. `given` is what it was given, turn by turn, those that were tried again included."""
+    """Brain that follows a script. `given` records each turn, including retries."""
 
     def __init__(self, replies: Sequence[Reply], matching: Mapping[str, Reply]) -> None:
         self.given: list[Given] = []
@@ -69,7 +77,7 @@ class Script:
     async def __call__(self, turn: Turn) -> AsyncIterator[str]:
         self.given.append(given := Given.of(turn))
         for piece in _pieces(self._reply(turn), turn):
-            if isinstance(piece, Wait):
+            if isinstance(piece, Pause):
                 await asyncio.sleep(piece.seconds)
             elif isinstance(piece, Exception):
                 raise piece
@@ -88,10 +96,10 @@ class Script:
 
 
 def script(*replies: Reply, matching: Mapping[str, Reply] | None = None) -> Script:
-    """A brain that gives one reply a turn, in order, and the last one from then on.
+    """Return a brain that gives one reply per turn, in order, and repeats the last one.
 
     script("hello", "world")                                  # first this, then always that
-    script(RuntimeError("no"), "done")                        # fails once: the turn is tried again
+    script(RuntimeError("no"), "done")                        # fails once: the turn is retried
     script(["one moment", wait(30), "done"])                  # pieces of one reply
     script("I see", matching={"*weather*": "rain", "2+2": "4"})   # by the text of the turn: these first
     """
@@ -99,7 +107,7 @@ def script(*replies: Reply, matching: Mapping[str, Reply] | None = None) -> Scri
 
 
 def watched(brain: Brain, notice: Callable[[Given], object]) -> Brain:
-    """The same brain; what it is given is told before it begins, and marked when it has ended well."""
+    """Wrap a brain: pass each turn to `notice` before it starts, and mark it when it succeeds."""
     call = brain if inspect.isroutine(brain) else type(brain).__call__
     if inspect.isgeneratorfunction(call):
 
@@ -130,4 +138,4 @@ def _watched(brain: AsyncBrain, notice: Callable[[Given], object]) -> AsyncBrain
 def _pieces(reply: Reply, turn: Turn) -> Sequence[Piece]:
     if callable(reply):
         return (reply(turn),)
-    return (reply,) if isinstance(reply, str | Exception | Wait) else reply
+    return (reply,) if isinstance(reply, str | Exception | Pause) else reply

@@ -1,18 +1,22 @@
-"""What goes wrong in a simulation, how often, and where it is brought about."""
+"""Faults of a simulation: their probabilities, and the adapters that inject them."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from roost.core.envelopes import Envelope
+from roost.core.envelopes.effects import Effect
+from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.outcomes import WorkClosing
+from roost.core.envelopes.requests import Answered
+from roost.core.talks.runs import TalkEnvelope
 from roost.hosts.simulated import Crash, SimulatedHost
-from roost.hosts.virtual import VirtualClock
-from roost.runtime.roost import Roost
+from roost.hosts.virtual_time import VirtualClock
+from roost.runtime.ports.notifier import Notifier
 
 MOST_CRASHES = 8
 """Enough is enough: then the power stays on, so that a simulation ends."""
@@ -27,17 +31,17 @@ class Faults:
     """Chances from 0 to 1; none by default. Switch off one of many with `dataclasses.replace(faults, crash=0)`."""
 
     handover_lost: float = 0.0
-    """What was committed is not handed over to the agent, or talk, that it is for."""
+    """A committed envelope is not delivered to its agent or talk."""
     handover_doubled: float = 0.0
     handover_delayed: float = 0.0
     handover_reordered: float = 0.0
-    """What is handed over together comes in another order."""
+    """Envelopes of one delivery arrive in another order."""
     bell_lost: float = 0.0
-    """A timer is set, an agent to be looked at, a task over: who should be told is not."""
+    """A notification is lost: a timer was set, an agent has work, a task is over."""
     bell_doubled: float = 0.0
     bell_delayed: float = 0.0
     post_lost: float = 0.0
-    """What one says in a meeting does not come into the inbox of another."""
+    """A post in a meeting does not reach another participant."""
     commit_failed: float = 0.0
     """A commit is not done."""
     commit_unknown: float = 0.0
@@ -73,15 +77,24 @@ class Faults:
 
 
 _USUAL = {
-    "handover_lost": 0.05, "handover_doubled": 0.05, "handover_delayed": 0.1, "handover_reordered": 0.2,
-    "bell_lost": 0.1, "bell_doubled": 0.1, "bell_delayed": 0.1, "commit_failed": 0.05, "commit_unknown": 0.05,
-    "crash": 0.001, "loop_frozen": 0.1, "clock_jump": 0.1,
+    "handover_lost": 0.05,
+    "handover_doubled": 0.05,
+    "handover_delayed": 0.1,
+    "handover_reordered": 0.2,
+    "bell_lost": 0.1,
+    "bell_doubled": 0.1,
+    "bell_delayed": 0.1,
+    "commit_failed": 0.05,
+    "commit_unknown": 0.05,
+    "crash": 0.001,
+    "loop_frozen": 0.1,
+    "clock_jump": 0.1,
     "post_lost": 0.1,
-}  # fmt: skip
+}
 
 
 class Chaos:
-    """Throws the dice. One for a whole simulation: what happens after a crash is another matter of chance."""
+    """Source of faults for a whole simulation, across crashes."""
 
     def __init__(self, faults: Faults, seed: int, clock: VirtualClock) -> None:
         self.faults = faults
@@ -91,6 +104,8 @@ class Chaos:
         self._dice = random.Random(f"faults {seed}")
         self._clock = clock
         self._host: SimulatedHost | None = None
+        self.cuts: set[tuple[str, str]] = set()
+        """Pairs of sender and address that cannot communicate."""
         self._crash_in = self._next("crash")
         self._times = {name: self._next(name) for name in ("loop_frozen", "clock_jump")}
 
@@ -100,36 +115,35 @@ class Chaos:
         self._times = {}
         self._crash_in = None
 
-    def meddle(self, roost: Roost, host: SimulatedHost) -> None:
-        """Put the faults into a Roost that was just made, in place of what they are faults of."""
+    def attach(self, host: SimulatedHost) -> None:
+        """Bring about crashes, frozen loops and jumps of the clock on this host, and delays by its clock."""
         self._host = host
-        hall = roost.hall
-        self._replace(hall, "deliver", "handover")
-        self._replace(roost.inbox, "deliver", "handover")
-        for name in ("look", "ring", "answer"):
-            self._replace(hall, name, "bell")
-        for name in ("done", "tell"):
-            self._replace(hall.ends, name, "bell")
         host.tick, host.moved = self._tick, self._moved
 
+    def notifier(self, inner: Notifier) -> Notifier:
+        """Wrap the notifier of a Roost: calls are lost, doubled and delayed."""
+        return UnreliableNotifier(self, inner)
+
     def commit(self) -> str | None:
-        """What becomes of it: `failed`, or, without anyone being told which, `done` or `undone`; None: all is well."""
+        """Return the fault of a commit: `failed`, or `done` or `undone` with an unknown outcome; None: no fault."""
         if self._happens("commit_failed"):
             return "failed"
         if self._happens("commit_unknown"):
             return self._dice.choice(("done", "undone"))
         return None
 
-    def post(self) -> bool:
+    def post(self, sender: str, address: str) -> bool:
         """Whether what is said to somebody in a meeting is lost."""
-        return self._happens("post_lost")
+        return self.is_cut(sender, address) or self._happens("post_lost")
 
-    # --- inside ----------------------------------------------------------------------------------
+    def is_cut(self, sender: str, address: str) -> bool:
+        """Whether this sender cannot reach the agent with this key."""
+        return (sender, f"agent:{address}") in self.cuts
 
-    def _replace(self, whose: object, name: str, kind: str) -> None:
-        setattr(whose, name, partial(self._unreliably, kind, getattr(whose, name)))
-
-    def _unreliably(self, kind: str, act: Callable[..., None], *args: Any) -> None:
+    def unreliably(self, kind: str, act: Callable[..., None], *args: Any) -> None:
+        """Call it once, twice, later or not at all."""
+        if self.cuts and kind == "handover" and len(args) == 1:
+            args = (tuple(e for e in args[0] if not self.is_cut(e.sender, e.address)),)
         if self._happens(f"{kind}_lost"):
             return
         if len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) > 1:
@@ -137,6 +151,8 @@ class Chaos:
         self._sooner_or_later(kind, act, *args)
         if self._happens(f"{kind}_doubled"):
             self._sooner_or_later(kind, act, *args)
+
+    # --- inside ----------------------------------------------------------------------------------
 
     def _sooner_or_later(self, kind: str, act: Callable[..., None], *args: Any) -> None:
         if self._happens(f"{kind}_delayed"):
@@ -185,3 +201,38 @@ class Chaos:
             self._clock.shift += self._dice.uniform(-FURTHEST, FURTHEST)
         elif loops := self._host.loops:
             self._dice.choice(loops).freeze(self._dice.uniform(0.0, LATEST))
+
+
+class UnreliableNotifier:
+    """Notifier that loses, doubles, delays and reorders calls before they reach the one it wraps."""
+
+    def __init__(self, chaos: Chaos, inner: Notifier) -> None:
+        self._chaos = chaos
+        self._inner = inner
+
+    def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
+        self._chaos.unreliably("handover", self._inner.deliver, envelopes)
+
+    def deliver_talk(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "") -> None:
+        self._chaos.unreliably("handover", self._inner.deliver_talk, talk_id, user_id, envelope, agent)
+
+    def look(self, address: str) -> None:
+        self._chaos.unreliably("bell", self._inner.look, address)
+
+    def wake_at(self, due: float) -> None:
+        self._chaos.unreliably("bell", self._inner.wake_at, due)
+
+    def answered(self, answered: Answered) -> None:
+        self._chaos.unreliably("bell", self._inner.answered, answered)
+
+    def ended(self, closing: WorkClosing) -> None:
+        self._chaos.unreliably("bell", self._inner.ended, closing)
+
+    def changed(self, task_id: str) -> None:
+        self._chaos.unreliably("bell", self._inner.changed, task_id)
+
+    def missed(self, effects: Iterable[Effect]) -> None:
+        self._inner.missed(effects)
+
+    def withdraw(self, asked: tuple[tuple[str, str], ...]) -> None:
+        self._inner.withdraw(asked)

@@ -1,4 +1,4 @@
-"""What must hold of every simulation, whatever went wrong in it: for calling after it."""
+"""Invariants of every simulation, whatever faults it had: call them after it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from roost.core.meetings.entries import Entry, from_json
-from roost.core.meetings.fold import fold
-from roost.core.meetings.log import Log
-from roost.core.meetings.view import View
+from roost.core.meetings.log.entries import Entry, from_json
+from roost.core.meetings.log.log import Log
+from roost.core.meetings.view.fold import fold
+from roost.core.meetings.view.view import View
 from roost.testing.brains import Given
 from roost.testing.simulation import Simulation
 
 
 class End(StrEnum):
-    """What has become of an envelope. LOST is none of those that are allowed."""
+    """Final state of an envelope. LOST is never allowed."""
 
     DONE = "done"
     DEAD = "dead"
@@ -29,30 +29,30 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """One envelope of an agent, from when it was posted to its end."""
+    """History of one envelope of an agent, from posting to its end."""
 
     envelope_id: str
     address: str
-    """Whose inbox it was in: `ann/d`."""
+    """Agent that received it: `ann/d`."""
     kind: str
     lane: str
     sender: str
     body: str
     posted: int
-    """Its place among all that was posted."""
+    """Its position among all posted envelopes."""
     times: int
-    """How often it came into the inbox."""
+    """Number of times it was posted."""
     end: End
     tries: tuple[Given, ...]
     handled: int | None
-    """The place among all turns of the try that ended it."""
+    """Position of the attempt that ended it among all turns."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.envelope_id} from {self.sender} to {self.address}: {self.body!r:.60}"
 
 
 def fates(simulation: Simulation) -> list[Fate]:
-    """All that ever came into the inbox of an agent, in order, and what became of it."""
+    """Return the history of every envelope of an agent, in order."""
     tries: dict[str, list[tuple[int, Given]]] = defaultdict(list)
     for number, given in enumerate(simulation.turns):
         tries[given.envelope_id or ""].append((number, given))
@@ -82,15 +82,15 @@ def fates(simulation: Simulation) -> list[Fate]:
 
 
 def nothing_lost(simulation: Simulation) -> None:
-    """Each envelope was done, is a dead letter, was cancelled, or still waits; and a task, or mail, says the same."""
+    """Check that each envelope was done, buried, cancelled, or is pending, and that its task or mail agrees."""
     lost = [fate for fate in fates(simulation) if fate.end is End.LOST]
-    _hold(simulation, not lost, "these are gone, and nobody has done them", lost)
+    _hold(simulation, not lost, "these envelopes are gone without being handled", lost)
 
 
 def nothing_twice(simulation: Simulation) -> None:
-    """Nothing came into an inbox twice, by its id and by what it says, and no mail was sent twice.
+    """Check that no envelope was posted twice, by id and by content, and no mail was sent twice.
 
-    So give whatever your brains send a text of its own. Ticks of schedules may all say the same.
+    Brains must therefore send unique texts. Ticks of schedules may be alike.
     """
     found = fates(simulation)
     twice = [fate for fate in found if fate.times > 1 and fate.end is not End.DEAD]
@@ -106,10 +106,10 @@ def nothing_twice(simulation: Simulation) -> None:
 
 
 def in_order(simulation: Simulation) -> None:
-    """What shares a lane was done in the order in which it was posted.
+    """Check that envelopes of a lane were handled in the order in which they were posted.
 
-    Not so if hand-overs are lost or delayed, as that of a commit is whose outcome is unknown: what comes later may be
-    handed over, and done, before.
+    Does not hold if notifications are lost or delayed, also after a commit of unknown outcome: a later envelope may
+    then be delivered and handled first.
     """
     lanes: dict[tuple[str, str], list[Fate]] = defaultdict(list)
     for fate in fates(simulation):
@@ -125,16 +125,16 @@ def in_order(simulation: Simulation) -> None:
 
 
 def all_ended(simulation: Simulation, *allowed: End) -> None:
-    """Each envelope has come to one of these ends; to any but LOST if none is named."""
+    """Check that each envelope ended in one of these states; in any but LOST if none is named."""
     ends = allowed or tuple(end for end in End if end is not End.LOST)
     others = [f"{fate.end}: {fate}" for fate in fates(simulation) if fate.end not in ends]
-    _hold(simulation, not others, f"these have not ended as {' or '.join(ends)}", others)
+    _hold(simulation, not others, f"these did not end as {' or '.join(ends)}", others)
 
 
 def meetings_agree(simulation: Simulation) -> None:
-    """Those who are in a meeting see the same: who is there, what was said, what was refused, the state, the end.
+    """Check that all participants of a meeting have the same view: members, posts, rejections, state and end.
 
-    It takes a while after the last fault: what was lost is asked for by and by. Let it run until then.
+    Views converge some time after the last fault, when lost posts were requested again: run the simulation until then.
     """
     for meeting, views in meeting_views(simulation).items():
         most = max(views.values(), key=lambda view: sum(view.seen.values()))
@@ -144,7 +144,7 @@ def meetings_agree(simulation: Simulation) -> None:
 
 
 def meeting_views(simulation: Simulation) -> dict[str, dict[str, View]]:
-    """Each meeting as each of its participants sees it."""
+    """Return the view of each participant of each meeting."""
     logs: dict[tuple[str, str, str], list[Entry]] = defaultdict(list)
     for meeting, participant, creator, entry in simulation.rows(
         "SELECT m.meeting_id, m.participant, m.creator, l.entry FROM meetings m JOIN meeting_log l"
@@ -158,7 +158,7 @@ def meeting_views(simulation: Simulation) -> dict[str, dict[str, View]]:
 
 
 def all_invariants(simulation: Simulation) -> None:
-    """All of these, as far as the faults of the simulation leave them standing."""
+    """Check all invariants that hold under the faults of the simulation."""
     nothing_lost(simulation)
     nothing_twice(simulation)
     faults = simulation.faults
@@ -184,7 +184,7 @@ def _ends(simulation: Simulation) -> Callable[[tuple[Any, ...], list[tuple[int, 
             return End.DEAD
         if address not in agents or tasks.get(name) == "cancelled":
             return End.CANCELLED
-        if kind == "meeting":  # of posts, and of turns with nothing to react to, no brain hears
+        if kind == "meeting":  # no brain runs for posts, and for turns without anything to react to
             return End.DONE
         told = tasks.get(name, "done") == "done" and (kind != "mail" or mail.get(name) is not None)
         return End.DONE if told and any(given.ended for _, given in tries) else End.LOST

@@ -1,4 +1,4 @@
-"""A network in memory that loses, doubles, delays, reorders and cuts by a seed, in virtual time: for protocols."""
+"""In-memory network for protocol tests, which loses, duplicates, delays, reorders and partitions by a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M")
 
 
 class Network(Generic[P, M]):
-    """Carries messages between parties. The same seed and the same calls carry them in exactly the same way.
+    """Network between parties. The same seed and the same calls give exactly the same deliveries.
 
     network = Network(seed=1, lose=0.1)
     network.join("ann", lambda sender, message: ...)     # may send
@@ -25,9 +25,15 @@ class Network(Generic[P, M]):
     """
 
     def __init__(
-        self, seed: int = 0, *, lose: float = 0.0, double: float = 0.0, delay: tuple[float, float] = (0.0, 0.01),
-        reorder: float = 0.0, clock: Clock | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        seed: int = 0,
+        *,
+        lose: float = 0.0,
+        double: float = 0.0,
+        delay: tuple[float, float] = (0.0, 0.01),
+        reorder: float = 0.0,
+        clock: Clock | None = None,
+    ) -> None:
         self.lose = lose
         self.double = double
         self.delay = delay
@@ -42,11 +48,11 @@ class Network(Generic[P, M]):
         self._cut: set[tuple[P, P]] = set()
 
     def join(self, party: P, hear: Callable[[P, M], object]) -> None:
-        """From now on what is sent to the party comes here. Who joins again has come back, and hears here instead."""
+        """Register a party and its receiver. A party that joins again replaces its receiver."""
         self._parties[party] = hear
 
     def leave(self, party: P) -> None:
-        """What is on its way to it is lost."""
+        """Remove a party; messages in transit to it are lost."""
         self._parties.pop(party, None)
 
     def send(self, sender: P, to: P, message: M) -> None:
@@ -57,7 +63,7 @@ class Network(Generic[P, M]):
             self._carry(sender, to, message, again=True)
 
     def broadcast(self, sender: P, message: M) -> None:
-        """To everyone else, in the order in which they joined."""
+        """Send to all other parties, in the order in which they joined."""
         for party in self._parties:
             if party != sender:
                 self.send(sender, party, message)
@@ -65,7 +71,7 @@ class Network(Generic[P, M]):
     # --- cutting ---------------------------------------------------------------------------------
 
     def cut(self, one: P, other: P, *, both_ways: bool = True) -> None:
-        """Nothing gets from one to the other; what is on its way is lost when it would arrive, unless healed before."""
+        """Partition two parties. Messages in transit are lost on arrival, unless the partition is healed before."""
         self._cut.add((one, other))
         if both_ways:
             self._cut.add((other, one))
@@ -76,7 +82,7 @@ class Network(Generic[P, M]):
                 self.cut(party, other)
 
     def heal(self, one: P | None = None, other: P | None = None) -> None:
-        """All cuts; or those of one party; or those between two."""
+        """Heal all partitions, or those of one party, or the one between two."""
         wanted = {party for party in (one, other) if party is not None}
         self._cut = {cut for cut in self._cut if not wanted <= set(cut)}
 
@@ -90,7 +96,7 @@ class Network(Generic[P, M]):
         return len(self._underway)
 
     def step(self) -> bool:
-        """Deliver the next message, if there is one; the time moves to when it arrives."""
+        """Deliver the next message, if there is one, and advance the time to its arrival."""
         if not self._underway:
             return False
         due, _, sender, to, message = heapq.heappop(self._underway)
@@ -104,14 +110,14 @@ class Network(Generic[P, M]):
         return True
 
     def run(self, seconds: float | None = None, *, most: int = 1_000_000) -> None:
-        """Deliver until nothing is on its way; or all that arrives within so many seconds, which then have passed."""
+        """Deliver until nothing is in transit, or everything that arrives within `seconds`."""
         until = None if seconds is None else self.clock.monotonic() + seconds
         for _ in range(most):
             if not self._underway or (until is not None and self._underway[0][0] > until):
                 break
             self.step()
         else:
-            raise AssertionError(f"{most:,} messages, and more are on their way: the parties talk in circles")
+            raise AssertionError(f"{most:,} messages, and more in transit: the parties are in an endless loop")
         if until is not None:
             self.clock.elapsed = max(self.clock.elapsed, until)
 

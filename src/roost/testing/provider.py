@@ -1,10 +1,10 @@
-"""A provider of models on this machine that says what a test tells it, as OpenAI's, Anthropic's and Google's do.
+"""Local fake of a model provider with scripted answers, in the protocols of OpenAI, Anthropic and Google.
 
     with Provider() as provider:
-        provider.plays("Hello ", "there")            # what is said when the model is asked next
+        provider.plays("Hello ", "there")            # the answer to the next request
         profile = roost.Profile("test", "llm", model="openai:any", base_url=provider.url)
 
-What it was asked is in `provider.asked`. Asked more often than it was told, it says `ok`.
+`provider.asked` holds the requests. After the end of the script it answers `ok`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from roost.testing.speech import Act, Call, Cut, End, Raw, Refuse, Think, Wait, refusal, spoken
+from roost.testing.provider_streams import Act, Call, Cut, End, Raw, Refuse, Think, Wait, Whole, refusal, spoken, whole
 
-__all__ = ["Act", "Call", "Cut", "End", "Provider", "Raw", "Refuse", "Think", "Wait"]
+__all__ = ["Act", "Call", "Cut", "End", "Provider", "Raw", "Refuse", "Think", "Wait", "Whole"]
 
 
 LOOK = 0.002
 
 
 class Provider:
-    """A server on a thread of its own, from `with` to the end of it."""
+    """Server on its own thread, which runs inside of `with`."""
 
     def __init__(self) -> None:
         self._plays: deque[tuple[Act, ...]] = deque()
@@ -34,11 +34,11 @@ class Provider:
         """The body of each request."""
         self.headers: list[dict[str, str]] = []
         self.bytes_at_once = 1 << 20
-        """How much is sent in one piece, wherever that cuts."""
+        """Bytes sent in one write, regardless of event boundaries."""
         self.connections = 0
-        """How often somebody has connected."""
+        """Number of connections so far."""
         self.hung_up = 0
-        """How often whoever asked has gone before the end."""
+        """Number of clients that disconnected before the end."""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._over: asyncio.Event
@@ -47,15 +47,15 @@ class Provider:
         self.port = 0
 
     def plays(self, *acts: Act) -> None:
-        """What happens when a model is asked next; called again, when it is asked after that."""
+        """Script the answer to the next request; further calls script the following ones."""
         self._plays.append(acts)
 
     def forget(self) -> None:
-        """What was laid out and has not happened."""
+        """Drop scripted answers that were not used."""
         self._plays.clear()
 
     def hang_up(self) -> None:
-        """Close all connections, as a provider does that is started again."""
+        """Close all connections, like a restarting provider."""
         ended = threading.Event()
         for writer in [*self._open]:
             self._loop.call_soon_threadsafe(writer.close)
@@ -64,7 +64,7 @@ class Provider:
 
     @property
     def open(self) -> int:
-        """How many connections there are."""
+        """Return the number of open connections."""
         return len(self._open)
 
     @property
@@ -113,7 +113,7 @@ class Provider:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Read one request and answer it; whether the connection can be used again."""
+        """Read one request and answer it; return whether the connection can be reused."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
         except asyncio.IncompleteReadError:
@@ -127,12 +127,12 @@ class Provider:
         path = first.split()[1].partition("?")[0]
         if acts and isinstance(acts[0], Cut):
             return False
-        if acts and isinstance(acts[0], Refuse):
-            writer.write(refusal(acts[0], path))
+        if acts and isinstance(acts[0], Refuse | Whole):
+            writer.write(refusal(acts[0], path) if isinstance(acts[0], Refuse) else whole(acts[0]))
             await writer.drain()
             return True
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-        gone = asyncio.ensure_future(reader.read(1))  # whoever asks says no more, unless it hangs up
+        gone = asyncio.ensure_future(reader.read(1))  # the client sends nothing more, unless it disconnects
         try:
             async for piece in spoken(path)(body, acts, lambda until: self._until(until, gone)):
                 if piece is None:

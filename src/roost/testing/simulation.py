@@ -1,4 +1,4 @@
-"""A whole Roost on one deterministic loop, on a real SQLite file, with faults by the seed and power cuts anywhere."""
+"""Simulation of a whole Roost on a deterministic host and a real SQLite file, with faults and power losses by seed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from roost.brains.profiles import Shelf
-from roost.core.limits import Limits
+from roost.brains.profiles import ProfileRegistry
+from roost.core.envelopes.outcomes import NEVER
+from roost.core.limits.limits import Limits
+from roost.core.values.addresses import parse
 from roost.hosts.simulated import Crash, SimulatedHost, Stuck
 from roost.ports import Brain, Tool
 from roost.runtime.roost import Roost
@@ -21,9 +23,8 @@ from roost.service import AsyncAgentService
 from roost.stores.engine import Engine
 from roost.testing.brains import Given, watched
 from roost.testing.clock import Clock
-from roost.testing.database import FaultySqlite
 from roost.testing.faults import Chaos, Faults
-from roost.wiring import STATEMENTS
+from roost.testing.faulty_sqlite import HEAL, FaultySqlite
 
 T = TypeVar("T")
 Story = Callable[[AsyncAgentService], Coroutine[Any, Any, T]]
@@ -34,18 +35,21 @@ WHERE a.address IS NULL OR (a.state = 'idle' AND a.paused = 0)
 """
 
 
+IN_INBOXES = f"SELECT 1 FROM inbox WHERE due < {NEVER:.0f} LIMIT 1"
+
+
 class Simulation:
-    """Starts, runs and crashes a Roost; the file and the clock outlive each crash. The same seed, the same run.
+    """Roost that can be run and crashed; file and clock outlive each crash. The same seed gives the same run.
 
     with Simulation(seed=7, faults=Faults.all()) as simulation:
         simulation.play(story, {"parrot": parrot})
 
-    A `story` is a coroutine function over the service. Without a folder the file is in a scratch one.
+    A `story` is a coroutine function over the service. Without a folder the file is in a temporary one.
     """
 
     def __init__(
         self, folder: Path | None = None, seed: int = 0, *, faults: Faults | None = None, clock: Clock | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.seed = seed
         self.faults = faults or Faults()
         self.clock = clock or Clock()
@@ -55,7 +59,7 @@ class Simulation:
         self._starts = 0
         self._steps: list[tuple[int, int]] = []
         self.turns: list[Given] = []
-        """What brains were given, in order, in all lives."""
+        """Turns of all brains, in order, across crashes."""
         self.service: AsyncAgentService
         self.database: FaultySqlite | None = None
         self.host: SimulatedHost | None = None
@@ -67,32 +71,39 @@ class Simulation:
 
     def start(
         self, brains: Mapping[str, Brain], limits: Limits | None = None, tools: Sequence[Tool] = ()
-    ) -> AsyncAgentService:  # fmt: skip
-        """Open the Roost on the file, as after a start of the machine."""
+    ) -> AsyncAgentService:
+        """Open the Roost on the file, as after a boot of the machine."""
         limits = limits or Limits()
         self._starts += 1
         self.host = SimulatedHost(self._seed_of_life(), clock=self.clock)
         self.database = FaultySqlite(
-            self.path, self.host.clock.now, self._chaos.commit, lambda: len(self.turns), self._chaos.post
-        )  # fmt: skip
+            self.path,
+            self.host.clock.now,
+            self._chaos.commit,
+            lambda: len(self.turns),
+            self._chaos.post,
+            self._chaos.is_cut,
+        )
         store = Engine(self.host, self.database, queued=limits.queued_writes)
         observed = {name: watched(brain, self.turns.append) for name, brain in brains.items()}
-        roost = Roost(self.host, store, STATEMENTS, Shelf(observed), limits, tools=tools)
-        self._chaos.meddle(roost, self.host)
+        roost = Roost(self.host, store, ProfileRegistry(observed), limits, tools=tools, notifier=self._chaos.notifier)
+        self._chaos.attach(self.host)
+        self.host.may_skip = self._is_idle
+        self.host.next_due = lambda: roost.dispatcher.timers.expected if roost.dispatcher.timers is not None else None
         self.service = AsyncAgentService(roost)
         return self.service
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
-        """Run until the scenario has ended. A crash cuts the power and is raised as Crash."""
+        """Run until the scenario has ended. A crash raises Crash."""
         with self._watched() as host:
             return host.run(scenario)
 
     def play(
         self, story: Story[T], brains: Mapping[str, Brain], limits: Limits | None = None, tools: Sequence[Tool] = ()
-    ) -> T:  # fmt: skip
-        """Run the story from its beginning, after each crash once more, until it has ended; then let all come to rest.
+    ) -> T:
+        """Run the story, restarted after each crash, until it has ended; then run until no work is left.
 
-        So a story is written as a program that may be started again: what it sends has keys. See `insist`.
+        A story must be restartable: what it sends has keys. See `insist`.
         """
         while True:
             try:
@@ -103,26 +114,45 @@ class Simulation:
                 continue
 
     def rest(self, within: float = 3600.0) -> None:
-        """Nothing goes wrong any more, and everything runs until nothing is left for anyone who may work.
+        """Disable faults, and run until no work is left.
 
-        Stuck, with what is left, if that takes longer than so many simulated seconds.
+        Raise Stuck, with the remaining work, if that takes longer than `within` simulated seconds.
         """
         assert self.host is not None
         self._chaos.end()
         latest = self.clock.monotonic() + within
         while left := self.rows(WAITING):
             if self.clock.monotonic() > latest:
-                raise self.explain(Stuck(f"{len(left)} still wait after {within:g} s: {left[:3]}"))
+                raise self.explain(Stuck(f"{len(left)} envelopes are pending after {within:g} s: {left[:3]}"))
             self.advance(1.0)
 
     def advance(self, seconds: float) -> None:
-        """Let everything run for so long."""
+        """Run everything for `seconds`."""
         with self._watched() as host:
             host.advance(seconds)
 
+    # --- partitions ------------------------------------------------------------------------------
+
+    def cut(self, one: str, other: str, *, both_ways: bool = True) -> None:
+        """Partition two agents, such as `agent:ann/a` and `agent:ann/b`, until `heal`; a sender may be a user. Posts of
+        meetings between them are lost; everything else waits."""
+        for address in (one, other):
+            if parse(address, "").text != address:
+                raise ValueError(f"{address!r} must be a whole address, such as 'agent:ann/a' or 'user:ann'")
+        self._chaos.cuts |= {(one, other), (other, one)} if both_ways else {(one, other)}
+
+    def heal(self) -> None:
+        """Heal all partitions; waiting envelopes are delivered within seconds."""
+        self._chaos.cuts.clear()
+        assert self.host is not None
+        self.run(self._deliver_held())
+
+    async def _deliver_held(self) -> None:
+        await self.service.roost.context.store.write(lambda tx: tx.write(HEAL))
+
     @contextmanager
     def _watched(self) -> Iterator[SimulatedHost]:
-        """What is raised meanwhile cuts the power, if it is a crash, or else says how to repeat it."""
+        """Yield the host; a Crash cuts the power, other errors get a note on how to repeat the run."""
         assert self.host is not None
         try:
             yield self.host
@@ -134,7 +164,7 @@ class Simulation:
             raise
 
     def crash(self) -> None:
-        """Cut the power: what was not committed is gone, and nothing of the old world runs any more."""
+        """Cut the power: uncommitted work is gone, and no old task runs any more."""
         assert self.database is not None
         assert self.host is not None
         self._steps.append((self.host.steps, self.host.trace))
@@ -143,7 +173,7 @@ class Simulation:
         self.host = self.database = None
 
     def close(self) -> None:
-        """As a crash; and the scratch folder is removed."""
+        """Crash, and remove the temporary folder."""
         if self.host is not None:
             self.crash()
         if self._scratch is not None:
@@ -163,11 +193,11 @@ class Simulation:
 
     @property
     def happened(self) -> Counter[str]:
-        """How often each fault was brought about."""
+        """Return how often each fault was injected."""
         return self._chaos.happened
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the file holds, read past the simulation."""
+        """Query the file directly, outside of the simulation."""
         connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             return connection.execute(sql).fetchall()
@@ -175,7 +205,7 @@ class Simulation:
             connection.close()
 
     def digest(self) -> str:
-        """Stands for the whole run: each step of it, and all rows there are. The same seed gives the same."""
+        """Return a digest of the whole run: each step, and all rows. The same seed gives the same digest."""
         digest = sha256(repr(self._steps).encode())
         if self.host is not None:
             digest.update(repr((self.host.steps, self.host.trace)).encode())
@@ -184,11 +214,15 @@ class Simulation:
         return digest.hexdigest()
 
     def explain(self, error: BaseException) -> BaseException:
-        """The same error, with how to repeat it."""
+        """Return the error with a note on how to repeat the run."""
         note = f"Repeat it with {self!r}"
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
         return error
+
+    def _is_idle(self) -> bool:
+        """Return whether time may be skipped: with lost notifications, not while an envelope is pending."""
+        return self.faults == Faults() or not self.rows(IN_INBOXES)
 
     def _seed_of_life(self) -> int:
         return self.seed * 1000 + self._starts

@@ -1,7 +1,7 @@
-"""Tools of MCP servers: a program that is started and spoken to through its pipes, or a URL.
+"""Tools of MCP servers, which are started as a subprocess or reached by a URL.
 
-A server has a loop of its own, since what its library opens must be closed on the same one. It is connected when
-someone first wants its tools, and again when it was found to be gone.
+Each server has its own loop, since the library must close resources on the loop that opened them. It is connected
+when its tools are first needed, and reconnected after it was lost.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TextIO
 
-from roost.core import patterns
+from roost.core.values import patterns
 from roost.errors import ToolFailed, Unavailable
 from roost.ports import Host, Loop, Pending, Tool
 from roost.ports.servers import ServerConfig
 from roost.ports.tools import as_text
+from roost.tools.stderr import Stderr, piped
 
 log = logging.getLogger("roost.mcp")
 
 CONNECT = 20.0
-"""Seconds that a server has to be connected and to list its tools."""
+"""Timeout in seconds for connecting to a server and listing its tools."""
 PING = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class McpTool(Tool):
-    """A tool of a server, which checks its arguments itself."""
+    """Tool of a server, which validates its arguments itself."""
 
     schema: Mapping[str, Any] = field(default_factory=dict)
 
@@ -49,22 +50,25 @@ class McpTool(Tool):
 
 
 class McpServer:
-    """One server, whichever life it is in. Any loop may call."""
+    """One configured server, across its connections. Any loop may call it."""
 
-    def __init__(self, host: Host, config: ServerConfig) -> None:
+    def __init__(self, host: Host, config: ServerConfig, clean: Callable[[str], str] = str) -> None:
         self._host = host
         self._config = config
+        self._clean = clean
+        """Redacts secrets in a server's error messages."""
         self.name = config.name
         self._lock = host.lock()
         self._connection: _Connection | None = None
         self._closed = False
 
     async def tools(self) -> Sequence[Tool]:
-        """Connect, if it is not, and list its tools, with the server's name before theirs."""
+        """Connect if needed, and return its tools, prefixed with the server's name."""
         connection = self._connected()
         if not await connection.listed.within(CONNECT):
             connection.close()
-            raise Unavailable(f"the MCP server {self.name!r} has not answered within {CONNECT:g} seconds")
+            told = f"the MCP server {self.name!r} did not answer within {CONNECT:g} seconds"
+            raise Unavailable(told + connection.stderr.tail())
         return [self._tool(one) for one in await connection.listed]
 
     def close(self) -> None:
@@ -77,7 +81,7 @@ class McpServer:
             if self._closed:
                 raise Unavailable("this Roost is closing")
             if self._connection is None or self._connection.is_over:
-                self._connection = _Connection(self._host, self._config)
+                self._connection = _Connection(self._host, self._config, self._clean)
             return self._connection
 
     def _tool(self, one: Any) -> Tool:
@@ -85,28 +89,36 @@ class McpServer:
         safe = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
         asks = any(patterns.matches(pattern, one.name) for pattern in config.approval)
         return McpTool(
-            f"{self.name}.{one.name}", one.description or one.title or one.name, partial(self._call, one.name),
-            config.limit, config.output, asks, safe, schema=one.input_schema,
-        )  # fmt: skip
+            f"{self.name}.{one.name}",
+            one.description or one.title or one.name,
+            partial(self._call, one.name),
+            config.limit,
+            config.output,
+            asks,
+            safe,
+            schema=one.input_schema,
+        )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        """A server that is gone is started again first: it was not asked yet."""
+        """Call a tool; a lost server is restarted first, which is safe because the call was not sent yet."""
         connection = self._connected()
         if not await connection.answers():
             connection.close()
             connection = self._connected()
             if not await connection.answers():
                 connection.close()
-                raise ToolFailed(f"the MCP server {self.name!r} does not answer")
+                raise ToolFailed(f"the MCP server {self.name!r} does not answer{connection.stderr.tail()}")
         return _text(await connection.ask("call_tool", name, arguments), name)
 
 
 class _Connection:
-    """One life of a server."""
+    """One connection to a server, from its start to its end."""
 
-    def __init__(self, host: Host, config: ServerConfig) -> None:
+    def __init__(self, host: Host, config: ServerConfig, clean: Callable[[str], str]) -> None:
         self._host = host
         self._config = config
+        self._clean = clean
+        self.stderr = Stderr(config.name, clean)
         self.listed: Pending[list[Any]] = host.pending()
         self.is_over = False
         self._session: Any = None
@@ -117,16 +129,27 @@ class _Connection:
         self._closing = asyncio.Event()
         if self.is_over:
             return
-        async with _opened(self._config) as session:
-            self._session = session
-            self.listed.set(await _all_tools(session))
-            await self._closing.wait()
+        async with piped(self.stderr) as errors:
+            try:
+                async with _opened(self._config, errors) as session:
+                    self._session = session
+                    self.listed.set(await _all_tools(session))
+                    await self._closing.wait()
+            except Exception:
+                errors.close()
+                if self._config.command:
+                    await self.stderr.ended()
+                raise
 
     def _ended(self, _: Loop, error: BaseException | None) -> None:
         self.is_over = True
+        told = f"the MCP server {self._config.name!r} cannot be reached: {self._why(error)}"
         if error is not None:
-            log.warning("an MCP server was lost", exc_info=error, extra={"server": self._config.name})
-        self.listed.fail(Unavailable(f"the MCP server {self._config.name!r} cannot be reached: {_why(error)}"))
+            log.warning("%s", told, exc_info=error, extra={"server": self._config.name})
+        self.listed.fail(Unavailable(told))
+
+    def _why(self, error: BaseException | None) -> str:
+        return self._clean(_why(error)) + self.stderr.tail()
 
     def close(self) -> None:
         self.is_over = True
@@ -137,7 +160,7 @@ class _Connection:
             self._closing.set()
 
     async def answers(self) -> bool:
-        """Whether it is there."""
+        """Return whether the server responds to a ping."""
         try:
             if not await self.listed.within(CONNECT):
                 return False
@@ -145,12 +168,17 @@ class _Connection:
             async with asyncio.timeout(PING):
                 await self.ask("send_ping")
         except Exception as error:
-            log.info("an MCP server does not answer: %s", _why(error), extra={"server": self._config.name})
+            log.warning(
+                "the MCP server %r does not answer: %s",
+                self._config.name,
+                self._why(error),
+                extra={"server": self._config.name},
+            )
             return False
         return True
 
     async def ask(self, method: str, *args: Any) -> Any:
-        """Have its loop ask it; a call that is cancelled is cancelled there too."""
+        """Send a request on the loop of the server; cancelling this call cancels the request."""
         answer: Pending[Any] = self._host.pending()
         tasks: list[asyncio.Task[None]] = []
 
@@ -158,9 +186,9 @@ class _Connection:
             try:
                 answer.set(await getattr(self._session, method)(*args))
             except Exception as error:
-                answer.fail(ToolFailed(f"the MCP server {self._config.name!r} has failed: {_why(error)}"))
+                answer.fail(ToolFailed(f"the MCP server {self._config.name!r} failed: {self._why(error)}"))
             except BaseException:
-                answer.fail(ToolFailed(f"the MCP server {self._config.name!r} was cut off"))
+                answer.fail(ToolFailed(f"the connection to the MCP server {self._config.name!r} was closed"))
                 raise
 
         def begin() -> None:
@@ -170,14 +198,14 @@ class _Connection:
         try:
             while not await answer.within(1.0):
                 if self.is_over:
-                    raise ToolFailed(f"the MCP server {self._config.name!r} was lost in the middle of a call")
+                    raise ToolFailed(f"the MCP server {self._config.name!r} was lost during a call")
             return await answer
         finally:
             self._loop.call(lambda: [task.cancel() for task in tasks])
 
 
 @asynccontextmanager
-async def _opened(config: ServerConfig) -> AsyncIterator[Any]:
+async def _opened(config: ServerConfig, errors: TextIO) -> AsyncIterator[Any]:
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
@@ -189,8 +217,8 @@ async def _opened(config: ServerConfig) -> AsyncIterator[Any]:
                 given = {name: os.environ[name] for name in config.environment if name in os.environ}
                 command, *args = config.command
                 server = StdioServerParameters(command=command, args=args, env=given, cwd=config.folder)
-                errors = stack.enter_context(_nowhere())
                 streams = await stack.enter_async_context(stdio_client(server, errlog=errors))
+                errors.close()
             else:
                 token = os.environ.get(config.token or "")
                 headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -199,11 +227,6 @@ async def _opened(config: ServerConfig) -> AsyncIterator[Any]:
             session = await stack.enter_async_context(ClientSession(*streams[:2]))
             await session.initialize()
         yield session
-
-
-def _nowhere() -> TextIO:
-    """Where a server complains: what it says there may be anything."""
-    return open(os.devnull, "w", encoding="utf-8")
 
 
 async def _all_tools(session: Any) -> list[Any]:
@@ -223,12 +246,12 @@ def _text(result: Any, name: str) -> str:
     if not parts and result.structured_content is not None:
         text = as_text(result.structured_content, name)
     if result.is_error:
-        raise ToolFailed(text or f"{name} has failed")
+        raise ToolFailed(text or f"{name} failed")
     return text
 
 
 def _why(error: BaseException | None) -> str:
-    """The innermost of what a group of tasks has raised."""
+    """Return the innermost error of an exception group as text."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return "it has ended" if error is None else f"{type(error).__name__}: {error}"
+    return "it ended" if error is None else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What a page works with: the one service of this process, and the user whose browser it is."""
+"""Access of pages to the service of this process and to the user of the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from roost.api.auth import COOKIE, user_of_cookie
+from roost.api.auth import COOKIE, of_this_process, user_of_cookie
 from roost.errors import Unavailable
 from roost.service import AgentService
 
@@ -18,22 +18,24 @@ Identify = Callable[[str | None], str | None]
 class _Hosted:
     service: AgentService
     identify: Identify
+    operator: str | None = None
+    """The local user, who runs this program."""
 
 
 _hosted: _Hosted | None = None
 
 
-def host(service: AgentService, identify: Identify) -> None:
-    """Give the pages of this process their service, and the way to tell users by their cookie.
+def host(service: AgentService, identify: Identify, operator: str | None = None) -> None:
+    """Set the service of the pages of this process, the function that identifies users by cookie, and the local user.
 
-    Called by the server before pages run; the server also sees to it that each browser has a cookie.
+    The server calls it before pages run, and gives each browser a cookie.
     """
-    global _hosted  # Streamlit runs page scripts without arguments: this is how they are given any.
-    _hosted = _Hosted(service, identify)
+    global _hosted  # Streamlit runs page scripts without arguments.
+    _hosted = _Hosted(service, identify, operator)
 
 
 def current() -> tuple[AgentService, str]:
-    """The service, and the user of this browser. Raises Unavailable with a sentence for people."""
+    """Return the service, and the user of this browser; raise Unavailable if there is no cookie."""
     hosted = _hosted or _own()
     user = hosted.identify(st.context.cookies.get(COOKIE))
     if user is None:
@@ -41,9 +43,14 @@ def current() -> tuple[AgentService, str]:
     return hosted.service, user
 
 
+def is_operator(user: str) -> bool:
+    """Return whether this is the local user, who runs this program and may see its code."""
+    return user == (_hosted or _own()).operator
+
+
 @st.cache_resource(show_spinner=False)
 def _own() -> _Hosted:
-    """Made once, when nobody hosts the pages (a plain `streamlit run`)."""
-    from roost.ui import alone
+    """Create the service once, if no server hosts the pages (a plain `streamlit run`)."""
+    from roost.ui import standalone
 
-    return _Hosted(alone.service(), user_of_cookie)
+    return _Hosted(standalone.service(), user_of_cookie, of_this_process().local_user)

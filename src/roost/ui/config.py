@@ -1,4 +1,4 @@
-"""How Streamlit is set up for the pages, whoever serves them."""
+"""Streamlit's options for the pages, independent of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DARK = {
 }
 
 OPTIONS: dict[str, Any] = {
-    # The default collects garbage after each run of a fragment: twenty polling tabs would stop the server.
+    # The default collects garbage after each run of a fragment: twenty polling tabs would block the server.
     "runner.postScriptGC": False,
     "runner.magicEnabled": False,
     "browser.gatherUsageStats": False,
@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {
     "client.showErrorLinks": False,
     "server.headless": True,
     "server.fileWatcherType": "none",
-    # Seconds for which the state of a tab whose connection broke is kept.
+    # Seconds for which the state of a disconnected tab is kept.
     "server.disconnectedSessionTTL": 120,
     "theme.baseRadius": "medium",
     "theme.showWidgetBorder": True,
@@ -43,4 +43,4 @@ OPTIONS: dict[str, Any] = {
     **{f"theme.light.{name}": value for name, value in _LIGHT.items()},
     **{f"theme.dark.{name}": value for name, value in _DARK.items()},
 }
-"""By Streamlit's names. All fonts are Streamlit's own, which it serves itself: nothing is fetched from elsewhere."""
+"""Options by Streamlit's names. All fonts are Streamlit's own: nothing is fetched from other hosts."""

@@ -1,4 +1,4 @@
-"""The menu of each talk in the list: to rename it and to delete it, each in a dialog."""
+"""Menu of each talk in the list, with dialogs to rename and to delete it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from contextlib import suppress
 
 import streamlit as st
 
-from roost.core.talks import Talk
+from roost.core.talks.talk import Talk
 from roost.errors import NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import address, parts
+from roost.ui import components, page_url
 from roost.ui.text import told
 
 RENAME, DELETE = "Rename", "Delete"
 
 
 def button(talk: Talk) -> None:
-    """Three dots; its name, which only screen readers tell, says whose menu it is."""
+    """Draw the menu button; its label, for screen readers, names the talk."""
     talk_id = talk.talk_session_id
     st.menu_button(
-        f"Menu of {parts.title(talk)}",
+        f"Menu of {components.title(talk)}",
         [RENAME, DELETE],
         key=f"menu_{talk_id}",
         type="tertiary",
@@ -30,14 +30,14 @@ def button(talk: Talk) -> None:
 
 
 def dialog(service: AgentService, user: str) -> None:
-    """What was chosen, asked again in each run of the page until it is done or dismissed."""
+    """Draw the chosen dialog in each run of the page until it is done or dismissed."""
     choice, talk_id = st.session_state.get("asking", (None, ""))
     if choice is None:
         return
     try:
         talk = service.get_session(user, talk_id)
     except NotFound:
-        close()  # another tab was quicker
+        close()  # deleted in another tab
         return
     ask = _rename if choice == RENAME else _delete
     ask(service, talk)
@@ -60,7 +60,7 @@ def _rename(service: AgentService, talk: Talk) -> None:
     try:
         service.rename(talk.user_id, talk.talk_session_id, title.strip())
     except NotFound:
-        pass  # the page drawn again says so
+        pass  # the next run of the page reports it
     except RoostError as error:
         st.error(told(error))
         return
@@ -70,10 +70,10 @@ def _rename(service: AgentService, talk: Talk) -> None:
 
 @st.dialog("Delete this talk?", on_dismiss=close)
 def _delete(service: AgentService, talk: Talk) -> None:
-    st.markdown(f"**{parts.title(talk)}** is deleted with all its messages. This can't be undone.")
+    st.markdown(f"**{components.title(talk)}** will be deleted with all its messages. This can't be undone.")
     with st.container(horizontal=True):
         really = st.button("Delete", key="delete_really")
-        kept = st.button("Keep it", key="delete_not")
+        kept = st.button("Cancel", key="delete_not")
     try:
         if really:
             _remove(service, talk)
@@ -86,7 +86,7 @@ def _delete(service: AgentService, talk: Talk) -> None:
 
 
 def _remove(service: AgentService, talk: Talk) -> None:
-    with suppress(NotFound):  # another tab was quicker
+    with suppress(NotFound):  # deleted in another tab
         service.delete(talk.user_id, talk.talk_session_id)
-    if address.opened() == talk.talk_session_id:
-        address.start_new()
+    if page_url.opened() == talk.talk_session_id:
+        page_url.start_new()

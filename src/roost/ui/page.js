@@ -7,22 +7,22 @@
     const active = document.activeElement;
     if (active === field || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName)) return;
     field?.focus();
-    if (tries) setTimeout(focus, 50, name, more, tries - 1); // it may not be there, or not be ready, yet
+    if (tries) setTimeout(focus, 50, name, more, tries - 1); // the element may not exist yet, or not be ready
   };
-  // Phones show their keyboard on focus: there it is left to the person.
+  // Phones show their keyboard on focus: leave that to the user.
   const ready = (name, more = "") => { if (matchMedia("(hover: hover)").matches) focus(name, more, 40); };
   const greet = () => ready("stChatInputTextArea");
   greet();
 
-  // On a narrow screen the sidebar covers the talk that was chosen in it.
+  // On a narrow screen the sidebar covers the chosen talk.
   const fold = () => {
     if (innerWidth < 768) find("stSidebar", '[data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click();
   };
   fold();
-  if (document.getElementById("roost-lost")) return; // the rest is done once
+  if (document.getElementById("roost-lost")) return; // the rest runs once
 
-  // --- copying: each message has its button, and in it what was said, as base64 of UTF-8 ---------
-  const copyOtherwise = (said) => { // without a secure connection there is no clipboard to ask
+  // --- copying: each message has a button with its text as base64 of UTF-8 -----------------------
+  const copyOtherwise = (said) => { // there is no clipboard API without a secure connection
     const active = document.activeElement;
     const area = document.createElement("textarea");
     area.value = said;
@@ -42,18 +42,18 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 
-  // --- what is chosen may be open already ----------------------------------------------------------
+  // --- the chosen talk may be open already ---------------------------------------------------------
   document.addEventListener("click", (event) => {
     if (event.target.closest?.('.st-key-new_talk button, [class*="st-key-open_"] button')) fold();
   });
 
-  // --- the second click of a double click asks nothing a second time, nor what comes next -------------
+  // --- ignore the second click of a double click, also on the element that appears next ---------------
   const once = ".st-key-suggestions, .st-key-try_again, .st-key-deciding, .st-key-waiting_list";
   document.addEventListener("click", (event) => {
     if (event.detail > 1 && event.target.closest?.(once)) event.stopPropagation();
   }, { capture: true });
 
-  // --- the server is away: our own quiet words instead of Streamlit's dialog ----------------------
+  // --- connection lost: a notice instead of Streamlit's dialog -------------------------------------
   const lost = document.createElement("div");
   lost.id = "roost-lost";
   lost.setAttribute("role", "status");
@@ -64,7 +64,7 @@
 
   const tell = () => {
     if (app.dataset.testConnectionState === "CONNECTED") return;
-    lost.textContent = "Roost does not answer. This page goes on by itself when it is back.";
+    lost.textContent = "Connection lost. Reconnecting…";
   };
   const look = () => {
     const { testConnectionState: link, testScriptState: script } = app.dataset;
@@ -76,17 +76,17 @@
     lost.textContent = "";
     if (away && drawing && script !== "running") {
       away = false;
-      greet(); // not earlier: before the page is drawn anew, what is sent reaches no one
+      greet(); // not earlier: before the page is redrawn, messages are not received
     }
     drawing = script === "running";
   };
   new MutationObserver(look).observe(app, { attributes: true });
 
-  // --- dialogs: ready to type in; when they close, the line is ---------------------------------------
+  // --- dialogs: focus their input; focus the message input when they close ---------------------------
   let asking = false;
   new MutationObserver(() => {
     const dialog = find("stDialog");
-    // Streamlit's own, about the connection: under it nothing could be read or copied.
+    // Streamlit's connection dialog would cover the page: nothing could be read or copied.
     if (away && dialog?.querySelector('[data-testid="stErrorCodeBlock"]')) dialog.querySelector('[aria-label="Close"]').click();
     else if (dialog && !asking) ready("stDialog", " input");
     else if (!dialog && asking) greet();

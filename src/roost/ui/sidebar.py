@@ -1,4 +1,4 @@
-"""The sidebar: a new talk, one's own talks, the settings of the one that is open, and who one is."""
+"""Sidebar: a new talk, the list of talks, the settings of the open one, and the user."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 
 import streamlit as st
 
-from roost.core.approvals import Approval
-from roost.core.talks import BusyPolicy, Talk
+from roost.core.journal.approvals import Approval
+from roost.core.talks.talk import BusyPolicy, Talk
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui import address, menu, parts, waiting
+from roost.ui import approval_list, components, menu, page_url
 from roost.ui.text import plain, told
 
 FIRST = 12
 MORE = 30
 VISITOR = "user_"
-"""How the ids begin that are made for visitors."""
+"""Prefix of the user ids of visitors."""
 
 BUSY = {
     BusyPolicy.INTERRUPT: "interrupts it",
     BusyPolicy.QUEUE: "is answered afterwards",
     BusyPolicy.REJECT: "is refused",
-    BusyPolicy.ROLLBACK: "takes its place",
+    BusyPolicy.ROLLBACK: "replaces it",
     BusyPolicy.STEER: "steers it",
     BusyPolicy.COLLECT: "waits for a pause in typing",
 }
-"""What a message does that comes while an answer is being written."""
+"""Labels of the policies for a message that arrives while an answer is being written."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """How the next talk shall be; it is made when its first message is sent."""
+    """Settings of the next talk, which is created with its first message."""
 
     profile: str
     busy: str = BusyPolicy.INTERRUPT
@@ -42,24 +42,28 @@ class Draft:
 
 
 def listed(service: AgentService, user: str) -> list[Talk]:
-    """One more than is shown, so that one knows whether there are more."""
+    """Return one talk more than is shown, to know whether there are more."""
     return service.list_sessions(user, limit=int(st.session_state.get("talks_shown", FIRST)) + 1)
 
 
 def shape(talks: Sequence[Talk]) -> tuple[object, ...]:
-    """Changes whenever the list of talks looks different."""
+    """Return a value that changes whenever the list of talks looks different."""
     return tuple((talk.talk_session_id, talk.title, talk.running) for talk in talks)
 
 
 def draw(
-    service: AgentService, user: str, talks: Sequence[Talk], talk: Talk | None, draft: Draft,
+    service: AgentService,
+    user: str,
+    talks: Sequence[Talk],
+    talk: Talk | None,
+    draft: Draft,
     waits: tuple[Approval, ...] = (),
-) -> None:  # fmt: skip
+) -> None:
     with st.sidebar:
         with st.container(key="brand"):
             st.markdown("Roost")
-        st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=address.start_new)
-        waiting.button(waits)
+        st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
+        approval_list.button(waits)
         with st.container(key="talks", gap=None):
             _talks(talks, talk.talk_session_id if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
@@ -69,20 +73,20 @@ def draw(
 
 
 def who(user: str) -> str:
-    """As whom one is here: the user of the command line by name; a visitor has only the id that was made for them."""
+    """Return the label of the user: the name of a signed-in user, or the end of a visitor's id."""
     if user.startswith(VISITOR):
-        return f"Visitor {plain(user[-4:])}, known by this browser"
+        return f"Visitor {plain(user[-4:])} (this browser only)"
     return f"Signed in as {plain(user)}"
 
 
 def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
     shown = int(st.session_state.get("talks_shown", FIRST))
     if not talks:
-        st.caption("Your talks will be listed here.")
+        st.caption("Your talks appear here.")
     for talk in talks[:shown]:
         talk_id = talk.talk_session_id
         place = "open" if talk_id == open_id else "other"
-        title = parts.title(talk)
+        title = components.title(talk)
         with st.container(key=f"talk_{place}_{talk_id}", horizontal=True, vertical_alignment="center", gap=None):
             st.button(
                 f"{title} :green[●]" if talk.running else title,
@@ -90,7 +94,7 @@ def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
                 type="tertiary",
                 width="stretch",
                 wrap=False,
-                on_click=address.open_talk,
+                on_click=page_url.open_talk,
                 args=(talk_id,),
             )
             menu.button(talk)
@@ -106,7 +110,7 @@ def _show_more(shown: int) -> None:
 
 
 def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft) -> None:
-    """A form filled with what is stored; when that changes elsewhere, it is a new form."""
+    """Draw the form with the stored settings; a change elsewhere creates a new form."""
     stored = talk or draft
     mark = hash((talk and (talk.talk_session_id, talk.profile), stored.busy, repr(stored.options)))
     with st.form(f"settings_{mark}", border=False):
@@ -129,11 +133,11 @@ def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft)
 def _profile_field(profiles: Sequence[Profile], current: str) -> str:
     names = {profile.name: profile.shown for profile in profiles}
     names = names if current in names else {current: current, **names}
-    return str(st.selectbox("Who answers", names, index=[*names].index(current), format_func=names.__getitem__))
+    return str(st.selectbox("Agent", names, index=[*names].index(current), format_func=names.__getitem__))
 
 
 def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[str, Any]:
-    usual = "as the profile says"
+    usual = "default of the agent"
     return {
         "model": st.text_input(
             "Model", options.get("model", ""), max_chars=200, placeholder=(profile and profile.model) or usual
@@ -142,7 +146,7 @@ def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[
             "Temperature", 0.0, 2.0, options.get("temperature"), step=0.1, placeholder=usual
         ),
         "instructions": st.text_area(
-            "Instructions", options.get("instructions", ""), placeholder="What the agent shall keep in mind"
+            "System prompt", options.get("instructions", ""), placeholder="Instructions for the agent"
         ),
     }
 

@@ -1,4 +1,4 @@
-"""Words made fit to be shown: titles as they are, Markdown without pictures, errors as sentences."""
+"""Escaping of text for pages: titles, Markdown without images, errors as sentences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from markdown_it import MarkdownIt
 
+from roost.errors import public
+
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _SHORTCODE = re.compile(r":(?=[\w+-])")
 _ARROW = re.compile(r"(?<!\S)(<->|->|<-|--|>=|<=|~=)(?!\S)")
@@ -15,13 +17,13 @@ _JOINER = "\u2060"
 
 _EXTENDED = re.compile(r"\[\^|\$|:::")
 _BLOCKS = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
-"""Looks at blocks alone: what stands in a line takes it long, if it is made for that."""
+"""Parses blocks only: inline parsing is slow on hostile input."""
 
 
 def plain(text: str) -> str:
-    """A title or name for a place where Streamlit renders Markdown; it reads as it was typed.
+    """Escape a title or name for Streamlit's Markdown, so that it reads as typed.
 
-    An invisible joiner breaks what Streamlit looks for after unescaping: `:material/home:`, `:smile:`, ` -> `.
+    An invisible joiner breaks patterns that Streamlit replaces after unescaping: `:material/home:`, `:smile:`, ` -> `.
     """
     text = _SHORTCODE.sub(":" + _JOINER, " ".join(text.split()))
     text = _ARROW.sub(lambda found: found[0][0] + _JOINER + found[0][1:], text)
@@ -29,20 +31,20 @@ def plain(text: str) -> str:
 
 
 def sentence(problem: object) -> str:
-    """An error or notice as people read it: with a capital at the beginning and a full stop."""
-    text = " ".join(str(problem).split())
-    if text.partition(" ")[0].strip(",:;.!?").isalpha():  # and not the name of a file, say
+    """Return an error or notice as a sentence: with a capital letter and a full stop."""
+    text = " ".join((public(problem) if isinstance(problem, Exception) else str(problem)).split())
+    if text.partition(" ")[0].strip(",:;.!?").isalpha():  # not a file name, for example
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def told(problem: object) -> str:
-    """The same for a place where Streamlit renders Markdown."""
+    """Return an error or notice as a sentence, escaped for Streamlit's Markdown."""
     return plain(sentence(problem))
 
 
 def verbatim(text: str) -> str:
-    """A text for `st.text`, which trims it and takes off common indentation: joiners at its ends prevent that."""
+    """Protect a text from `st.text`, which strips and dedents it, by joiners at both ends."""
     return text if _trimmed(text) == text else f"{_JOINER}{text}{_JOINER}"
 
 
@@ -52,16 +54,16 @@ def _trimmed(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def defused(markdown: str) -> str:
-    """The same Markdown with pictures turned into links, so that no browser fetches anything by itself.
+    """Turn images into links, so that the browser fetches nothing from other hosts.
 
-    An invisible joiner parts `!` from `[`; a backslash would be undone by one that stands before it.
-    Fenced code stays as it is, unless the text uses an extension by which Streamlit may see the
-    blocks otherwise than we do (footnotes, formulas, directives): when in doubt it is no code.
+    An invisible joiner separates `!` from `[`; a backslash could be escaped by a preceding one. Fenced code is
+    unchanged, unless the text uses extensions with which Streamlit may parse blocks differently (footnotes, formulas,
+    directives): when in doubt it is not code.
     """
     last = len(markdown) if "]:" in markdown else markdown.rfind("](")
     if markdown.find("![", 0, max(last, 0)) < 0:
-        return markdown  # a picture needs an address, after it or in a definition
-    markdown = _trimmed(markdown)  # as Streamlit does itself: it may turn code into other blocks
+        return markdown  # an image needs a URL, inline or in a definition
+    markdown = _trimmed(markdown)  # as Streamlit does, which may change the blocks
     code = set() if _EXTENDED.search(markdown) else _fenced_lines(markdown)
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", markdown)
     return "".join(line if number in code else line.replace("![", f"!{_JOINER}[") for number, line in enumerate(lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.core.meetings.bodies import Called, FloorRule
+from roost.core.meetings.log.bodies import Called, FloorRule
 
 MEETING = "mtg_1"
 HOST, ADA, BEN, CAL, DAN = (f"agent:ann/{name}" for name in ("host", "ada", "ben", "cal", "dan"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from roost.core.meetings import floor
-from roost.core.meetings.bodies import Accepted, Body, FloorRule, Said, Started
-from roost.core.meetings.entries import Entry
-from roost.core.meetings.fold import Reader, fold
-from roost.core.meetings.log import Log
-from roost.core.meetings.stamps import Clock
-from roost.core.meetings.view import Refused, View
+from roost.core.meetings.log.bodies import Accepted, Body, FloorRule, Said, Started
+from roost.core.meetings.log.entries import Entry
+from roost.core.meetings.log.log import Log
+from roost.core.meetings.log.stamps import HybridClock
+from roost.core.meetings.view import floor
+from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.view import Refused, View
 from tests.core.meetings.cast import HOST, MEETING, NOON, call
 
 
@@ -22,7 +22,7 @@ class Person:
         self.address = address
         self.now = now
         self.log = Log(MEETING, creator)
-        self.clock = Clock(address)
+        self.clock = HybridClock(address)
         self._reader = Reader()
 
     @property

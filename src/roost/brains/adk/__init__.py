@@ -1,8 +1,8 @@
-"""The brain `adk`: an agent written with Google's Agent Development Kit, run by the ADK's own Runner."""
+"""Brain `adk`: an agent written with Google's Agent Development Kit, run by the ADK's own Runner."""
 
 from __future__ import annotations
 
 from roost.brains.adk.brain import Adk
-from roost.brains.adk.loading import in_folder
+from roost.brains.adk.loading import in_folder, variables_of
 
-__all__ = ["Adk", "in_folder"]
+__all__ = ["Adk", "in_folder", "variables_of"]

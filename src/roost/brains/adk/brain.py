@@ -1,90 +1,110 @@
-"""One turn of an ADK agent: the Runner is given what is new, and what comes of it is said as it comes."""
+"""Turn of an ADK agent: passes new messages to the Runner, and yields its output."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
 from google.adk.agents._streaming_mode import StreamingMode
 from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
-from google.adk.artifacts import InMemoryArtifactService
 from google.adk.runners import Runner
+from google.adk.telemetry.context import ContentCapturingMode, TelemetryConfig
 from google.adk.utils import _sync_runner
 
-from roost.brains.adk import faults
+from roost.brains.adk import errors
+from roost.brains.adk.artifacts import StoredArtifacts
 from roost.brains.adk.loading import app_of
-from roost.brains.adk.memory import Recalled
-from roost.brains.adk.plugin import Part
-from roost.brains.adk.rehearsal import rehearse
+from roost.brains.adk.memory import StoredMemory
+from roost.brains.adk.output import EventOutput
+from roost.brains.adk.plugin import RoostPlugin
 from roost.brains.adk.sessions import Sessions, content_of
-from roost.brains.adk.voice import Voice
-from roost.brains.attending import attending
+from roost.brains.adk.threads import own_threads
+from roost.brains.adk.warm_up import warm_up
 from roost.brains.chat.context import prompt
+from roost.brains.meeting_prompt import as_prompt
+from roost.core.talks.side_channels import Channel
 from roost.ports import Chunk, Turn
 
+_NO_CONTENT = TelemetryConfig(capture_message_content=ContentCapturingMode.NO_CONTENT)
+_CONTENT_VARIABLES = ("ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
 RECENT = 80
-"""About how many of the newest messages an agent is shown, if its profile says nothing else."""
+"""Default number of newest messages that an agent is shown, approximately."""
 
 logging.getLogger("google_adk.google.adk.telemetry._metrics").setLevel(logging.ERROR)
-"""It warns at each call of a model that does not tell how many tokens it took."""
+"""It warns at each call of a model that reports no token usage."""
 
 
 class Adk:
-    """A brain made of an agent, or of an app, of the ADK."""
+    """Brain made of an agent or app of the ADK."""
 
     def __init__(self, agent: Any, name: str = "") -> None:
         self._app = app_of(agent, name)
         root = self._app.root_agent
         self._author = root.name if root else self._app.name
         self._name = str(getattr(root, "_adk_origin_app_name", None) or self._app.name)
-        """As `adk` calls it: by its folder, if it is in one. What it keeps for users and for all is found by that."""
-        self._artifacts = InMemoryArtifactService()
+        """Name of the app as `adk` derives it, from the folder if there is one; the key of user and app state."""
 
     def prepare(self) -> None:
-        """Called once before it is first asked, on a thread."""
-        rehearse()
+        """Warm up the ADK; called once on a thread, before the first turn."""
+        warm_up()
 
     def close(self) -> None:
-        """Called when all runs are over: the threads on which tools have run end with the loops that they ran for."""
+        """End the tool threads of closed loops; called when all runs are over."""
         with _sync_runner._TOOL_THREAD_POOL_LOCK:
             _sync_runner._shutdown_closed_loop_pools()
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
-        app, turn = self._app, attending(turn)
-        sessions, voice = Sessions(turn, turn.profile.recent_messages or RECENT, self._author), Voice()
-        part = Part(turn, sessions, voice)
+        app, turn = self._app, as_prompt(turn)
+        voice = EventOutput()
+        sessions = Sessions(turn, turn.profile.recent_messages or RECENT, self._author, voice)
+        part = RoostPlugin(turn, sessions, voice)
         runner = Runner(
-            app_name=self._name, app=app.model_copy(update={"plugins": [part, *app.plugins]}), session_service=sessions,
-            artifact_service=self._artifacts, memory_service=Recalled(turn),
-        )  # fmt: skip
-        new = await sessions.open(self._name)
+            app_name=self._name,
+            app=app.model_copy(update={"plugins": [part, *app.plugins]}),
+            session_service=sessions,
+            artifact_service=StoredArtifacts(turn),
+            memory_service=StoredMemory(turn),
+        )
+        new = await sessions.open(self._name, app.root_agent)
+        if sessions.summary is not None and sessions.summary.is_new:
+            yield Chunk(sessions.summary.noted(), Channel.SUMMARY)
         sessions.took(new)
         said = [message.content for message in new] if turn.kind == "talk" else [prompt(turn, turn.text)]
         running = runner.run_async(
-            user_id=turn.user_id, session_id=sessions.session_id, run_config=_config(turn),
+            user_id=turn.user_id,
+            session_id=sessions.session_id,
+            run_config=_config(turn),
             new_message=content_of(said),
-        )  # fmt: skip
+        )
         last = None
         try:
-            async with aclosing(running) as events:
-                async for event in events:
-                    for chunk in voice.of(event):
-                        yield chunk
-                    last = event
-            faults.check(last)
-            await part.questions.answered()
-        except BaseException as error:
-            await part.questions.failed(error)
-            if not isinstance(error, Exception):
-                raise
-            raise faults.sorted_out(error, part.failed) from error
+            with own_threads(turn):
+                async with aclosing(running) as events:
+                    async for event in events:
+                        for chunk in voice.of(event):
+                            yield chunk
+                        last = event
+            errors.check(last)
+            await sessions.finish()
+            for chunk in voice.end():
+                yield chunk
+        except Exception as error:
+            raise errors.classified(error, part.failed) from error
 
 
 def _config(turn: Turn) -> RunConfig:
-    """Words as they come; tools that block on threads, where they hold up nobody."""
+    """Return the configuration: streaming, and blocking tools on threads."""
     return RunConfig(
-        streaming_mode=StreamingMode.SSE, tool_thread_pool_config=ToolThreadPoolConfig(),
+        streaming_mode=StreamingMode.SSE,
+        tool_thread_pool_config=ToolThreadPoolConfig(),
         max_llm_calls=turn.profile.steps,
-    )  # fmt: skip
+        telemetry=None if _is_content_wanted() else _NO_CONTENT,
+    )
+
+
+def _is_content_wanted() -> bool:
+    """Return whether the operator configured content in spans; by default the ADK may record all of it."""
+    return any(os.environ.get(name) for name in _CONTENT_VARIABLES)

@@ -1,4 +1,4 @@
-"""From what a profile names to an ADK app: an agent, an app, or a folder as `adk` knows it."""
+"""Loading of an ADK app by the name in a profile: an agent, an app, or a folder as `adk` uses it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,38 @@ from google.adk.workflow import BaseNode
 from roost.errors import BrainFailed
 
 
+def variables_of(folder: str) -> dict[str, str]:
+    """Return the variables of the `.env` that the ADK will load for a folder: there, or in one above it."""
+    from dotenv import dotenv_values  # comes with the ADK
+
+    here = Path(folder).absolute()
+    file = next((found for one in (here, *here.parents) if (found := one / ".env").is_file()), None)
+    return {name: value for name, value in dotenv_values(file).items() if value} if file is not None else {}
+
+
 def in_folder(name: str) -> Any:
-    """What `adk run` would run there: the `app` or the `root_agent` of agent.py, of the package, or of a YAML file."""
-    from google.adk.cli.utils.agent_loader import AgentLoader  # slow, and of use here alone
+    """Return what `adk run` would run: the `app` or `root_agent` of agent.py, of the package, or of a YAML file."""
+    from google.adk.cli.utils.agent_loader import AgentLoader  # slow to import, and only used here
 
     folder = Path(name)
     if not folder.is_dir():
         raise BrainFailed(
-            f"the agent {name!r:.200} is no folder: name one that has an agent.py, or module:root_agent", kind="brain"
+            f"the agent {name!r:.200} is not a folder: name one that has an agent.py, or module:root_agent",
+            kind="brain",
         )
     try:
         return AgentLoader(str(folder.parent)).load_agent(folder.name)
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # the import may raise anything
         raise BrainFailed(f"the agent in {name!r:.200} cannot be loaded: {error}", kind="brain") from error
 
 
 def app_of(found: Any, name: str = "") -> App:
-    """The app that it is, or one made of the agent."""
+    """Return the app, or a new one for the agent."""
     if isinstance(found, App):
         return found
     if not isinstance(found, BaseAgent | BaseNode):
         raise BrainFailed(
-            f"{name or 'what was given'!r:.200} is no agent of the ADK, but {type(found).__name__}:"
+            f"{name or 'what was given'!r:.200} is not an agent of the ADK, but {type(found).__name__}:"
             " name a root_agent, or an App",
             kind="brain",
         )

@@ -1,4 +1,4 @@
-"""The ADK's memory, as far as it is Roost's: what the agent remembers."""
+"""Memory service of the ADK over the notes that a Roost agent remembers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from google.genai import types
 from roost.ports import Turn
 
 
-class Recalled(BaseMemoryService):
-    """Of one turn. Who is no agent of Roost remembers nothing beyond the talk."""
+class StoredMemory(BaseMemoryService):
+    """Memory of one turn. Without a Roost agent nothing is remembered beyond the talk."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -30,16 +30,20 @@ class Recalled(BaseMemoryService):
         )
 
     async def add_memory(
-        self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         for one in memories if self._turn.agent_id is not None else ():
             text = "\n".join(part.text for part in one.content.parts or [] if part.text)
             if text:
                 await self._turn.remember(text, key=one.id)
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """The talk is kept anyway."""
+        """Do nothing: the talk is stored anyway."""
 
 
 def _content(text: str) -> types.Content:

@@ -1,8 +1,9 @@
-"""The ADK's session of one turn: what came before, and what the turn adds to it."""
+"""Session service of the ADK for one turn: the history, and the events that the turn adds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from google.adk.events import Event
@@ -11,43 +12,51 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 from google.genai import types
 from pydantic_core import from_json, to_json
 
-from roost.brains.adk.history import Past, past
-from roost.core.diary import Scope
-from roost.core.messages import Message
+from roost.brains.adk.history import AdkHistory, events_of, past, start_of
+from roost.brains.adk.output import EventOutput
+from roost.brains.adk.summary import Summary, summary_of
+from roost.core.memory.brain_context import ContextEntry, Scope
+from roost.core.talks.messages import Message
 from roost.errors import Invalid
 from roost.ports import Turn
+
+log = logging.getLogger("roost.adk")
 
 _PREFIXES = {Scope.APP: State.APP_PREFIX, Scope.USER: State.USER_PREFIX}
 
 
 class Sessions(BaseSessionService):
-    """Made for one turn and thrown away after it. It knows one session: the turn's talk, or lane.
+    """Session service for one turn. It has one session: the talk or lane of the turn.
 
     What is appended is kept in memory, and written together with the end of the turn (see `Turn.diary`). So the
     ADK has what people see: the same messages and answers, each once, whatever happens in between.
     """
 
-    def __init__(self, turn: Turn, recent: int, author: str) -> None:
+    def __init__(self, turn: Turn, recent: int, author: str, voice: EventOutput) -> None:
         self._turn = turn
+        self._voice = voice
         self._recent = recent
         self._author = author
         self._seqs: list[int] = []
         self.session_id = turn.diary.name
         self.session: Session | None = None
+        self.summary: Summary | None = None
+        """Summary of the messages before the newest ones."""
 
-    async def open(self, app_name: str) -> Sequence[Message]:
-        """Read what came before; which of the turn's messages are new to the ADK."""
+    async def open(self, app_name: str, agent: object = None) -> Sequence[Message]:
+        """Read the history, with a summary of older parts; return the messages of the turn that are new to the ADK."""
         turn = self._turn
         entries, values = await turn.diary.read(app_name, self._recent)
-        before = Past([])
-        if turn.kind != "meeting":  # what is told of a meeting has what was said before in it
+        entries = [entry for entry in entries if _is_readable(entry)]
+        before = AdkHistory([])
+        if turn.kind != "meeting":  # the prompt of a meeting contains its history
             new = turn.messages if turn.kind == "talk" else ()
             before = past(turn.history, new, entries, self._recent, self._author)
-        state = {
-            f"{_PREFIXES.get(scope, '')}{name}": from_json(value)
-            for scope, named in values.items()
-            for name, value in named.items()
-        }
+            if turn.kind == "talk":
+                self.summary = await summary_of(turn, agent, start_of(turn.history, self._recent))
+            if self.summary is not None:
+                before.events.insert(0, _told(self.summary))
+        state = dict(_state(values))
         updated = before.events[-1].timestamp if before.events else 0.0
         self.session = Session(
             id=self.session_id, app_name=app_name, user_id=turn.user_id, state=state, last_update_time=updated
@@ -56,14 +65,14 @@ class Sessions(BaseSessionService):
         return [message for message in turn.messages if message.seq not in before.taken]
 
     def took(self, messages: Sequence[Message]) -> None:
-        """The event of the person's that is appended next is these messages."""
+        """Assign these messages to the next event of the user."""
         if self._turn.kind == "talk":
             self._seqs += [message.seq for message in messages]
 
     async def append_event(self, session: Session, event: Event) -> Event:
         if event.partial or session is not self.session:
             return event
-        event = await super().append_event(session, event)
+        event = await super().append_event(session, self._voice.as_heard(event))
         session.last_update_time = event.timestamp
         taken = []
         if event.author == "user":
@@ -75,6 +84,12 @@ class Sessions(BaseSessionService):
         for name, value in event.actions.state_delta.items():
             diary.set(*_scoped(name), to_json(value, fallback=str).decode())
         return event
+
+    async def finish(self) -> None:
+        """Keep streamed text that no final event followed."""
+        for event in self._voice.unfinished():
+            if self.session is not None:
+                await self.append_event(self.session, event)
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
@@ -96,6 +111,29 @@ class Sessions(BaseSessionService):
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         state = self.session.state if self.session else {}
         return {k.removeprefix(State.USER_PREFIX): v for k, v in state.items() if k.startswith(State.USER_PREFIX)}
+
+
+def _is_readable(entry: ContextEntry) -> bool:
+    """Return whether the ADK can parse an entry; without it, the text of its turn is still in the talk."""
+    try:
+        events_of(entry.content)
+    except ValueError as error:
+        log.warning("skipping an unreadable diary entry of run %s: %s", entry.run_id, error)
+        return False
+    return True
+
+
+def _state(values: Mapping[Scope, Mapping[str, str]]) -> Iterator[tuple[str, Any]]:
+    for scope, named in values.items():
+        for name, value in named.items():
+            try:
+                yield f"{_PREFIXES.get(scope, '')}{name}", from_json(value)
+            except ValueError as error:
+                log.warning("skipping the unreadable value %r of the state: %s", name, error)
+
+
+def _told(summary: Summary) -> Event:
+    return Event(invocation_id="summary", author="user", timestamp=0.0, content=content_of([summary.shown()]))
 
 
 def content_of(texts: Iterable[str]) -> types.Content:

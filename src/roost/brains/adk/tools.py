@@ -1,4 +1,4 @@
-"""Tools: Roost's for the agent, and the agent's own put on record, so that a repeated turn does nothing twice."""
+"""Tools of ADK agents: Roost's, and the agent's own, which are recorded so that a repeated turn calls none twice."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from google.adk.events import EventActions
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from pydantic_core import to_json
@@ -17,13 +19,14 @@ from roost.errors import ToolFailed
 from roost.ports import Tool, Turn
 
 DAY = 86_400.0
-"""Seconds that a tool of the agent's own may take: the ADK has no such bound."""
+"""Timeout of the agent's own tools in seconds: the ADK has none."""
 _WHOLE = 1_000_000_000
 _LEFT = {"state_delta", "artifact_delta"}
+_GRANTED = "granted"
 
 
-class Offered(BaseTool):
-    """A tool of Roost's, as the ADK knows tools."""
+class RoostTool(BaseTool):
+    """Adapter of a Roost tool for the ADK."""
 
     def __init__(self, turn: Turn, tool: Tool) -> None:
         super().__init__(name=tool.wire_name, description=tool.description)
@@ -38,30 +41,36 @@ class Offered(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         try:
             return {"result": await self._turn.call_tool(self._tool.name, args)}
-        except ToolFailed as failure:  # told to the model, which goes on
+        except ToolFailed as failure:  # returned to the model, which continues
             return {"error": str(failure)}
 
 
 def offer(turn: Turn, request: LlmRequest) -> None:
-    """Roost's tools, but not to a model that can use none beside what it has."""
+    """Add Roost's tools to a request, unless the model cannot combine them with its own."""
     config = request.config
     native = any(isinstance(one, types.Tool) and not one.function_declarations for one in config.tools or [])
     if native or config.response_schema is not None or config.response_json_schema is not None:
         return
-    request.append_tools([Offered(turn, tool) for tool in turn.tools if tool.wire_name not in request.tools_dict])
+    request.append_tools([RoostTool(turn, tool) for tool in turn.tools if tool.wire_name not in request.tools_dict])
 
 
 def put_on_record(turn: Turn, request: LlmRequest) -> None:
-    """Have what the agent's own tools do put on record; those of the ADK itself do nothing outside of the turn."""
+    """Record the calls of the agent's own tools, and the approvals for them.
+
+    Tools of the ADK itself have no effects outside of the turn, unless they are answered later.
+    """
     for name, tool in request.tools_dict.items():
         function = getattr(tool, "func", None)
         own = getattr(function, "__module__", type(tool).__module__) or ""
-        if not isinstance(tool, Offered) and not own.startswith("google.adk"):
-            recorded, bare = copy.copy(tool), copy.copy(tool)
-            for one in (recorded, bare):  # a person is asked by Roost: the turn waits for the word, however long
-                one.check_require_confirmation = _never  # type: ignore[method-assign]
-            recorded.run_async = _Recorded(turn, tool, bare)  # type: ignore[method-assign]
-            request.tools_dict[name] = recorded
+        is_effectless = own.startswith("google.adk") and not tool.is_long_running
+        if isinstance(tool, RoostTool) or is_effectless or isinstance(tool.__dict__.get("run_async"), _Recorded):
+            continue
+        recorded, bare = copy.copy(tool), copy.copy(tool)
+        for one in (recorded, bare):  # Roost asks for the approval: the turn waits for it without limit
+            one.check_require_confirmation = _never  # type: ignore[method-assign]
+        recorded.run_async = _Recorded(turn, tool, bare)  # type: ignore[method-assign]
+        recorded.is_long_running = False  # the turn waits for the result, and continues with it
+        request.tools_dict[name] = recorded
 
 
 async def _never(*args: Any, **options: Any) -> bool:
@@ -69,7 +78,7 @@ async def _never(*args: Any, **options: Any) -> bool:
 
 
 class _Step(Tool):
-    """A tool of the agent's own. The ADK looks after its arguments."""
+    """Tool of the agent. The ADK validates its arguments."""
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return dict(given)
@@ -79,7 +88,7 @@ class _Step(Tool):
 
 
 class _Recorded:
-    """`run_async` of a tool, as a step of the turn."""
+    """`run_async` of a tool as a recorded step, with approvals before or after it."""
 
     def __init__(self, turn: Turn, tool: BaseTool, bare: BaseTool) -> None:
         self._turn = turn
@@ -87,37 +96,89 @@ class _Recorded:
         self._bare = bare
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        try:
+            asks = await self._tool.check_require_confirmation(args, tool_context)
+            result = await self._call(args, tool_context, asks)
+            requested = tool_context.actions.requested_tool_confirmations.pop(tool_context.function_call_id or "", None)
+            if requested is not None:
+                await self._confirm(requested, args, tool_context)
+                return await self._call(args, tool_context, False)
+            return await self._later(result, args, tool_context) if self._tool.is_long_running else result
+        except ToolFailed as failure:
+            if failure.__cause__ is not None:
+                raise failure.__cause__ from None  # the original error, which the ADK expects
+            return {"error": str(failure)}  # denied by a user, or recorded
+
+    async def _call(self, args: dict[str, Any], context: ToolContext, asks: bool) -> Any:
+        """Call the tool, or return its recorded result."""
         results: list[Any] = []
 
         async def act(**arguments: Any) -> str:
-            results.append(await self._bare.run_async(args=arguments, tool_context=tool_context))
-            tool_context.state.has_delta()  # puts what was changed inside of a value among the changes
-            actions = tool_context.actions.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+            results.append(await self._bare.run_async(args=arguments, tool_context=context))
+            context.state.has_delta()  # includes in-place changes of values in the delta
+            actions = context.actions.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             return to_json({"result": results[0], "actions": actions}, fallback=str).decode()
 
         repeatable = bool(getattr(getattr(self._tool, "func", None), "repeatable", False))
-        asks = await self._tool.check_require_confirmation(args, tool_context)
         step = _Step(self._tool.name, "", act, limit=DAY, output=_WHOLE, repeatable=repeatable, approval=asks)
-        try:
-            kept = await self._turn.call_tool(step, args)
-        except ToolFailed as failure:
-            if failure.__cause__ is not None:
-                raise failure.__cause__ from None  # as the ADK knows it
-            return {"error": str(failure)}  # refused by a person, or on record
+        kept = await self._turn.call_tool(step, args)
         if results:
             return results[0]
-        try:
-            recorded = json.loads(kept)
-        except ValueError:  # a person's word, who was asked about it
-            return kept
-        _restore(tool_context, recorded["actions"])
+        recorded = _read(kept)
+        if not isinstance(recorded, dict) or recorded.keys() != {"result", "actions"}:
+            return recorded  # a result given by a user
+        _restore(context, recorded["actions"])
         return recorded["result"]
+
+    async def _confirm(self, requested: ToolConfirmation, args: dict[str, Any], context: ToolContext) -> None:
+        """Ask for the confirmation that the tool requests, and pass the decision to its next call."""
+        shown = {**args, "confirm": requested.hint or self._tool.name}
+        if requested.payload is not None:
+            shown["payload"] = json.loads(to_json(requested.payload, fallback=str))
+        try:
+            given = await self._ask(shown)
+        except ToolFailed:
+            context.tool_confirmation = ToolConfirmation(hint=requested.hint, confirmed=False)
+        else:
+            payload = requested.payload if given is None else given
+            context.tool_confirmation = ToolConfirmation(hint=requested.hint, confirmed=True, payload=payload)
+        context.actions.skip_summarization = None
+
+    async def _later(self, result: Any, args: dict[str, Any], context: ToolContext) -> Any:
+        """Wait for the result of a long-running tool from a user."""
+        begun = {} if result is None else {"begun": json.loads(to_json(result, fallback=str))}
+        given = await self._ask({**args, **begun})
+        context.actions.skip_summarization = None  # the model sees the result
+        if given is not None:
+            return given
+        return {"result": "approved"} if result is None else result
+
+    async def _ask(self, shown: dict[str, Any]) -> Any:
+        """Return the answer of a user, or None if they only approve; raise ToolFailed if they deny."""
+
+        async def granted(**_: Any) -> str:
+            return _GRANTED
+
+        given = await self._turn.call_tool(_Step(self._tool.name, "", granted, repeatable=True, approval=True), shown)
+        return None if given == _GRANTED else _read(given)
+
+
+def _read(text: str) -> Any:
+    """Parse a given or recorded result: objects and lists as JSON, anything else as text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, dict | list) else text
 
 
 def _restore(context: ToolContext, done: dict[str, Any]) -> None:
-    """What a call did to the turn, when it was made by an earlier try."""
+    """Restore the effects of a call that an earlier attempt made."""
     for name, value in done.get("state_delta", {}).items():
         context.state[name] = value
-    for name, value in done.items():
-        if name not in _LEFT and name in type(context.actions).model_fields:
-            setattr(context.actions, name, value)
+    actions = EventActions.model_validate(done)
+    for requested in actions.requested_tool_confirmations.values():  # under the id of the call in this attempt
+        actions.requested_tool_confirmations = {context.function_call_id or "": requested}
+    for name in EventActions.model_fields.keys() & done.keys():
+        if name not in _LEFT:
+            setattr(context.actions, name, getattr(actions, name))

@@ -1,1 +1,1 @@
-"""What all chat models have in common: what they are shown, how they act, and how they get to an answer."""
+"""Parts shared by all chat models: the context, tool calls, and the loop up to the answer."""

@@ -1,8 +1,8 @@
-"""What a model is shown of a talk: all of it, or a summary of the older part where all would not fit.
+"""Context of a model: the whole talk, or a summary of its older part if the whole does not fit.
 
-A summary is a note of the answer before which it was made, on the channel `summary`. It begins with the number
-of the last message it sums up. Of a model that cannot sum up, the older part is left out, which is noted in the same
-way. The log itself is as it was: what one model was not shown, another one is.
+A summary is a note of the answer that follows it, on the channel `summary`. It begins with the number of the last
+message that it covers. For a model that cannot summarize, the older part is omitted, which is noted in the same
+way. The log itself is unchanged: another model may be shown more.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from roost.core.messages import Message, Sender, Status
-from roost.core.notes import LEFT_OUT, Call, Channel, calls
+from roost.core.talks.messages import Message, Sender, Status
+from roost.core.talks.side_channels import LEFT_OUT, Channel, ToolNote, calls
 from roost.ports import Turn
 
 FULL = 0.75
-"""How much of a window may be filled before a model is asked; the rest is for what it says and does."""
+"""Share of the window that may be filled before a request; the rest is for the answer and tool calls."""
 KEPT = 0.3
-"""How much of it stays word for word when the rest is summed up."""
+"""Share of the window that is kept verbatim when the rest is summarized."""
+REACH = 8
+"""Number of the newest windows that are summarized of a talk without a summary."""
 CUT_OFF = "[interrupted: this call has not returned, and whether it did anything is not known]"
-ASK = """Sum up the conversation above for yourself: you will go on with it, and will see nothing else of this part.
+ASK = """Sum up the conversation above for yourself: you will continue it, and will see nothing else of this part.
 Keep names, numbers, decisions, promises, open questions, what tools found out, and how the person wants to be answered.
 Write plain sentences, at most 400 words, and nothing else."""
 
@@ -30,8 +33,8 @@ _QUOTED = r"> \g<0>"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is shown: a summary of the messages up to `covered`, if there is one, and those after it."""
+class HistoryView:
+    """Part of a history for a model: a summary of the messages up to `covered`, if there is one, and those after it."""
 
     summary: str
     covered: int
@@ -39,10 +42,10 @@ class View:
     tokens: int
 
 
-def view(history: Sequence[Message], *, short: bool = False) -> View:
-    """What has to be shown of a history; looks no further back than to the newest summary.
+def view(history: Sequence[Message], *, short: bool = False, most: float = inf) -> HistoryView:
+    """Return the part of a history to show; reads back no further than the newest summary, or `most` tokens.
 
-    `short`: to a model that cannot sum up, no further than to what was left out when it was last asked.
+    `short`: for a model that cannot summarize, no further than the last omission.
     """
     found: list[Message] = []
     summary, covered, used = "", 0, 0
@@ -53,11 +56,13 @@ def view(history: Sequence[Message], *, short: bool = False) -> View:
         used += tokens_of(message)
         if not covered:
             summary, covered = noted_in(message, short=short)
-    return View(summary, covered, tuple(reversed(found)), used + tokens(summary))
+        if used > most and not covered:
+            covered = message.seq - 1
+    return HistoryView(summary, covered, tuple(reversed(found)), used + tokens(summary))
 
 
-def parted(shown: View, window: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Which of the messages are to be summed up, and which stay: the newest, from something that a person said on."""
+def parted(shown: HistoryView, window: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Split the messages into those to summarize and the newest, which stay and start with a message of the user."""
     room = window * KEPT
     start = len(shown.messages)
     for index in range(len(shown.messages) - 1, -1, -1):
@@ -70,27 +75,27 @@ def parted(shown: View, window: int) -> tuple[tuple[Message, ...], tuple[Message
 
 
 def portions(messages: Iterable[Message], window: int) -> list[list[Message]]:
-    """The same in order, in portions each of which a model can read at once."""
+    """Split messages into portions that fit the window."""
     found: list[list[Message]] = []
     room = 0.0
     for message in messages:
         room -= tokens_of(message)
         if room < 0 or not found:
             found.append([])
-            room = window * FULL * 0.8 - tokens_of(message)  # the rest is for the summary before it
+            room = window * FULL * 0.8 - tokens_of(message)  # the rest is for the previous summary
         found[-1].append(message)
     return found
 
 
 def note(summary: str, covered: int, window: int) -> str:
-    """A summary as it is noted; or that there is none, and why. Nothing in it passes for another note."""
+    """Return the note of a summary, or of an omission. Text in it that looks like a note is quoted."""
     if summary:
         return f"Messages up to {covered}, in short:\n{_NOTED.sub(_QUOTED, summary)}\n"
     return f"Messages up to {covered}{LEFT_OUT}: this model reads about {window:,} tokens at once.\n"
 
 
 def noted_in(message: Message, *, short: bool) -> tuple[str, int]:
-    """The newest summary that a message carries, and the number of the last message in it; else nothing and 0."""
+    """Return the newest summary in a message and the number of its last message; otherwise an empty text and 0."""
     for one in reversed(message.notes):
         end = len(one.text)
         for found in reversed([*_NOTED.finditer(one.text)] if one.channel == Channel.SUMMARY else []):
@@ -103,15 +108,15 @@ def noted_in(message: Message, *, short: bool) -> tuple[str, int]:
 
 
 def words(message: Message) -> str:
-    """What a message says to a model; how an answer ended is stated, if it did not end well."""
+    """Return the text of a message for a model, with a remark if the answer was interrupted or failed."""
     if message.sender != Sender.AGENT or message.status is Status.COMPLETE:
         return message.content
     how = "was interrupted" if message.status is Status.INTERRUPTED else "failed"
     return f"{message.content}\n[this answer {how} here]".lstrip()
 
 
-def acts(message: Message) -> list[Call]:
-    """The tools that were called on the way to an answer, each with its result, or with the word that it has none."""
+def acts(message: Message) -> list[ToolNote]:
+    """Return the tool calls of an answer, each with its result, or with a remark that it has none."""
     if not message.notes:
         return []
     found = [call for one in message.notes if one.channel == Channel.TOOLS for call in calls(one.text)]
@@ -119,26 +124,36 @@ def acts(message: Message) -> list[Call]:
 
 
 def prompt(turn: Turn, text: str) -> str:
-    """What is new, as it is said to a model; what is no talk says what it is."""
+    """Return the new input for a model; other kinds than talks are named."""
     match turn.kind:
         case "mail":
             return f"Mail from {turn.sender}. Subject: {turn.subject}\n\n{text}"
         case "event":
             return f"Event {text}: {json.dumps(turn.data, ensure_ascii=False)}"
+        case "answer" if turn.answer.error is not None:
+            return f"{turn.sender} could not answer your question.{_asked(turn)}\n\nReason: {turn.answer.error}"
+        case "answer":
+            return f"Late answer from {turn.sender} to your question.{_asked(turn)}\n\nAnswer: {text}"
         case _:
             return text
 
 
+def _asked(turn: Turn) -> str:
+    return f" You have stopped waiting for it.\n\nQuestion: {turn.answer.question}"
+
+
 def told(message: Message) -> str:
-    """A message as one text, for a summary."""
+    """Return a message as one text, for a summary."""
     who = "Agent" if message.sender == Sender.AGENT else "Person"
-    done = "".join(f"\n({call.tool} {json.dumps(call.arguments, ensure_ascii=False)} gave: {call.result})"
-                   for call in acts(message))  # fmt: skip
+    done = "".join(
+        f"\n({call.tool} {json.dumps(call.arguments, ensure_ascii=False)} gave: {call.result})"
+        for call in acts(message)
+    )
     return f"{who}: {words(message)}{done}"
 
 
 def clipped(text: str, window: int) -> str:
-    """A text that may be too long by itself, with its middle left out if it is."""
+    """Return a text without its middle if it exceeds the window."""
     most = int(window * FULL / 2 * 3)
     if len(text) <= most:
         return text
@@ -151,5 +166,5 @@ def tokens_of(message: Message) -> int:
 
 
 def tokens(text: str) -> int:
-    """About how many there are: a third of the bytes, which is rather too many than too few."""
+    """Estimate the number of tokens as a third of the bytes, which is rather too high than too low."""
     return len(text) // 3 + 1 if text.isascii() else len(text.encode()) // 3 + 1

@@ -1,4 +1,4 @@
-"""A dialogue with a chat model, in no library's words: what was said to it, what it said, called and was given."""
+"""Dialogue with a chat model, independent of libraries: messages, answers, tool calls and results."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roost.brains.chat import context
-from roost.brains.chat.context import View
-from roost.core.messages import Message, Sender
+from roost.brains.chat.context import HistoryView
+from roost.core.talks.messages import Message, Sender
 
 SUMMED_UP = "[What was said before, in short]\n"
 LEFT_OUT = "[left out to make room: {length:,} characters]"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """To the model."""
+class Utterance:
+    """Message to the model."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolCall:
     tool: str
-    """By the name that it has for models."""
+    """Name of the tool for models."""
     arguments: Any
-    """A JSON object, or what the model gave in place of one."""
+    """JSON object, or whatever the model wrote instead."""
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """By the model."""
+class ModelAnswer:
+    """Answer of the model."""
 
     text: str
-    calls: tuple[Called, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     was_cut: bool = False
-    """Whether it had to stop in the middle."""
+    """Whether it ended at the token limit."""
     tokens: int = 0
-    """Of it and of all before it, if that is known."""
+    """Tokens of the answer and everything before it, if known."""
     own: Any = None
-    """The same in the words of the model's library."""
+    """The same answer as an object of the model's library."""
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
-    call: Called
+class ToolResult:
+    call: ToolCall
     text: str
 
 
-Entry = Said | Answer | Returned
+Entry = Utterance | ModelAnswer | ToolResult
 
 
 class Dialogue:
-    """Grows by what is said and done."""
+    """Entries of a dialogue, in order."""
 
     def __init__(self, instructions: str | None = None) -> None:
         self.instructions = instructions
         self.entries: list[Entry] = []
 
-    def show(self, view: View) -> None:
-        """All that was said before, or the summary of its older part."""
+    def show(self, view: HistoryView) -> None:
+        """Add the history, or the summary of its older part."""
         if view.summary:
             self.ask(SUMMED_UP + view.summary)
         for message in view.messages:
@@ -71,30 +71,30 @@ class Dialogue:
                 self.ask(message.content)
 
     def ask(self, text: str) -> None:
-        self.entries.append(Said(text))
+        self.entries.append(Utterance(text))
 
     def _show_answer(self, message: Message) -> None:
         acts = context.acts(message)
-        if acts:  # the ids that a model gave may come again
+        if acts:  # a model may reuse its ids
             calls = tuple(
-                Called(wired(act.tool), _object(act.arguments), f"m{message.seq}_{at}") for at, act in enumerate(acts)
+                ToolCall(wired(act.tool), _object(act.arguments), f"m{message.seq}_{at}") for at, act in enumerate(acts)
             )
-            self.entries.append(Answer("", calls))
-            self.entries += [Returned(call, act.result or "") for call, act in zip(calls, acts, strict=True)]
+            self.entries.append(ModelAnswer("", calls))
+            self.entries += [ToolResult(call, act.result or "") for call, act in zip(calls, acts, strict=True)]
         if said := context.words(message):
-            self.entries.append(Answer(said))
+            self.entries.append(ModelAnswer(said))
 
     def make_room(self, tokens: int) -> None:
-        """Leave out what tools gave, the oldest first, until so many tokens are free; what came last stays."""
-        last = max((at for at, entry in enumerate(self.entries) if not isinstance(entry, Returned)), default=0)
+        """Omit tool results, oldest first, until `tokens` are free; the last ones stay."""
+        last = max((at for at, entry in enumerate(self.entries) if not isinstance(entry, ToolResult)), default=0)
         for at, entry in enumerate(self.entries[:last]):
-            if isinstance(entry, Returned) and len(entry.text) > 200 and tokens > 0:
+            if isinstance(entry, ToolResult) and len(entry.text) > 200 and tokens > 0:
                 tokens -= context.tokens(entry.text)
                 self.entries[at] = replace(entry, text=LEFT_OUT.format(length=len(entry.text)))
 
 
 def summing(summary: str, messages: Iterable[Message], window: int) -> Dialogue:
-    """The request to sum up what was said, on top of an earlier summary."""
+    """Return the request for a summary of the messages, based on an earlier summary."""
     told = "\n\n".join(context.clipped(context.told(message), window) for message in messages)
     before = f"{SUMMED_UP}{summary}\n\n" if summary else ""
     dialogue = Dialogue()
@@ -103,17 +103,17 @@ def summing(summary: str, messages: Iterable[Message], window: int) -> Dialogue:
 
 
 def told(entries: Iterable[Entry]) -> list[Any]:
-    """What decides the answer, as JSON, and nothing that changes from try to try."""
+    """Return the entries that determine the answer as JSON, without anything that differs between attempts."""
     return [_told(entry) for entry in entries]
 
 
 def size(entries: Iterable[Entry]) -> int:
-    """About how many tokens they have."""
+    """Estimate the tokens of entries."""
     return sum(context.tokens(str(one)) for one in told(entries))
 
 
 def wired(name: str) -> str:
-    """A tool's name as models take it: without dots."""
+    """Return the name of a tool for models, without dots."""
     return name.replace(".", "__")
 
 
@@ -123,9 +123,9 @@ def _object(given: Any) -> dict[str, Any]:
 
 def _told(entry: Entry) -> Any:
     match entry:
-        case Said(text):
+        case Utterance(text):
             return {"said": text}
-        case Answer(text, calls):
+        case ModelAnswer(text, calls):
             return {"answered": text, "calls": [[call.tool, call.arguments] for call in calls]}
-        case Returned(call, text):
+        case ToolResult(call, text):
             return {"returned": text, "tool": call.tool}

@@ -1,4 +1,4 @@
-"""Models on this machine, in GGUF files; needs an extra."""
+"""Local models in GGUF files; needs an extra."""
 
 from roost.brains.gguf.brain import Gguf
 

@@ -1,4 +1,4 @@
-"""The brain `gguf`: models on this machine, each loaded once for all talks."""
+"""Brain `gguf`: local models, each loaded once for all talks."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.brains.attending import attending
-from roost.brains.chat.answering import Answering, Piece
 from roost.brains.chat.context import FULL
-from roost.brains.chat.dialogue import Answer, Called, Dialogue
-from roost.brains.files import Files
+from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall
+from roost.brains.chat.tool_loop import Piece, ToolLoop
 from roost.brains.gguf.messages import choosing, chosen, join, messages_of, offered
-from roost.brains.gguf.model import Model
-from roost.core.notes import Channel
-from roost.core.usage import NOTHING, Usage
+from roost.brains.gguf.model import GgufModel
+from roost.brains.meeting_prompt import as_prompt
+from roost.brains.model_files import ModelFiles
+from roost.core.limits.usage import NOTHING, Usage
+from roost.core.talks.side_channels import Channel
 from roost.ports import Chunk, Host, Profile, Tool, Turn
 
 WINDOW = 4096
-"""Tokens that are kept in sight, if the model can and the profile does not say otherwise: of what was said, and of what
-is answered. More costs memory and time."""
+"""Default context window in tokens, input and answer together, if the model supports it. More costs memory and
+time."""
 ANSWER = 512
-"""Tokens of an answer, unless the profile says otherwise."""
+"""Default limit of an answer in tokens."""
 SUMS_UP = 8192
-"""A window from which on a model is asked for a summary: with less, it would see little else."""
+"""Smallest window with which summaries are used: in a smaller one they would leave little room."""
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
-"""What small models are sensible with."""
+"""Sampling that works for small models."""
 
 
 class Gguf:
-    """The brain, for all profiles of this kind."""
+    """Brain for all profiles of this kind."""
 
-    def __init__(self, host: Host, files: Files) -> None:
+    def __init__(self, host: Host, files: ModelFiles) -> None:
         self._host = host
         self._files = files
         self._lock = host.lock()
-        self._models: dict[tuple[Path, int], Model] = {}
+        self._models: dict[tuple[Path, int], GgufModel] = {}
 
     def __call__(self, turn: Turn) -> AsyncGenerator[Piece]:
-        turn = attending(turn)
-        return Answering(turn, Local(turn, self._model(turn.profile))).answer()
+        turn = as_prompt(turn)
+        return ToolLoop(turn, LocalModel(turn, self._model(turn.profile))).answer()
 
     def prepare(self, profile: Profile) -> None:
-        """Look at its file, which may take long. Raises BrainFailed if it cannot answer here."""
+        """Check the model's file, which may take long; raise BrainFailed if it cannot be used here."""
         self._files.check(profile.model)
         self._model(profile)
 
@@ -56,33 +56,33 @@ class Gguf:
         for model in models:
             model.close()
 
-    def _model(self, profile: Profile) -> Model:
+    def _model(self, profile: Profile) -> GgufModel:
         wanted = self._files.file(profile.model), profile.window or WINDOW
         with self._lock:
             if wanted not in self._models:
-                self._models[wanted] = Model(self._host, *wanted)
+                self._models[wanted] = GgufModel(self._host, *wanted)
             return self._models[wanted]
 
 
-class Local:
-    """A model on this machine, as one run asks it."""
+class LocalModel:
+    """Local model as one run uses it."""
 
-    def __init__(self, turn: Turn, model: Model) -> None:
+    def __init__(self, turn: Turn, model: GgufModel) -> None:
         window, self._most = turn.profile.window or WINDOW, turn.profile.max_tokens or ANSWER
         self._turn = turn
         self._model = model
         self.name = model.name
         self.window = min(window, int((window - min(self._most, window // 2)) / FULL))
         self._in_words = not model.takes_tools and turn.profile.tool_choice == "required"
-        """Whether tools are put to it in words, since its template knows of none."""
+        """Whether tools are described in the prompt, since the model's template has none."""
         self.takes_tools = model.takes_tools or self._in_words
         self.sums_up = window >= SUMS_UP
 
     async def ask(
         self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
-    ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
+    ) -> AsyncGenerator[Piece | ModelAnswer]:
         thought, text, usage = "", "", NOTHING
-        calls: list[Called] = []
+        calls: list[ToolCall] = []
         chooses = must_call and self._in_words
         asked = self._model.ask(self._request(dialogue, tools, min(most or self._most, self._most), must_call))
         try:
@@ -103,16 +103,19 @@ class Local:
             self._model.drop(asked)
         if chooses:
             calls, text = [chosen(text)], ""
-        yield Answer(text, tuple(calls), tokens=usage.tokens, own=(thought, usage))
+        yield ModelAnswer(text, tuple(calls), tokens=usage.tokens, own=(thought, usage))
 
-    def recorded(self, answer: Answer) -> Any:
+    def recorded(self, answer: ModelAnswer) -> Any:
         thought, usage = answer.own
         calls = [[call.tool, call.arguments, call.call_id] for call in answer.calls]
         return {
-            "thought": thought, "text": answer.text, "calls": calls, "used": [usage.input_tokens, usage.output_tokens]
-        }  # fmt: skip
+            "thought": thought,
+            "text": answer.text,
+            "calls": calls,
+            "used": [usage.input_tokens, usage.output_tokens],
+        }
 
-    def recalled(self, recorded: Any) -> Iterator[Piece | Answer]:
+    def recalled(self, recorded: Any) -> Iterator[Piece | ModelAnswer]:
         read, said = recorded["used"]
         usage = Usage(read, said, 0.0, self.name)
         self._turn.spend(usage)
@@ -120,7 +123,7 @@ class Local:
             yield Chunk(recorded["thought"], Channel.THINKING)
         if recorded["text"]:
             yield str(recorded["text"])
-        yield Answer(recorded["text"], tuple(Called(*call) for call in recorded["calls"]), tokens=usage.tokens)
+        yield ModelAnswer(recorded["text"], tuple(ToolCall(*call) for call in recorded["calls"]), tokens=usage.tokens)
 
     def _request(self, dialogue: Dialogue, tools: Sequence[Tool], most: int, must_call: bool) -> dict[str, Any]:
         profile = self._turn.profile
@@ -131,7 +134,7 @@ class Local:
             request["temperature"] = profile.temperature
         if tools and (must_call or not self._in_words):
             request |= choosing(tools, messages) if self._in_words else {"tools": offered(tools)}
-            request["repeat_penalty"] = 1.0  # a call repeats what was said
+            request["repeat_penalty"] = 1.0  # a tool call repeats earlier text
         if must_call and not self._in_words:
             request["tool_choice"] = "required"
         return request

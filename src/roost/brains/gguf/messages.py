@@ -1,4 +1,4 @@
-"""A dialogue in the words of the protocol that xllamacpp speaks, and its answers in ours."""
+"""Conversion of dialogues and answers to and from the protocol of xllamacpp."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from roost.brains.chat.dialogue import Answer, Called, Dialogue, Returned, Said
+from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall, ToolResult, Utterance
 from roost.ports import Tool
 
 Told = dict[str, Any]
@@ -16,22 +16,22 @@ CHOOSE = "Before you answer, call one of these tools: say which, and with what a
 
 
 def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False) -> list[Told]:
-    """A person begins, and the model and people take turns: many models know it only so.
+    """Return the messages; user and model alternate, starting with the user, as many models require.
 
-    `in_words`: what tools gave is told as if the person had said so.
+    `in_words`: tool results are messages of the user.
     """
     found: list[Told] = []
     for entry in dialogue.entries:
         match entry:
-            case Said(text):
+            case Utterance(text):
                 _say(found, "user", text)
-            case Returned(call, text) if in_words:
+            case ToolResult(call, text) if in_words:
                 _say(found, "user", f"[{call.tool} says: {text}]")
-            case Answer(text, calls) if found and calls and with_tools and not in_words:
+            case ModelAnswer(text, calls) if found and calls and with_tools and not in_words:
                 _say(found, "assistant", text)["tool_calls"] = [_call(call) for call in calls]
-            case Answer(text) if found and text:
+            case ModelAnswer(text) if found and text:
                 _say(found, "assistant", text)
-            case Returned(call, text) if found and with_tools:
+            case ToolResult(call, text) if found and with_tools:
                 found.append({"role": "tool", "tool_call_id": call.call_id, "name": call.tool, "content": text})
     first = [{"role": "system", "content": dialogue.instructions}] if dialogue.instructions else []
     return [*first, *found]
@@ -48,16 +48,18 @@ def offered(tools: Iterable[Tool]) -> list[Told]:
 
 
 def choosing(tools: Sequence[Tool], messages: Sequence[Told]) -> Told:
-    """What has a model choose a tool whose template knows of none: it is told of them, and can write nothing else."""
+    """Return options that force a tool call of a model whose template has no tools: prompt and grammar."""
     schemas = [copy.deepcopy(tool.parameters) for tool in tools]
     shared = {name: one for schema in schemas for name, one in schema.pop("$defs", {}).items()}
     choices = [
         {
-            "type": "object", "properties": {"tool": {"const": tool.wire_name}, "arguments": schema},
-            "required": ["tool", "arguments"], "additionalProperties": False,
+            "type": "object",
+            "properties": {"tool": {"const": tool.wire_name}, "arguments": schema},
+            "required": ["tool", "arguments"],
+            "additionalProperties": False,
         }
         for tool, schema in zip(tools, schemas, strict=True)
-    ]  # fmt: skip
+    ]
     told = "\n".join([CHOOSE, *(json.dumps(one["function"], ensure_ascii=False) for one in offered(tools))])
     before = messages[0]["content"] if messages and messages[0]["role"] == "system" else ""
     first = {"role": "system", "content": f"{before}\n\n{told}".strip()}
@@ -65,24 +67,24 @@ def choosing(tools: Sequence[Tool], messages: Sequence[Told]) -> Told:
     return {"messages": [first, *messages[1 if before else 0 :]], "response_format": schema}
 
 
-def chosen(text: str) -> Called:
-    """The call that it wrote. One that was cut off has arguments that are none, which it is told."""
+def chosen(text: str) -> ToolCall:
+    """Return the call that the model wrote. A truncated one has invalid arguments, which are reported to the model."""
     try:
         read = json.loads(text)
-        return Called(read["tool"], read["arguments"], "call_1")
-    except ValueError:
+        return ToolCall(read["tool"], read["arguments"], "call_1")
+    except (ValueError, RecursionError, KeyError, TypeError):
         named = re.search(r'"tool":\s*"([^"]*)"', text)
-        return Called(named[1] if named else "", text, "call_1")
+        return ToolCall(named[1] if named else "", text, "call_1")
 
 
-def join(calls: list[Called], deltas: Iterable[Told]) -> None:
-    """Add pieces of calls to those that came before."""
+def join(calls: list[ToolCall], deltas: Iterable[Told]) -> None:
+    """Add deltas of calls to earlier ones."""
     for delta in deltas:
         at, function = delta.get("index", 0), delta.get("function", {})
         while len(calls) <= at:
-            calls.append(Called("", "", f"call_{len(calls) + 1}"))
+            calls.append(ToolCall("", "", f"call_{len(calls) + 1}"))
         known = calls[at]
-        calls[at] = Called(
+        calls[at] = ToolCall(
             known.tool + (function.get("name") or ""),
             known.arguments + (function.get("arguments") or ""),
             delta.get("id") or known.call_id,
@@ -90,7 +92,7 @@ def join(calls: list[Called], deltas: Iterable[Told]) -> None:
 
 
 def _say(found: list[Told], role: str, text: str) -> Told:
-    """What one side says in several messages becomes one."""
+    """Append a message; join consecutive messages of the same role."""
     if found and found[-1]["role"] == role and "tool_calls" not in found[-1]:
         last = found[-1]
         last["content"] = "\n\n".join(filter(None, (last["content"], text)))
@@ -99,6 +101,6 @@ def _say(found: list[Told], role: str, text: str) -> Told:
     return found[-1]
 
 
-def _call(call: Called) -> Told:
+def _call(call: ToolCall) -> Told:
     given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": given}}

@@ -1,9 +1,8 @@
-"""A model on this machine, in a GGUF file, run by xllamacpp in a process of its own.
+"""Local model in a GGUF file, run by xllamacpp in a subprocess.
 
-A file is loaded once, for all talks, when it is first asked. It has a process of its own: loading holds up nobody, a
-model that crashes ends nobody else, and its memory is given back. It answers one after the other; whoever waits is
-told how many come before. Between two tokens, and between two pieces of a long question, it looks whether it is to
-go on.
+A file is loaded once, for all talks, at the first request. In its own process loading blocks nothing, a crash ends
+nothing else, and its RAM is released. Requests are answered one after the other; waiting users see their position.
+Between two tokens, and between two batches of a long prompt, it checks whether to stop.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from roost.brains.files import missing
 from roost.brains.gguf.header import takes_tools
-from roost.core.faults import Fault
-from roost.core.usage import Usage
+from roost.brains.model_files import missing
+from roost.core.failures.faults import Fault
+from roost.core.limits.usage import Usage
 from roost.errors import BrainFailed
 from roost.ports import Chunk, Host
 
 PROGRAM = Path(__file__).with_name("process.py")
 BATCH = 32
-"""Tokens that are read between two looks whether to go on: more is a little quicker, and stops later."""
+"""Tokens of the prompt between two checks whether to stop: more is a little faster, and stops later."""
 Delta = dict[str, Any]
-"""A piece of a call of a tool, as the protocol has it."""
+"""Delta of a tool call in the protocol."""
 Heard = str | Chunk | list[Delta] | Usage
 
 
-class Asked:
-    """One answer that is asked for. `next` belongs to the loop of whoever asks; `tell` may be called anywhere."""
+class ModelRequest:
+    """Request to the model. `next` belongs to the loop of the caller; `tell` may be called on any thread."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
@@ -42,11 +41,11 @@ class Asked:
         self._heard: asyncio.Queue[Heard | BaseException | None] = asyncio.Queue()
 
     def tell(self, heard: Heard | BaseException | None) -> None:
-        """What it says, what it has cost, a failure, or None for the end."""
+        """Pass on output, usage, a failure, or None for the end."""
         try:
             self._loop.call_soon_threadsafe(self._heard.put_nowait, heard)
         except RuntimeError:
-            return  # the loop has ended, and nobody waits any more
+            return  # the loop of the caller has ended
 
     async def next(self) -> Heard | None:
         heard = await self._heard.get()
@@ -55,8 +54,8 @@ class Asked:
         return heard
 
 
-class Model:
-    """One file, loaded when it is first asked."""
+class GgufModel:
+    """Model of one file, loaded at the first request."""
 
     def __init__(self, host: Host, file: Path, window: int) -> None:
         self.name = file.stem
@@ -64,14 +63,14 @@ class Model:
         self._file = file
         self._window = window
         self._lock = host.lock()
-        self._waiting: deque[Asked] = deque()
-        self._now: Asked | None = None
+        self._waiting: deque[ModelRequest] = deque()
+        self._now: ModelRequest | None = None
         self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
         self._pump = host.pump(f"roost-model-{file.stem}", self._answer_all)
 
-    def ask(self, request: dict[str, Any]) -> Asked:
-        asked = Asked(request)
+    def ask(self, request: dict[str, Any]) -> ModelRequest:
+        asked = ModelRequest(request)
         with self._lock:
             if self._closed:
                 raise _closing()
@@ -80,8 +79,8 @@ class Model:
         self._pump.ring()
         return asked
 
-    def drop(self, asked: Asked) -> None:
-        """Nobody waits for it any more: it is not begun, or ends at the next token."""
+    def drop(self, asked: ModelRequest) -> None:
+        """Cancel a request: it is not started, or ends at the next token."""
         with self._lock:
             asked.dropped = True
             if asked is self._now:
@@ -92,7 +91,7 @@ class Model:
                 self._tell_places(since=at)
 
     def close(self) -> None:
-        """End what is being said, and let go of thread, process and memory."""
+        """Stop the current answer, and end the thread and the process."""
         with self._lock:
             self._closed = True
             left = [*self._waiting, self._now]
@@ -115,10 +114,10 @@ class Model:
         if self._process is not None and self._process.stdin is not None:
             left = line + b"\n"
             try:
-                while left:  # a signal may cut it short
+                while left:  # a signal may interrupt it
                     left = left[os.write(self._process.stdin.fileno(), left) :]
             except OSError:
-                return  # it has ended; whoever reads from it notices
+                return  # it has ended; the reader notices
 
     # --- on the model's thread -------------------------------------------------------------------
 
@@ -126,20 +125,20 @@ class Model:
         while (asked := self._next()) is not None:
             try:
                 self._answer(asked)
-            except Exception as error:  # told to who asked: the thread goes on
+            except Exception as error:  # reported to the caller: the thread continues
                 asked.tell(error)
             finally:
                 with self._lock:
                     self._now = None
 
-    def _next(self) -> Asked | None:
+    def _next(self) -> ModelRequest | None:
         with self._lock:
             self._now = self._waiting.popleft() if self._waiting else None
             self._tell_places(since=0)
             return self._now
 
-    def _answer(self, asked: Asked) -> None:
-        if self._process is not None and self._process.poll() is not None:  # it has died while it had nothing to do
+    def _answer(self, asked: ModelRequest) -> None:
+        if self._process is not None and self._process.poll() is not None:  # it died while idle
             self._end()
         if self._process is None:
             asked.tell(_waiting(f"Loading {self.name} …\n"))
@@ -166,11 +165,14 @@ class Model:
         with self._lock:
             if self._closed:
                 raise _closing()
-            # In a session of its own it is not told of a Ctrl-C, after which answers may still end.
+            # In its own session it does not receive Ctrl-C, so that running answers can finish.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         if "ready" not in self._read():
             self._end()
             raise missing(
@@ -189,7 +191,7 @@ class Model:
         return heard
 
     def _end(self) -> int:
-        """What is left of a process; its exit code."""
+        """End the process; return its exit code."""
         with self._lock:
             process, self._process = self._process, None
         assert process is not None
@@ -199,12 +201,12 @@ class Model:
 
 
 def _closing() -> BrainFailed:
-    return BrainFailed("Roost is being closed")
+    return BrainFailed("Roost is closing")
 
 
 def _failure(error: dict[str, Any]) -> BrainFailed:
     kind = Fault.TOO_LONG if error.get("type") == "exceed_context_size_error" else Fault.INTERNAL
-    return BrainFailed(f"the model has failed: {error.get('message', error)}", kind=kind)
+    return BrainFailed(f"the model failed: {error.get('message', error)}", kind=kind)
 
 
 def _waiting(text: str) -> Chunk:
@@ -212,6 +214,6 @@ def _waiting(text: str) -> Chunk:
 
 
 def threads() -> int:
-    """One less than there are processors for this program: Roost itself needs one too."""
+    """Return the number of available processors less one, which Roost needs itself."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)

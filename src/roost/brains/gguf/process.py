@@ -1,8 +1,8 @@
-"""The process of a model: loads one GGUF file with xllamacpp and answers questions, one after the other.
+"""Process of a model: loads one GGUF file with xllamacpp and answers requests, one after the other.
 
-It is run as a program, and needs nothing of Roost. On standard input comes a question a line, as JSON; on standard
-output goes what is said, a line for each piece, and `{"end": true}`. Anything that comes while an answer is being
-given, the end of the input included, stops it.
+It runs as a program, and imports nothing of Roost. It reads one JSON request per line from standard input, and writes
+one line per piece of the answer and `{"end": true}` to standard output. Any input during an answer, including the end
+of the input, stops it.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from typing import Any
 
 INPUT = 0
 CACHED = 128
-"""MiB for what was read of other talks, so that it need not be read again."""
+"""Size of the prompt cache of other talks in MiB."""
 SOCKETS = "/tmp"
-"""Where TMPDIR points may be too deep: the path of a socket has at most a hundred bytes."""
+"""TMPDIR may be too deep: the path of a socket has at most a hundred bytes."""
 
 
 class Process:
-    """What goes in and out."""
+    """Standard input and output of the process."""
 
     def __init__(self, output: int) -> None:
         self._output = output
         self._come: deque[bytes] = deque()
-        """What has come together with a question, after it."""
+        """Lines received after the current request."""
 
     def say(self, **what: Any) -> None:
         try:
             os.write(self._output, json.dumps(what).encode() + b"\n")
-        except BrokenPipeError:  # nobody is there any more
+        except BrokenPipeError:  # the parent has ended
             os._exit(0)
 
     def questions(self) -> Iterator[dict[str, Any]]:
-        """Without a buffer of Python's: what has come must show in `select`."""
+        """Yield requests. Reads without Python's buffer: pending input must be visible to `select`."""
         unread, come = b"", self._come
         while piece := os.read(INPUT, 65_536):
             *lines, unread = (unread + piece).split(b"\n")
             come += lines
             while come:
-                if (line := come.popleft()) != b"stop":  # of an answer that has ended by now
+                if (line := come.popleft()) != b"stop":  # for an answer that has ended meanwhile
                     yield json.loads(line)
 
     def hear(self, said: dict[str, Any]) -> bool:
-        """What the model says, piece by piece; True makes it stop."""
+        """Write a piece of the answer; return True to stop it."""
         if self._come or select.select([INPUT], [], [], 0)[0]:
             return True
         if "error" in said:
@@ -77,7 +77,7 @@ def load(file: str, threads: int, window: int, batch: int) -> Any:
     settings.n_batch = settings.n_ubatch = batch
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     settings.verbosity, settings.warmup, settings.n_threads_http = 0, False, 1
-    # It also serves HTTP, to anyone on this machine: at a socket that has no name any more nobody reaches it.
+    # The library also serves HTTP to anyone on this machine: a socket without a name cannot be reached.
     with tempfile.TemporaryDirectory(prefix="roost-", dir=SOCKETS) as folder:
         settings.hostnames = [f"{folder}/model.sock"]
         return library.Server(settings)
@@ -86,7 +86,7 @@ def load(file: str, threads: int, window: int, batch: int) -> Any:
 def main() -> None:
     file, *numbers = sys.argv[1:]
     process = Process(os.dup(1))
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the library's own output is not part of the answer
     try:
         model = load(file, *map(int, numbers))
     except Exception as error:
@@ -96,10 +96,10 @@ def main() -> None:
     for question in process.questions():
         try:
             model.handle_chat_completions(question, process.hear)
-        except Exception as error:  # whatever the library thinks of a question
+        except Exception as error:  # the library may raise anything
             process.say(error={"message": str(error)})
         process.say(end=True)
-    os._exit(0)  # there is nothing to be put in order
+    os._exit(0)  # nothing to clean up
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Models of providers, by pydantic-ai; an extra. It takes long to load: on a thread of its own, when it is wanted."""
+"""Models of providers through pydantic-ai; an extra. Slow to import, so it is loaded on a thread when needed."""
 
 from roost.brains.llm.brain import Llm
 

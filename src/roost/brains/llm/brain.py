@@ -1,4 +1,4 @@
-"""The brain `llm`: any model of a provider that pydantic-ai knows."""
+"""Brain `llm`: any model of a provider that pydantic-ai supports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_ai import models
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ModelResponse,
     PartDeltaEvent,
@@ -20,16 +20,17 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.settings import ModelSettings
 
-from roost.brains.attending import attending
-from roost.brains.chat.answering import Answering, Piece
-from roost.brains.chat.dialogue import Answer, Dialogue
-from roost.brains.llm.lines import Lines
+from roost.brains.chat.dialogue import Dialogue, ModelAnswer
+from roost.brains.chat.tool_loop import Piece, ToolLoop
+from roost.brains.llm.connection_cache import ConnectionCache
+from roost.brains.llm.errors import TROUBLES, classified
 from roost.brains.llm.messages import answer_of, messages_of, offered
+from roost.brains.llm.non_streaming import WholeReply
 from roost.brains.llm.providers import prepare, settings_of, window_of
-from roost.brains.llm.troubles import TROUBLES, sorted_out
-from roost.core.faults import Fault
-from roost.core.notes import Channel
-from roost.core.usage import Usage
+from roost.brains.meeting_prompt import as_prompt
+from roost.core.failures.faults import Fault
+from roost.core.limits.usage import Usage
+from roost.core.talks.side_channels import Channel
 from roost.errors import BrainFailed
 from roost.ports import Chunk, Profile, Tool, Turn
 
@@ -37,31 +38,31 @@ _RESPONSE = TypeAdapter(ModelResponse)
 
 
 class Llm:
-    """The brain, for all profiles of this kind."""
+    """Brain for all profiles of this kind."""
 
     def __init__(self) -> None:
-        self._lines = Lines()
+        self._lines = ConnectionCache()
 
     def prepare(self, profile: Profile) -> None:
-        """Load all that it takes to ask the model of this profile; it takes long."""
+        """Load the libraries for the model of this profile, which takes long."""
         prepare(profile)
 
     async def __call__(self, turn: Turn) -> AsyncGenerator[Piece]:
-        turn = attending(turn)
+        turn = as_prompt(turn)
         async with AsyncExitStack() as stack:
-            model = Provided(turn, self._lines, stack)
-            async with aclosing(Answering(turn, model).answer()) as pieces:
+            model = ProviderModel(turn, self._lines, stack)
+            async with aclosing(ToolLoop(turn, model).answer()) as pieces:
                 async for piece in pieces:
                     yield piece
 
 
-class Provided:
-    """A provider's model, as one run asks it."""
+class ProviderModel:
+    """Model of a provider as one run uses it."""
 
     takes_tools = True
     sums_up = True
 
-    def __init__(self, turn: Turn, lines: Lines, stack: AsyncExitStack) -> None:
+    def __init__(self, turn: Turn, lines: ConnectionCache, stack: AsyncExitStack) -> None:
         self._turn = turn
         self._profile = turn.profile
         self._lines = lines
@@ -72,7 +73,7 @@ class Provided:
 
     async def ask(
         self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
-    ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
+    ) -> AsyncGenerator[Piece | ModelAnswer]:
         settings = settings_of(self._profile, most)
         if must_call:
             settings["tool_choice"] = "required"
@@ -81,12 +82,12 @@ class Provided:
                 async for piece in pieces:
                     yield piece
         except TROUBLES as error:
-            raise sorted_out(error, self._profile) from None  # what it says may hold what nobody should read
+            raise classified(error, self._profile) from None  # the original message may hold secrets
 
-    def recorded(self, answer: Answer) -> Any:
+    def recorded(self, answer: ModelAnswer) -> Any:
         return _RESPONSE.dump_python(answer.own, mode="json")
 
-    def recalled(self, recorded: Any) -> Iterator[Piece | Answer]:
+    def recalled(self, recorded: Any) -> Iterator[Piece | ModelAnswer]:
         response = _RESPONSE.validate_python(recorded)
         for part in response.parts:
             if piece := _said(part):
@@ -96,17 +97,46 @@ class Provided:
 
     async def _listen(
         self, dialogue: Dialogue, tools: Sequence[Tool], settings: ModelSettings
-    ) -> AsyncGenerator[Piece | Answer]:  # fmt: skip
+    ) -> AsyncGenerator[Piece | ModelAnswer]:
+        """Request a stream; accept an answer in one piece as well."""
+        with WholeReply() as reply:
+            try:
+                async with aclosing(self._stream(dialogue, tools, settings)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            except TROUBLES:
+                if reply.body is None:
+                    raise
+            reply.is_replayed = True
+            response = await model_request(
+                await self._opened(),
+                messages_of(dialogue),
+                model_settings=settings,
+                model_request_parameters=offered(tools),
+            )
+        self._turn.spend(self._usage(response))
+        for part in response.parts:
+            if spoken := _said(part):
+                yield spoken
+        _check(response)
+        yield answer_of(response)
+
+    async def _stream(
+        self, dialogue: Dialogue, tools: Sequence[Tool], settings: ModelSettings
+    ) -> AsyncGenerator[Piece | ModelAnswer]:
         async with model_request_stream(
-            await self._opened(), messages_of(dialogue), model_settings=settings,
+            await self._opened(),
+            messages_of(dialogue),
+            model_settings=settings,
             model_request_parameters=offered(tools),
-        ) as stream:  # fmt: skip
+        ) as stream:
             try:
                 async for event in stream:
                     if isinstance(event, PartDeltaEvent | PartStartEvent) and (piece := _said(event)):
                         yield piece
-            except (AttributeError, LookupError, TypeError) as error:  # what the library did not expect
-                raise ConnectionError(f"the answer cannot be read: {type(error).__name__}: {error}") from None
+            except (AttributeError, LookupError, TypeError) as error:  # unexpected by the library
+                raise ConnectionError(f"cannot parse the answer: {type(error).__name__}: {error}") from None
             finally:
                 response = stream.get()
                 self._turn.spend(self._usage(response))
@@ -114,7 +144,7 @@ class Provided:
         yield answer_of(response)
 
     async def _opened(self) -> models.Model:
-        """When it is first asked; a run that is all on record needs nobody."""
+        """Connect at the first request; a run that is replayed from its record needs no connection."""
         if self._model is None:
             self._model = await self._stack.enter_async_context(self._lines.opened(self._profile))
         return self._model
@@ -124,7 +154,7 @@ class Provided:
         return Usage(used.input_tokens, used.output_tokens, self._cost(response), self.name)
 
     def _cost(self, response: ModelResponse) -> float | None:
-        """Of models at a URL of one's own nobody knows what they cost."""
+        """Return the price of a response; None for models at a custom URL, whose price is unknown."""
         if self._profile.base_url or not response.usage.has_values():
             return None
         try:
@@ -134,7 +164,7 @@ class Provided:
 
 
 def _check(response: ModelResponse) -> None:
-    """Raises if what came is no whole answer, though the provider took it for one."""
+    """Raise if the response is not a complete answer, although the provider reported success."""
     if response.finish_reason == "content_filter":
         raise BrainFailed("the provider's filter ended the answer", kind=Fault.REFUSED)
     if response.finish_reason is None or response.state == "incomplete":
@@ -144,7 +174,7 @@ def _check(response: ModelResponse) -> None:
 
 
 def _said(event: object) -> Piece | None:
-    """What is to be said of what came."""
+    """Return the piece to yield for an event, or None."""
     match event:
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return text

@@ -1,4 +1,4 @@
-"""A dialogue in the words of pydantic-ai, and its answers in ours."""
+"""Conversion of dialogues and answers to and from pydantic-ai."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from roost.brains.chat.dialogue import Answer, Called, Dialogue, Returned, Said
+from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall, ToolResult, Utterance
 from roost.ports import Tool
 
 
 def messages_of(dialogue: Dialogue) -> list[ModelMessage]:
-    """What is said to the model one after the other is one request."""
+    """Return the messages; consecutive entries for the model form one request."""
     found: list[ModelMessage] = []
     for entry in dialogue.entries:
-        if isinstance(entry, Answer):
+        if isinstance(entry, ModelAnswer):
             found.append(_response(entry))
         elif found and isinstance(last := found[-1], ModelRequest):
             found[-1] = replace(last, parts=[*last.parts, _part(entry)])
@@ -36,14 +36,14 @@ def messages_of(dialogue: Dialogue) -> list[ModelMessage]:
     return found
 
 
-def answer_of(response: ModelResponse) -> Answer:
+def answer_of(response: ModelResponse) -> ModelAnswer:
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     calls = [
-        Called(part.tool_name, part.args, part.tool_call_id)
+        ToolCall(part.tool_name, part.args, part.tool_call_id)
         for part in response.parts
         if isinstance(part, ToolCallPart)
     ]
-    return Answer(text, tuple(calls), response.finish_reason == "length", response.usage.total_tokens, response)
+    return ModelAnswer(text, tuple(calls), response.finish_reason == "length", response.usage.total_tokens, response)
 
 
 def offered(tools: Sequence[Tool]) -> ModelRequestParameters:
@@ -55,14 +55,14 @@ def offered(tools: Sequence[Tool]) -> ModelRequestParameters:
     )
 
 
-def _response(answer: Answer) -> ModelResponse:
+def _response(answer: ModelAnswer) -> ModelResponse:
     if isinstance(answer.own, ModelResponse):
         return answer.own
     said: list[ModelResponsePart] = [TextPart(answer.text)] if answer.text else []
     return ModelResponse([*said, *(ToolCallPart(call.tool, call.arguments, call.call_id) for call in answer.calls)])
 
 
-def _part(entry: Said | Returned) -> ModelRequestPart:
-    if isinstance(entry, Said):
+def _part(entry: Utterance | ToolResult) -> ModelRequestPart:
+    if isinstance(entry, Utterance):
         return UserPromptPart(entry.text)
     return ToolReturnPart(entry.call.tool, entry.text, entry.call.call_id)

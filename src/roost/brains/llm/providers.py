@@ -1,4 +1,4 @@
-"""From a profile to a model that can be asked: whose it is, where, with which key, and how much it can read."""
+"""Models from profiles: provider, URL, key and context window."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.settings import ModelSettings
 
 from roost.brains.defaults import key_of, named
-from roost.core.faults import Fault
+from roost.core.failures.faults import Fault
 from roost.errors import BrainFailed
 from roost.ports import Profile
 
 WINDOW = 32_000
-"""Tokens that a model is taken to read of which nothing is known."""
+"""Assumed context window of unknown models, in tokens."""
 OLLAMA_WINDOW = 4_096
-"""What Ollama gives a model that does not ask for more."""
+"""Ollama's default context window."""
 OLLAMA = "http://localhost:11434/v1"
 CONNECT = 10.0
-"""Seconds in which somebody must be there; to what is said then applies the profile's patience."""
+"""Timeout of connecting in seconds; the profile's patience applies to the response."""
 WITH_CLIENT = ("openai", "openai-chat", "openai-responses", "anthropic", "google", "openrouter", "ollama")
-"""Providers that are asked with our client, and so with its patience."""
+"""Providers that use our client, and so its timeouts."""
 NOWHERE = "http://localhost"
 CERTIFICATES = httpx2.create_ssl_context()
-"""Made once, when this module is loaded on a thread of its own: reading all the certificates takes a while."""
+"""Created once, when this module is loaded on a thread: reading all certificates is slow."""
 
 
 def prepare(profile: Profile) -> None:
-    """Load all that it takes to ask this provider: it takes long, so it is done on a thread of its own.
+    """Load the libraries of this provider; it takes long, so call it on a thread.
 
-    Raises BrainFailed if it is clear already that it cannot be asked.
+    Raises BrainFailed if the model clearly cannot be used.
     """
     key_of(profile)
     window_of(profile)
     client = httpx2.AsyncClient(verify=CERTIFICATES, timeout=profile.patience)
-    with suppress(BrainFailed, UserError):  # told when it is asked
+    with suppress(BrainFailed, UserError):  # raised again at the request
         for url in (NOWHERE, None):
             model, _ = made(replace(profile, base_url=url, key=None), client)
             if type(model).__name__ == "OpenAIResponsesModel":
@@ -50,7 +50,7 @@ def prepare(profile: Profile) -> None:
 
 @lru_cache(maxsize=1)
 def _build_events() -> None:
-    """What OpenAI's library would build with the first chunk, for half a second of the loop's time or more."""
+    """Build types that OpenAI's library would build at the first chunk, blocking the loop for half a second or more."""
     from openai.types.responses import ResponseStreamEvent
 
     for event in get_args(get_args(ResponseStreamEvent)[0]):
@@ -58,27 +58,27 @@ def _build_events() -> None:
 
 
 def place_of(profile: Profile) -> tuple[str | float | None, ...]:
-    """What decides where a model is asked, as whom and how. Raises BrainFailed if it is clear that it cannot be."""
+    """Return the endpoint, key and timeouts of a model; raise BrainFailed if it clearly cannot be used."""
     return profile.model, profile.base_url, key_of(profile), profile.patience
 
 
 def patience_of(profile: Profile) -> httpx2.Timeout:
-    """How long a client waits."""
+    """Return the timeouts of the client."""
     return httpx2.Timeout(profile.patience, connect=min(CONNECT, profile.patience))
 
 
 def made(profile: Profile, client: httpx2.AsyncClient) -> tuple[Model, Provider[Any]]:
-    """The model of a profile, to be asked with this client, and its provider."""
+    """Return the model of a profile with this client, and its provider."""
     name, model = named(profile)
     provider = _provider(name, profile, client)
     if name == "openai" and profile.base_url:
-        name = "openai-chat"  # what others speak who speak as OpenAI does
+        name = "openai-chat"  # the protocol of OpenAI-compatible servers
     return infer_model(f"{name}:{model}", lambda _: provider), provider
 
 
 def settings_of(profile: Profile, most: int | None) -> ModelSettings:
-    """What is asked of the model beside the words."""
-    # No retries of theirs: ours can be stopped, and know whether anything was said.
+    """Return the settings of a request."""
+    # No retries by the library: ours can be stopped, and know whether there was output.
     chosen = ModelSettings(max_retries=0)
     if named(profile)[0] not in WITH_CLIENT:
         chosen["timeout"] = profile.patience
@@ -92,7 +92,7 @@ def settings_of(profile: Profile, most: int | None) -> ModelSettings:
 
 
 def window_of(profile: Profile) -> int:
-    """How many tokens the model can read."""
+    """Return the context window of the model in tokens."""
     return profile.window or _window(profile.model or "")
 
 
@@ -127,7 +127,7 @@ def _provider(name: str, profile: Profile, client: httpx2.AsyncClient) -> Provid
 
 
 def _google(url: str | None, key: str, client: httpx2.AsyncClient) -> Provider[Any]:
-    """With our certificates: left to itself, it reads all of them anew, and holds up the loop meanwhile."""
+    """Return Google's provider with our certificates: by default it reads all of them again, blocking the loop."""
     from google.genai import Client
     from google.genai.types import HttpOptions
     from pydantic_ai.providers.google import GoogleProvider
@@ -135,26 +135,29 @@ def _google(url: str | None, key: str, client: httpx2.AsyncClient) -> Provider[A
     silence = int((client.timeout.read or CONNECT) * 1_000)
     certificates = {"verify": CERTIFICATES, "ssl": CERTIFICATES}
     options = HttpOptions(
-        base_url=url, httpx_async_client=client, timeout=silence, client_args={"verify": CERTIFICATES},
+        base_url=url,
+        httpx_async_client=client,
+        timeout=silence,
+        client_args={"verify": CERTIFICATES},
         async_client_args=certificates,
-    )  # fmt: skip
+    )
     return GoogleProvider(client=Client(vertexai=False, api_key=key, http_options=options))
 
 
 def _other(name: str) -> Provider[Any]:
-    """One that only pydantic-ai knows: it finds the key, and names the variable that it should be in."""
+    """Return another provider of pydantic-ai, which finds the key or names its variable."""
     try:
         return infer_provider(name)
     except UserError as error:
         raise BrainFailed(str(error), kind=Fault.NO_KEY, advice=f"{error}".split("\n")[0]) from None
     except (ValueError, ImportError) as error:
-        advice = f"{name!r} is no provider that is known here: correct `model` in the settings"
+        advice = f"{name!r} is not a known provider: correct `model` in the settings"
         raise BrainFailed(str(error), kind=Fault.MODEL, advice=advice) from None
 
 
 @lru_cache(maxsize=256)
 def _window(model: str) -> int:
-    """By what is known of its price and size, else by where it runs."""
+    """Return the window from the price list, or by the provider."""
     from genai_prices import data_snapshot
 
     provider, _, name = model.partition(":")

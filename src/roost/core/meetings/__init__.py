@@ -1,0 +1,1 @@
+"""Meetings: a log that every participant keeps, and what follows from it."""

@@ -1,0 +1,69 @@
+"""Tool calls of a model and their results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from roost.brains.chat.dialogue import ToolCall, ToolResult
+from roost.core.talks.side_channels import Channel, answered, called
+from roost.errors import ToolFailed
+from roost.ports import Chunk, Tool, Turn
+
+
+class ToolCaller:
+    """Caller of the tools of one run."""
+
+    def __init__(self, turn: Turn, tools: Sequence[Tool]) -> None:
+        self._turn = turn
+        self._names = {tool.wire_name: tool.name for tool in tools}
+        self._count = 0
+        self.tools = tools
+        self.results: list[ToolResult] = []
+        """Results of the last calls."""
+
+    async def act(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Chunk]:
+        """Run the requested calls concurrently; yield a note of each call and of its result."""
+        self.results, numbers = [], []
+        for call in calls:
+            self._count += 1
+            numbers.append(str(self._count))
+            yield Chunk(called(numbers[-1], self._name(call), _given(call)), Channel.TOOLS)
+        for number, call, (text, ok) in zip(numbers, calls, await self._call_all(calls), strict=True):
+            self.results.append(ToolResult(call, text))
+            yield Chunk(answered(number, text, ok=ok), Channel.TOOLS)
+
+    async def _call_all(self, calls: Sequence[ToolCall]) -> list[tuple[str, bool]]:
+        if len(calls) < 2:
+            return [await self._call(call) for call in calls]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._call(call), name=f"tool {call.tool}") for call in calls]
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _call(self, call: ToolCall) -> tuple[str, bool]:
+        """Return the result and True, or the error message for the model and False."""
+        given = _given(call)
+        if not isinstance(given, dict):
+            return "the arguments are not a JSON object: call it again with arguments that match its schema", False
+        try:
+            return await self._turn.call_tool(self._name(call), given, call_id=call.call_id), True
+        except ToolFailed as error:
+            return str(error), False
+
+    def _name(self, call: ToolCall) -> str:
+        return self._names.get(call.tool, call.tool)
+
+
+def _given(call: ToolCall) -> Any:
+    """Return the parsed arguments, or the text itself if it is not JSON."""
+    if not isinstance(call.arguments, str):
+        return {} if call.arguments is None else call.arguments
+    try:
+        return json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return call.arguments

@@ -1,0 +1,115 @@
+"""`roost talks` and `roost link`."""
+
+from __future__ import annotations
+
+from roost.cli.app.connect import Service, connect_running, current_user, open_service, with_localhost
+from roost.cli.app.shared import single_match
+from roost.cli.render.output import print_json, short_id
+from roost.cli.render.tables import relative_time, table_or_message
+from roost.cli.render.text import sanitize, single_line
+from roost.core.talks.messages import Message, Status
+from roost.core.talks.talk import Talk
+from roost.core.values.addresses import familiar
+from roost.errors import NotFound, Unavailable
+from roost.protocol.talks import MessageReply, TalkReply
+from roost.settings import Settings
+
+PAGE = 1_000
+NONE = "No talks. Start one with `roost chat`, or on the page of `roost up`."
+_MARKS = {
+    Status.INTERRUPTED: "interrupted",
+    Status.STREAMING: "streaming",
+    Status.FAILED: "failed",
+    Status.WITHDRAWN: "withdrawn",
+}
+
+
+def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
+    user = current_user(settings)
+    with open_service(settings) as service:
+        talks = service.list_sessions(user, limit=limit)
+    if as_json:
+        return print_json([TalkReply.of(talk).model_dump(mode="json") for talk in talks])
+    for row in table_or_message(
+        talks, ("ID", "MESSAGES", "LAST USED", "WITH", "TITLE"), lambda one: _row(one, user), NONE
+    ):
+        print(row)
+    return None
+
+
+def _row(talk: Talk, user: str) -> tuple[str, ...]:
+    title = f"{talk.title} {'(waiting for your approval)' if talk.asking else '…'}" if talk.running else talk.title
+    return short_id(talk.talk_session_id), str(talk.messages), relative_time(talk.updated), _whom(talk, user), title
+
+
+def _candidate(talk: Talk) -> str:
+    return f"{talk.talk_session_id}  {single_line(talk.title)}"
+
+
+def _whom(talk: Talk, user: str) -> str:
+    return single_line(familiar(talk.agent, user) if talk.agent else talk.profile)
+
+
+def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
+    user = current_user(settings)
+    with open_service(settings) as service:
+        talk = find_talk(service, user, talk_id)
+        messages = all_messages(service, user, talk.talk_session_id)
+    if as_json:
+        replies = [MessageReply.of(message).model_dump(mode="json") for message in messages]
+        return print_json({"talk": TalkReply.of(talk).model_dump(mode="json"), "messages": replies})
+    print(f"{single_line(talk.title) or 'New talk'} ({_whom(talk, user)})")
+    for message in messages:
+        _print(message)
+    return None
+
+
+def find_talk(service: Service, user: str, part: str) -> Talk:
+    """Return the talk with this id, or the only one whose id contains this part."""
+    try:
+        return service.get_session(user, part)
+    except NotFound:
+        matching = [talk for talk in _all_talks(service, user) if part and part.lower() in talk.talk_session_id]
+    if not matching:
+        raise NotFound("no talk with this id: `roost talks ls` lists your talks")
+    return single_match(matching, part, "talks", _candidate)
+
+
+def _all_talks(service: Service, user: str) -> list[Talk]:
+    talks = page = service.list_sessions(user, limit=PAGE)
+    while len(page) == PAGE:
+        page = service.list_sessions(user, limit=PAGE, before=page[-1].talk_session_id)
+        talks = talks + page
+    return talks
+
+
+def link(settings: Settings, *, as_json: bool) -> None:
+    service = connect_running(settings)
+    if service is None:
+        raise Unavailable(
+            "Roost is not running: start `roost up`, which creates sign-in links; `roost ui` prints its own"
+        )
+    with service:
+        made = with_localhost(service.link())
+    if as_json:
+        return print_json({"link": made})
+    print(made)
+    return None
+
+
+def all_messages(service: Service, user: str, talk_id: str) -> list[Message]:
+    page = service.get_messages(user, talk_id, limit=PAGE)
+    pages = [page.messages]
+    while page.more_before:
+        page = service.get_messages(user, talk_id, before=page.messages[0].seq, limit=PAGE)
+        pages.append(page.messages)
+    return [message for messages in reversed(pages) for message in messages]
+
+
+def _print(message: Message) -> None:
+    if message.status is Status.WITHDRAWN:
+        return
+    mark = f" ({_MARKS[message.status]})" if message.status in _MARKS else ""
+    print(f"\n{message.seq}. {message.sender}{mark}\n{sanitize(message.content)}")
+    if message.error:
+        print(single_line(message.error))

@@ -1,0 +1,112 @@
+"""Namespaces of the service over the network: coroutines with the same signatures, built from the service's."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import cache, partial
+from typing import Any
+
+from roost.client.http import HttpClient
+from roost.core.meetings.view.shown import MeetingView
+from roost.core.meetings.view.watch import watched
+from roost.core.monitoring.facts import Fact, FactPage, decode
+from roost.core.monitoring.metrics import Metric
+from roost.core.values import checks
+from roost.protocol.metrics import MetricList
+from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
+from roost.sync import NAMESPACES
+
+
+def remote_namespace(wire: HttpClient, name: str) -> Any:
+    """Return the namespace of this name, whose methods the server executes."""
+    return _kind(name)(wire)
+
+
+class RemoteNamespace:
+    def __init__(self, wire: HttpClient) -> None:
+        self._wire = wire
+
+
+class RemoteMonitor(RemoteNamespace):
+    facts: Callable[..., Any]
+    wait: Callable[..., Any]
+
+    async def metrics(self, user_id: str | None = None) -> dict[str, Metric]:
+        """Return the metrics of the server process by name; only with the local token."""
+        return MetricList.model_validate(await self._wire.ask("GET", "/metrics", user_id)).by_name()
+
+    def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Fact]:
+        """Yield each fact as it is recorded, from a cursor or from now on. Waits; ends with the process."""
+        checks.name(user_id, "the user id")
+        if after is not None:
+            decode(after)
+        return self._follow(user_id, after)
+
+    async def _follow(self, user_id: str, after: str | None) -> AsyncIterator[Fact]:
+        cursor = (await self.facts(user_id, limit=1)).cursor if after is None else after
+        while True:
+            page: FactPage = await self.wait(user_id, cursor)
+            if not page.is_over:
+                return
+            for fact in page.in_order(user_id):
+                yield fact
+            cursor = page.cursor
+
+
+class RemoteMeetings(RemoteNamespace):
+    view: Callable[..., Any]
+    wait: Callable[..., Any]
+
+    def watch(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
+    ) -> AsyncIterator[MeetingView]:
+        """Yield the view, and again after each change. Waits; ends with the meeting."""
+        checks.name(user_id, "the user id")
+        view = partial(self.view, user_id, meeting_id, seen_by=seen_by)
+        wait = partial(self.wait, user_id, meeting_id, seen_by=seen_by)
+        return watched(view, wait, after)
+
+
+@cache
+def _kind(name: str) -> type[RemoteNamespace]:
+    base = {"monitor": RemoteMonitor, "meetings": RemoteMeetings}.get(name, RemoteNamespace)
+    return type(
+        f"Remote{NAMESPACES[name].__name__}",
+        (base,),
+        {one.name: _asking(one) for one in methods(name, NAMESPACES[name])},
+    )
+
+
+def _asking(method: Method) -> Callable[..., Any]:
+    @functools.wraps(method.coroutine)
+    async def call(self: RemoteNamespace, /, *args: Any, **options: Any) -> Any:
+        user, body = method.request(*args, **options)
+        checks.name(user, "the user id")
+        ask = _wait if method.has("timeout") else _ask
+        return await ask(self._wire, method, user, body)
+
+    return call
+
+
+async def _ask(wire: HttpClient, method: Method, user: str, body: dict[str, Any]) -> Any:
+    if method.has("key") and body.get("key") is None:
+        # Makes a retry idempotent.
+        body["key"] = secrets.token_hex(16)
+    return method.result(await wire.ask("POST", f"/{method.path}", user, body, repeatable=method.is_repeatable))
+
+
+async def _wait(wire: HttpClient, method: Method, user: str, body: dict[str, Any]) -> Any:
+    """Repeat a waiting request until it has a result or the timeout is over: one request waits a bounded time."""
+    timeout = body.get("timeout")
+    latest = None if timeout is None else time.monotonic() + checks.seconds(timeout, "the timeout")
+    while True:
+        asked = time.monotonic()
+        wanted = LONGEST_WAIT if latest is None else min(LONGEST_WAIT, max(0.0, latest - asked))
+        found = await _ask(wire, method, user, body | {"timeout": wanted})
+        # A server that is closing replies early: do not repeat the request at once.
+        is_last = wanted < LONGEST_WAIT or time.monotonic() - asked < LONGEST_WAIT / 2
+        if found.is_over or is_last:
+            return found

@@ -1,0 +1,1 @@
+"""Agents: configuration, states, wake conditions."""

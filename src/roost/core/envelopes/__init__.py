@@ -1,0 +1,1 @@
+"""Envelopes: everything that can be in an inbox, and how an attempt to handle it ended."""

@@ -1,0 +1,33 @@
+"""Claims: work handed to an agent when it is activated."""
+
+from __future__ import annotations
+
+from roost.core.envelopes.envelope import Envelope
+from roost.core.values.records import record
+
+
+@record(frozen=True, slots=True)
+class Taken:
+    """Work claimed for an agent when it is activated. `woken`: why it woke, if it slept."""
+
+    address: str
+    found: bool
+    ready: bool
+    """Whether it may work now: it exists and is not asleep, stopped or paused."""
+    config: str = ""
+    epoch: int = 0
+    memory: str | None = None
+    errors: int = 0
+    envelopes: tuple[Envelope, ...] = ()
+    talks: tuple[tuple[str, str], ...] = ()
+    more: int = 0
+    """Number of further envelopes that were not claimed."""
+    woken: str | None = None
+    anew: bool = False
+    """Whether the previous owner has lost it."""
+    missing: str = ""
+    """Its profile, if that is unknown here: then nothing is claimed, and its talks report that."""
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.envelopes or self.talks)

@@ -1,0 +1,59 @@
+"""Mail between users and agents, in threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from roost.core.values.checks import NAME_LENGTH
+from roost.core.values.priority import Priority
+
+
+class MailStatus(StrEnum):
+    """Status of a mail for its recipient."""
+
+    UNREAD = "unread"
+    READ = "read"
+    REPLIED = "replied"
+    ARCHIVED = "archived"
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """Mail. `created`: time of delivery. `processed`: time at which the receiving agent had handled it."""
+
+    mail_id: str
+    thread_id: str
+    sender: str
+    recipient: str
+    subject: str
+    body: str
+    priority: Priority
+    status: MailStatus
+    created: datetime
+    reply_to: str | None = None
+    expires: datetime | None = None
+    read_at: datetime | None = None
+    processed: datetime | None = None
+
+    @property
+    def is_answered_by_itself(self) -> bool:
+        """Return whether the agent's answer is mailed back to the sender.
+
+        Replies of agents are not answered: two agents would thank each other until their hops are used up.
+        """
+        return self.reply_to is None or not self.sender.startswith("agent:")
+
+
+def answering(subject: str) -> str:
+    """Return the subject of a reply, with a single `Re:`."""
+    return subject if subject[:3].lower() == "re:" else f"Re: {subject}"[:NAME_LENGTH]
+
+
+def forwarding(mail: Mail, note: str) -> tuple[str, str]:
+    """Return the subject and the body of a forwarded mail: the note, a header with its origin, and its text."""
+    subject = mail.subject if mail.subject[:4].lower() == "fwd:" else f"Fwd: {mail.subject}"[:NAME_LENGTH]
+    origin = f"---------- Forwarded mail ----------\nFrom: {mail.sender}\nTo: {mail.recipient}\nSubject: {mail.subject}"
+    sent = f"Date: {mail.created.isoformat(timespec='seconds')}"
+    return subject, "\n\n".join([*([note] if note else []), f"{origin}\n{sent}", mail.body])

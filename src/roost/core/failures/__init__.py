@@ -1,0 +1,1 @@
+"""Failures: how they are classified, and what they do to providers and envelopes."""

@@ -1,0 +1,109 @@
+"""Approvals: questions that a person decides before a run continues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from roost.core.envelopes.effects import SendMail
+
+LONG = 500
+"""Characters of an argument that a one-line question shows."""
+
+
+def visible(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON text in which invisible and bidirectional characters are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(one if one == "\n" or one.isprintable() else json.dumps(one)[1:-1] for one in text)
+
+
+def folded(text: str, most: int = LONG) -> str:
+    """Return the text; a long one is cut, with a remark that gives its length."""
+    return text if len(text) <= most else f"{text[:most]}… [{len(text):,} characters in all]"
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a tool or step with invisible characters escaped."""
+    return visible(name)[1:-1]
+
+
+class Question(StrEnum):
+    CALL = "call"
+    """May it be executed?"""
+    UNKNOWN = "unknown"
+    """Was it executed? The program ended during it."""
+    STEP = "step"
+    """Was a step of the brain executed? Its result is JSON."""
+
+
+class Decision(StrEnum):
+    GRANTED = "granted"
+    """Execute it, or execute it again."""
+    REFUSED = "refused"
+    """Do not execute it; the caller gets an error."""
+    ANSWERED = "answered"
+    """It was executed, with this result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Decision that a run waits for, about one tool call or step."""
+
+    approval_id: str
+    user_id: str
+    agent_id: str | None
+    talk_session_id: str | None
+    run_id: str
+    step: int
+    kind: Question
+    tool: str
+    arguments: Mapping[str, Any]
+    created: datetime
+    decision: Decision | None = None
+    decided: datetime | None = None
+    note: str | None = None
+    """Reason of a refusal, or the result."""
+
+    def values(self, indent: int | None = None) -> dict[str, str]:
+        """Return each argument as JSON text with every character visible; see `visible`."""
+        return {visible(name): visible(value, indent) for name, value in self.arguments.items()}
+
+    @property
+    def is_folded(self) -> bool:
+        """Return whether `question` cuts an argument."""
+        return any(len(text) > LONG for text in self.values().values())
+
+    def question(self) -> str:
+        """Return the question in one line, with all arguments; long ones are cut."""
+        given = ", ".join(f"{name}: {folded(text)}" for name, text in self.values().items())
+        call = shown_name(self.tool) + ("" if self.kind is Question.STEP else f" {{{given}}}")
+        if self.kind is Question.CALL:
+            return f"May this be done? {call}"
+        return (
+            f"The program ended in the middle of this: {call}. Was it done? If it was, say so with"
+            f" `roost approvals answer {self.approval_id[-8:]} RESULT`."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Decision of a person. `rested`: its run is suspended and must be resumed."""
+
+    approval: Approval
+    rested: bool = False
+    talker: str = ""
+    """User of the talk, if it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """Approval to store, with the mail that announces it, if any."""
+
+    approval: Approval
+    mail: SendMail | None

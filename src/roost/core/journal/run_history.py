@@ -1,0 +1,114 @@
+"""History of runs for users: runs with their steps, and replays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from roost.core.journal.steps import Step
+from roost.core.limits.usage import NOTHING, Usage
+from roost.core.meetings.view.shown import MeetingSummary, Refusal, plain_summary
+from roost.core.memory.memories import Memory
+
+STATE_CHARS = 65_536
+"""A longer `turn.state` is not stored for a replay."""
+
+
+FORMAT = 2
+"""Version of the stored record. From 2 on, a run without `did` has no compared actions."""
+
+
+def given(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the input of a turn beside its messages, as stored for a replay; empty parts are left out."""
+    kept: dict[str, Any] = {"profile": profile, "v": FORMAT, **{name: value for name, value in more.items() if value}}
+    if state and len(state) > STATE_CHARS:
+        kept["state_is_missing"] = True
+    elif state and state != "{}":
+        kept["state"] = state
+    if seen:
+        kept["seen"] = {name: [_plain(value) for value in values] for name, values in seen.items()}
+    return kept
+
+
+_TOLD = frozenset({"state", "taken_over", "options", "seen", "message", "did"})
+"""Parts that may contain secrets."""
+
+
+def as_text(kept: Mapping[str, Any], clean: Callable[[str], str]) -> str:
+    """Return the stored form, without secrets."""
+    if _TOLD.isdisjoint(kept):
+        return json.dumps(kept)
+    text = clean(json.dumps({name: value for name, value in kept.items() if name != "state"}))
+    if "state" not in kept:
+        return text
+    return json.dumps({**json.loads(text), "state": clean(kept["state"])})  # a state is JSON in itself
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and any(isinstance(one, MeetingSummary) for one in value):
+        return [plain_summary(one) for one in value]
+    if isinstance(value, tuple):
+        return [[one.key, one.text, one.created.isoformat()] for one in value if isinstance(one, Memory)]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Finished run of a brain."""
+
+    run_id: str
+    kind: str
+    talk_session_id: str | None
+    agent_id: str | None
+    envelope_id: str
+    """Envelope it handled; in a talk, the first message it answered."""
+    outcome: str
+    attempts: int
+    started: datetime
+    ended: datetime
+    fault: str | None
+    steps: int
+    """Number of recorded steps of its envelope."""
+    root: str
+    meeting_id: str | None = None
+    """Meeting of the turn, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """Run with its answer and its actions."""
+
+    run: Run
+    text: str
+    steps: tuple[Step, ...]
+    given: Mapping[str, Any]
+    """Input of the turn beside its messages; see the concept of the journal."""
+    usage: Usage = NOTHING
+    """Usage of its models."""
+    refused: tuple[Refusal, ...] = ()
+    """Its entries that the meeting refused, while the log of the meeting is kept."""
+    traceback: str | None = None
+    """The traceback of its failure, without secrets; over HTTP only for the user who runs the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Result of running a run again from its journal."""
+
+    run_id: str
+    text: str
+    recorded_text: str
+    is_identical: bool
+    """Whether answer, steps, sends, requests, state, memories and thoughts are the same. With `until`: so far."""
+    diff: str
+    """Differences, one per line; empty if there are none."""
+    steps: tuple[str, ...]
+    """Its steps, in order."""
+    sent: tuple[str, ...]
+    """What it would have sent; a replay sends nothing."""
+    stopped_at: int | None
+    """Number of steps after which it was stopped, if it was."""
+    error: str | None

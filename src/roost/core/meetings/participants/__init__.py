@@ -1,0 +1,1 @@
+"""Participants of a meeting: what they write, decide and are asked."""

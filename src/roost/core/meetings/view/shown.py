@@ -1,0 +1,195 @@
+"""Public form of a meeting for users and programs: plain texts, times and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from roost.core.meetings.games import games
+from roost.core.meetings.games.games import Games
+from roost.core.meetings.games.registry import GAMES
+from roost.core.meetings.log.bodies import EntryId
+from roost.core.meetings.view import floor
+from roost.core.meetings.view.play import mover
+from roost.core.meetings.view.trails import Trail
+from roost.core.meetings.view.view import Refused, View, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Attendee:
+    """Participant or invited; `status`: invited, in, declined, left or kicked."""
+
+    address: str
+    status: str
+    required: bool
+    reason: str = ""
+    """Reason why it declined, left or was kicked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Message in a meeting. `entry` is its id, the same in every view; `number` is its position."""
+
+    entry: str
+    number: int
+    sender: str
+    text: str
+    to: tuple[str, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Refused entry, with the reason."""
+
+    entry: str
+    sender: str
+    kind: str
+    reason: str
+    text: str = ""
+    """Its content: words, a move as JSON, or an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingView:
+    """Meeting as one of its participants sees it. `words` and `refused` hold the newest, in order."""
+
+    meeting_id: str
+    topic: str
+    creator: str
+    phase: str
+    """calling, running, failed or ended"""
+    seen_by: str
+    status: str
+    """Status of that participant: invited, in, declined, left or kicked."""
+    participants: tuple[Attendee, ...]
+    present: tuple[str, ...]
+    chair: str | None
+    moderator: str | None
+    floor: str
+    speakers: tuple[str, ...]
+    """Participants that may speak next, in order of preference."""
+    hands: tuple[str, ...]
+    words: tuple[Spoken, ...]
+    said: int
+    """Number of messages."""
+    refused: tuple[Refusal, ...]
+    game: str | None
+    state: Any
+    board: str
+    """State of the game as text."""
+    mover: str | None
+    moves: int
+    """Number of attempted moves."""
+    outcome: str | None
+    winner: str | None
+    called: datetime | None
+    deadline: datetime | None
+    began: datetime | None
+    over: datetime | None
+    reason: str
+    """Reason of a failure."""
+    minutes: str
+    """Minutes written by the participant that ended it."""
+    cursor: str
+    """Cursor of this view; see `wait`."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase in ("failed", "ended")
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingSummary:
+    """Meeting in a list. `participant`: the user, or an agent of the user, that takes part."""
+
+    meeting_id: str
+    topic: str
+    creator: str
+    phase: str
+    participant: str
+    status: str
+    called: datetime
+    over: datetime | None
+
+
+def plain_summary(one: MeetingSummary) -> list[str | None]:
+    """Return a summary as a JSON value, for `summary_of`."""
+    *texts, called, over = (getattr(one, field.name) for field in fields(one))
+    return [*texts, called.isoformat(), None if over is None else over.isoformat()]
+
+
+def summary_of(plain: Sequence[str]) -> MeetingSummary:
+    meeting_id, topic, creator, phase, participant, status, called, over = plain
+    times = datetime.fromisoformat(called), datetime.fromisoformat(over) if over else None
+    return MeetingSummary(meeting_id, topic, creator, phase, participant, status, *times)
+
+
+def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) -> MeetingView:
+    call, mine = view.call, view.participants.get(me)
+    game = known.get(call.game) if call and call.game else None
+    outcome = view.outcome
+    return MeetingView(
+        meeting_id=view.meeting,
+        topic=call.topic if call else "",
+        creator=view.creator,
+        phase=str(view.phase),
+        seen_by=me,
+        status=str(mine.status) if mine else "",
+        participants=tuple(
+            Attendee(one.address, str(one.status), one.required, one.reason) for one in view.participants.values()
+        ),
+        present=view.present,
+        chair=view.chair,
+        moderator=view.moderator if view.rule == "moderator" else None,
+        floor=str(view.rule),
+        speakers=floor.speakers(view),
+        hands=view.floor.hands,
+        words=tuple(_newest(view.words, limit)),
+        said=len(view.words),
+        refused=tuple(reversed([refusal(one) for one in islice(reversed(view.refused), limit)])),
+        game=call.game if call else None,
+        state=deepcopy(view.state),
+        board=games.drawn(game, view.state),
+        mover=mover(view, known),
+        moves=view.tries,
+        outcome=outcome.text if outcome else None,
+        winner=outcome.winner if outcome else None,
+        called=_time(view.called_at),
+        deadline=_time(call.deadline) if call else None,
+        began=_time(view.began_at),
+        over=_time(view.over_at),
+        reason=view.reason,
+        minutes=view.minutes,
+        cursor=cursor,
+    )
+
+
+def spoken(word: Word, number: int) -> Spoken:
+    return Spoken(name_of(word.entry_id), number, word.author, word.text, word.to, moment(word.at))
+
+
+def name_of(entry_id: EntryId) -> str:
+    return f"{entry_id.author}#{entry_id.number}"
+
+
+def moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _newest(words: Trail[Word], limit: int) -> Iterator[Spoken]:
+    newest = list(islice(reversed(words), limit))
+    first = len(words) - len(newest) + 1
+    return (spoken(word, number) for number, word in enumerate(reversed(newest), first))
+
+
+def refusal(one: Refused) -> Refusal:
+    return Refusal(name_of(one.entry_id), one.author, str(one.kind), one.reason, one.text)
+
+
+def _time(ms: int | None) -> datetime | None:
+    return moment(ms) if ms is not None else None

@@ -1,0 +1,1 @@
+"""Memory of agents and brains: memories, state, brain context, artifacts."""

@@ -1,0 +1,1 @@
+"""Monitoring: facts, metrics and health."""

@@ -1,0 +1,107 @@
+"""Facts: monitoring records in the past tense, published after the commit they report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from roost.core.values import checks
+from roost.errors import Invalid
+
+_CURSOR = re.compile(r"([0-9a-z]{1,40})\.([0-9]{1,18})")
+
+
+class Name(StrEnum):
+    """Name of a fact."""
+
+    AGENT_CREATED = "AgentCreated"
+    AGENT_STARTED = "AgentStarted"
+    AGENT_STOPPED = "AgentStopped"
+    AGENT_PAUSED = "AgentPaused"
+    AGENT_RESUMED = "AgentResumed"
+    AGENT_DELETED = "AgentDeleted"
+    AGENT_SLEPT = "AgentSlept"
+    AGENT_WOKE = "AgentWoke"
+    AGENT_FAILED = "AgentFailed"
+    AGENT_STUCK = "AgentStuck"
+    AGENT_UNSTUCK = "AgentUnstuck"
+    TASK_SENT = "TaskSent"
+    TASK_STARTED = "TaskStarted"
+    TASK_DONE = "TaskDone"
+    TASK_FAILED = "TaskFailed"
+    TASK_RETRIED = "TaskRetried"
+    TASK_CANCELLED = "TaskCancelled"
+    TASK_EXPIRED = "TaskExpired"
+    MAIL_SENT = "MailSent"
+    MAIL_PROCESSED = "MailProcessed"
+    BROADCAST_SENT = "BroadcastSent"
+    EVENT_PUBLISHED = "EventPublished"
+    SCHEDULE_TICKED = "ScheduleTicked"
+    MEETING_CALLED = "MeetingCalled"
+    MEETING_STARTED = "MeetingStarted"
+    MEETING_FAILED = "MeetingFailed"
+    MEETING_ENDED = "MeetingEnded"
+    LETTER_DIED = "LetterDied"
+    RUN_STARTED = "RunStarted"
+    RUN_ENDED = "RunEnded"
+    APPROVAL_ASKED = "ApprovalAsked"
+    APPROVAL_DECIDED = "ApprovalDecided"
+    WORKER_RESTARTED = "WorkerRestarted"
+    PROVIDER_PAUSED = "ProviderPaused"
+    PROVIDER_RESUMED = "ProviderResumed"
+    FACTS_MISSED = "FactsMissed"
+    """Sent to a subscriber that is too slow, or continues from before a restart: facts in between are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Fact. `about`: the agent (`owner/id`), the talk, or empty."""
+
+    name: Name
+    at: datetime
+    user_id: str
+    about: str | None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Ids, kinds, numbers and reasons; never content of users and agents."""
+    root: str = ""
+    """Id of the message, task, mail or event that started the chain."""
+    cursor: str = ""
+    """Cursor to continue after this fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactPage:
+    """Facts in order. `gap`: some after the cursor are no longer kept. `more`: further facts are available."""
+
+    facts: tuple[Fact, ...]
+    cursor: str
+    at: datetime
+    gap: bool = False
+    more: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the page has something to report, so that a wait ends."""
+        return bool(self.facts) or self.gap
+
+    def in_order(self, user_id: str) -> tuple[Fact, ...]:
+        """Return the facts, with a `FactsMissed` in place of missing ones."""
+        missed = Fact(Name.FACTS_MISSED, self.at, user_id, None, cursor=self.cursor)
+        return (missed, *self.facts) if self.gap else self.facts
+
+
+def encode(start: str, number: int) -> str:
+    """Return an opaque cursor."""
+    return f"{start}.{number}"
+
+
+def decode(cursor: object) -> tuple[str, int]:
+    """Return the program start that a cursor belongs to, and its number of facts."""
+    found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
+    if found is None:
+        raise Invalid(f"the cursor {checks.shown(cursor)} is none of this program: take one from a page of facts")
+    return found[1], int(found[2])

@@ -1,0 +1,1 @@
+"""Schedules: rules for when a task is due."""

@@ -1,0 +1,1 @@
+"""Talks: messages, side channels and runs of a conversation."""

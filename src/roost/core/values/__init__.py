@@ -1,0 +1,1 @@
+"""Values that everything else is built from: addresses, names, ids, priorities, checked text."""

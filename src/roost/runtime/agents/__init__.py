@@ -1,0 +1,1 @@
+"""Awake agents: lanes, work, settling, loops."""

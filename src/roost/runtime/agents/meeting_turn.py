@@ -1,0 +1,59 @@
+"""Attending: what a turn in a meeting is given, and when it begins."""
+
+from __future__ import annotations
+
+import asyncio
+
+from roost.core.agents.agent import Invitations
+from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.lanes import meeting_of, turn_lane
+from roost.core.envelopes.outcomes import Verdict, WorkClosing
+from roost.core.journal.steps import Recorded, StepKind
+from roost.ports import Meeting
+from roost.runtime.agents.home import Home
+from roost.runtime.agents.lane_queue import Lane
+from roost.stores.sql.meetings import registry
+
+
+async def attended(home: Home, envelope: Envelope) -> Meeting | None:
+    """Return the meeting that a turn is about, as the agent sees it; None: it does not take part any more."""
+    context, meeting_id = home.context, meeting_of(envelope.lane)
+    seated = await context.store.read(registry.seated, home.full_address, meeting_id)
+    return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
+
+
+def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> WorkClosing | None:
+    """Of a turn in which there is nothing to react to any more, and nothing was done yet: what ends it."""
+    meeting = home.letters[envelope.envelope_id]
+    if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
+        return None
+    del home.letters[envelope.envelope_id]
+    sent = () if meeting is None else (meeting.end_of_turn(home.context.host.new_id("entry")),)
+    return WorkClosing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
+
+
+# --- turns that wait for a quiet moment, since others are speaking -----------------------------------
+
+
+def hold(home: Home, lane: Lane) -> bool:
+    """Return True if the turn in this lane waits."""
+    pause = home.quiet_in(meeting_of(lane.name))
+    if not pause:
+        return False
+    lane.busy, lane.held = False, True
+    lane.due = home.context.host.clock.now() + pause
+    asyncio.get_running_loop().call_later(pause, _unhold, home, lane)
+    return True
+
+
+def hurry(home: Home, meeting_id: str) -> None:
+    """Its turn in this meeting waits no longer."""
+    if (lane := home.lane_queue.lanes.get(turn_lane(meeting_id))) is not None:
+        _unhold(home, lane)
+
+
+def _unhold(home: Home, lane: Lane) -> None:
+    if lane.held:
+        lane.held, lane.due = False, 0.0
+        home.lane_queue.offer(lane)
+        home.go_on()

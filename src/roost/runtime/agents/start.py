@@ -1,0 +1,179 @@
+"""Beginning: whether the first in a lane can be done now, and what has to be known of it before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from roost.core.agents.agent import State
+from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.failures.suspicion import Suspicion
+from roost.core.journal.steps import Recorded
+from roost.core.limits.budgets import SECOND
+from roost.errors import Unavailable
+from roost.ports import Profile
+from roost.runtime.agents import meeting_turn
+from roost.runtime.agents.failures import expired, overspent, worn_out
+from roost.runtime.agents.home import Home
+from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.work import Work
+from roost.stores.sql import mail
+from roost.stores.sql.inbox import in_progress, recovery
+
+log = logging.getLogger("roost.agent")
+
+
+async def begin(home: Home, lane: Lane) -> Work | None:
+    """Return the work on the first in the lane; None if there is none to be done now."""
+    profile, breakers = home.profile(), home.context.breakers
+    if not _has_next(home, lane):
+        return None
+    if lane.waiting[0].suspect >= Suspicion.QUARANTINED:
+        return await _begin_isolated(home, lane, profile)
+    if not breakers.allows(profile) and not await _provider(home, lane, profile):
+        return None
+    work = await _begun(home, lane, profile)
+    if work is None:
+        breakers.unused(profile)
+    return work
+
+
+async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | None:
+    """The same in quarantine, which is left when the work is closed. A broken provider is waited for outside."""
+    envelope, breakers, work = lane.waiting[0], home.context.breakers, None
+    while await _has_entered(home, lane, envelope):
+        try:
+            if home.aside:
+                await home.regain()
+            if breakers.allows(profile):
+                if await _marked(home, envelope) and _is_next(home, lane, envelope):
+                    work = await _begun(home, lane, profile)
+                else:
+                    _leave_for_later(home, lane)
+                if work is None:
+                    breakers.unused(profile)
+                return work
+        finally:
+            if work is None:
+                home.context.quarantine.leave(envelope.envelope_id)
+        if not await _provider(home, lane, profile):
+            return None
+        breakers.unused(profile)
+    _leave_for_later(home, lane)
+    return None
+
+
+def _has_next(home: Home, lane: Lane) -> bool:
+    """Return True if the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
+    if home.ending or not lane.waiting:
+        _leave_for_later(home, lane)
+        return False
+    envelope, now = lane.waiting[0], home.context.host.clock.now()
+    if envelope.kind is Kind.MEETING and meeting_turn.hold(home, lane):
+        return False
+    if envelope.expires is not None and envelope.expires <= now and not lane.repeats:
+        home.close(expired(envelope, home.epoch, now), lane)
+        return False
+    if envelope.attempts > envelope.most_attempts:  # the process died with it in quarantine
+        home.close(worn_out(envelope, home.epoch, now), lane)
+        return False
+    return True
+
+
+async def _has_entered(home: Home, lane: Lane, envelope: Envelope) -> bool:
+    """Wait for the quarantine; meanwhile the agent leaves its place to others."""
+    home.waits(True, "waits for the quarantine", rests=False)
+    try:
+        return await home.context.quarantine.enter(envelope.envelope_id, lambda: _is_first(home, lane, envelope))
+    finally:
+        home.waits(False, "", rests=False)
+
+
+def _is_first(home: Home, lane: Lane, envelope: Envelope) -> bool:
+    return not home.ending and bool(lane.waiting) and lane.waiting[0] is envelope
+
+
+def _is_next(home: Home, lane: Lane, envelope: Envelope) -> bool:
+    return _is_first(home, lane, envelope) and _has_next(home, lane)
+
+
+def _leave_for_later(home: Home, lane: Lane) -> None:
+    lane.busy = False
+    if not home.ending:
+        home.lane_queue.offer(lane)
+
+
+async def _marked(home: Home, envelope: Envelope) -> bool:
+    while not home.ending:
+        try:
+            return await home.context.store.write(recovery.isolate, [envelope.envelope_id])
+        except Unavailable as error:
+            await _patience(home, error)
+    return False
+
+
+async def _patience(home: Home, error: Unavailable) -> None:
+    log.warning("the store is unavailable, trying again: %s", error, extra={"agent": home.address})
+    await asyncio.sleep(0.2 + 0.8 * home.context.host.jitter())
+
+
+async def _provider(home: Home, lane: Lane, profile: Profile) -> bool:
+    """Wait while the provider that the brain asks is not asked by anyone; False: nothing here can be begun now."""
+    breakers = home.context.breakers
+    while not breakers.allows(profile):
+        await asyncio.sleep(min(0.25, breakers.wait(profile)))  # others open and close it
+        if not _has_next(home, lane):
+            return False
+    return True
+
+
+async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
+    envelope = lane.waiting[0]
+    recorded: tuple[Recorded, ...] = ()
+    now = home.context.host.clock.now()
+    if envelope.journaled or lane.repeats or envelope.kind in (Kind.MAIL, Kind.MEETING):
+        prepared = await _prepared(home, envelope, repeated=lane.repeats > 0)
+        if home.ending:
+            lane.busy = False
+            return None
+        if prepared is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
+            home.forget(lane, envelope)
+            return None
+        recorded = prepared
+    if envelope.hops >= SECOND and (refusal := home.context.budgets.run(envelope.origin)) is not None:
+        home.letters.pop(envelope.envelope_id, None)
+        home.close(overspent(envelope, home.epoch, now, refusal), lane)
+        return None
+    if envelope.kind is Kind.MEETING and (over := meeting_turn.idle_turn(home, envelope, recorded, now)) is not None:
+        home.close(over, lane)
+        return None
+    lane.work = work = Work(home, envelope, recorded, profile)
+    if home.state_log.state is not State.ACTIVE:
+        home.show(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
+    home.context.monitor.began(envelope, work.run_id)
+    return work
+
+
+async def _prepared(home: Home, envelope: Envelope, *, repeated: bool) -> tuple[Recorded, ...] | None:
+    """Fetch what the turn is about; return the steps that are on record. None: it is gone."""
+    context = home.context
+    while not home.ending:
+        try:
+            if envelope.kind is Kind.MAIL and not await _read_letter(home, envelope):
+                return None
+            if envelope.kind is Kind.MEETING:
+                home.letters[envelope.envelope_id] = await meeting_turn.attended(home, envelope)
+            if not envelope.journaled and not repeated:
+                return ()
+            return await context.store.write(in_progress.recorded, envelope, home.epoch)
+        except Unavailable as error:
+            await _patience(home, error)
+    return None
+
+
+async def _read_letter(home: Home, envelope: Envelope) -> bool:
+    begin, now = mail.begin, home.context.host.clock.now()
+    letter = await home.context.store.write(begin, envelope.body, home.address, home.epoch, now)
+    if letter is not None:
+        home.letters[envelope.envelope_id] = letter
+    return letter is not None

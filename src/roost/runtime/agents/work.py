@@ -1,0 +1,330 @@
+"""Work: one brain thinking once about one envelope of an agent, with the means to act."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from functools import partial
+from typing import Any, Protocol
+
+from roost.core.agents import wake
+from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.envelopes.late_answers import from_body
+from roost.core.envelopes.mail import Mail
+from roost.core.envelopes.outcomes import LONGEST_PAUSE, Verdict, WorkClosing
+from roost.core.failures.faults import Fault
+from roost.core.failures.suspicion import Suspicion
+from roost.core.journal import run_history
+from roost.core.journal.steps import Recorded, StepKind, Try
+from roost.core.memory.brain_context import ContextKey
+from roost.core.talks.messages import Message, Status, at
+from roost.core.talks.runs import StopReason
+from roost.core.values import checks
+from roost.errors import BrainFailed, NotFound
+from roost.ports import Meeting, Profile, Turn
+from roost.runtime.context import RuntimeContext
+from roost.runtime.execution.turn_execution import FINAL
+from roost.runtime.turns.acting import ActingTurn
+from roost.runtime.turns.actions import TurnActions
+from roost.runtime.turns.agent_state import Stale
+from roost.runtime.turns.brain_context import BrainContext
+from roost.runtime.turns.meeting import MeetingVoice, in_meeting
+from roost.runtime.turns.owner import TurnOwner
+from roost.runtime.turns.services import TurnServices
+
+log = logging.getLogger("roost.work")
+
+FOR_GOOD = frozenset({Fault.HOPS, Fault.BUDGET, Fault.NO_ANSWER, Fault.UNKNOWN_STEP, Fault.UNAWAITED})
+"""Faults that another try would come to as well: what was asked and answered is on record."""
+
+
+class WorkOwner(TurnOwner, Protocol):
+    """An activation, as its work sees it; on its loop."""
+
+    services: TurnServices
+    context: RuntimeContext
+    epoch: int
+    letters: dict[str, Any]
+    """What turns are about that are to begin: mails and meetings, by envelope."""
+
+    def abandoned(self, work: Work) -> None:
+        """Go on without a brain that would not stop."""
+
+
+class Work(ActingTurn):
+    """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
+
+    task: asyncio.Task[Any] | None = None
+    _length = 0
+    _over = False
+    _letter: Mail | None = None
+    _voice: MeetingVoice | None = None
+    """Of a turn in a meeting."""
+    _diary: BrainContext | None = None
+
+    def __init__(self, home: WorkOwner, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile) -> None:
+        super().__init__(home.context, home.loop, home.address, envelope.origin)
+        self._home = home
+        self.envelope = envelope
+        self._said: list[str] = []
+        self._before = home.memory.text
+        self._recorded = recorded
+        self.turn = self._make_turn(profile)
+
+    def _make_means(self) -> TurnActions:
+        home, envelope = self._home, self.envelope
+        return TurnActions(
+            home.services,
+            self,
+            place=self._try(),
+            user_id=home.owner,
+            sender=home.full_address,
+            hops=envelope.hops,
+            recorded=self._recorded,
+            root=envelope.origin,
+            default_wake=wake.mail(home.config.wake_on_priority),
+        )
+
+    @property
+    def diary(self) -> BrainContext:
+        if self._diary is None:
+            place = ContextKey(self._home.address, self.envelope.past, self._home.owner)
+            self._diary = BrainContext(self._context, place, self.run_id)
+        return self._diary
+
+    def _try(self) -> Try:
+        home = self._home
+        return Try(
+            self.envelope.envelope_id,
+            home.address,
+            False,
+            home.epoch,
+            self.run_id,
+            home.owner,
+            home.agent_id,
+            given=None if self._voice is None else self._voice.given,
+        )
+
+    def _make_turn(self, profile: Profile) -> Turn:
+        e, home = self.envelope, self._home
+        text, data, subject, answer = e.body, None, "", None
+        if e.kind is Kind.EVENT:
+            fact = json.loads(e.body)
+            text, data = fact["name"], fact["data"]
+        elif e.kind is Kind.MAIL:
+            self._letter = letter = home.letters.pop(e.envelope_id)
+            text, subject = letter.body, letter.subject
+        elif e.kind is Kind.ANSWER:
+            answer = from_body(e.body)
+            text = answer.text
+        state = json.loads(self._before) if self._before else {}
+        if e.kind is Kind.MEETING:
+            return self._attend(profile, home.letters.pop(e.envelope_id), state)
+        message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
+        turn = Turn(
+            e.kind,
+            text,
+            (message,),
+            (),
+            profile,
+            home.owner,
+            "",
+            self.run_id,
+            state,
+            self,
+            home.agent_id,
+            (e.sender,),
+            subject,
+            data,
+            e.attempts,
+        )
+        if answer is not None:
+            turn.answer = answer
+        return turn
+
+    def _attend(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
+        """A turn that is repeated sees the meeting as it was, or what it has done in there would be done once more."""
+        before = next((one.result for one in self._recorded if one.kind == StepKind.GIVEN), None)
+        if before is not None:
+            meeting = meeting.as_given(json.loads(before)) or meeting
+        self._voice = MeetingVoice(meeting, self._said, lambda: self.means, self.flush)
+        home = self._home
+        return in_meeting(
+            meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
+        )
+
+    # --- thinking --------------------------------------------------------------------------------
+
+    async def think(self) -> None:
+        """Return when the brain has ended, has failed or was stopped; what went wrong is kept in `error`."""
+        self.task = self._task = asyncio.current_task()
+        if self._task is not None:
+            self._task.set_name(self.run_id)
+        try:
+            await self._iterate()
+            if self._letter is not None:
+                await self._answer(self._letter)
+            if self._voice is not None:
+                self.means.speak(self._voice)
+        except asyncio.CancelledError as error:
+            if not self.fenced:  # the lane itself is cancelled: nobody else does that
+                raise
+            self.error = error
+            while self._task is not None and self._task.uncancel():
+                pass
+        except Exception as error:
+            self.error = error
+        finally:
+            self._over = True
+            self._task = None
+            if self._means is not None:
+                await self._means.finish()
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    @property
+    def started(self) -> float:
+        return self._started
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return True if it waits for an answer, or for a person."""
+        return self._waits > 0
+
+    @property
+    def has_changed_memory(self) -> bool:
+        try:
+            return json.dumps(self.turn.state) != (self._before or "{}")
+        except (TypeError, ValueError, RecursionError):
+            return False
+
+    def _heard(self, text: str, channel: str) -> None:
+        if channel != FINAL:
+            return
+        self._length += len(text)
+        if self._length > self._context.limits.answer_chars:
+            raise BrainFailed("the answer grew too long", kind=Fault.TOO_LONG)
+        self._said.append(checks.clean(text))
+
+    async def _answer(self, letter: Mail) -> None:
+        """Reply to the sender of a mail with the brain's text, if there is any."""
+        text = "".join(self._said)
+        if not letter.is_answered_by_itself or not text.strip():
+            return
+        try:
+            await self.means.answer(letter, text)
+        except NotFound:  # it is done all the same, and its words are on record
+            log.info("sender of a mail is gone; no reply is sent", extra={"agent": self._home.address})
+
+    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+        if waiting and self.envelope.suspect >= Suspicion.QUARANTINED:
+            self._step_out(self.envelope.envelope_id, [self.envelope.envelope_id])
+        self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT)
+
+    def _agent(self) -> WorkOwner | None:
+        return self._home
+
+    def _left(self) -> None:
+        self._over = True
+        self._home.abandoned(self)
+
+    def take_steering(self) -> tuple[Message, ...]:
+        return ()
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def closing(self) -> WorkClosing:
+        if self.fenced:
+            self._context.breakers.unused(self.turn.profile)
+            if self.why is StopReason.WAIT:
+                return self._closing(Verdict.WAITING)
+            if self.why is StopReason.STOP:
+                return self._closing(Verdict.CANCELLED, "cancelled", "cancelled")
+            return self._closing(Verdict.RELEASED)
+        knew, memory, error = self._memory()
+        if isinstance(error, Stale):
+            self._context.breakers.told(self.turn.profile, None)
+            return self._closing(Verdict.REPEATED)
+        if error is not None:
+            return self._failure(error)
+        self._context.breakers.told(self.turn.profile, None)
+        means, written = self._means, None
+        if self._diary is not None:
+            written = self._diary.written(entry=self.envelope.past != self.envelope.envelope_id)
+        if means is None:
+            return self._closing(Verdict.DONE, memory=memory, knew=knew, diary=written)
+        asleep = wake.to_json(means.asleep) if means.asleep else None
+        published = tuple(means.published) if asleep else ()
+        sent = means.unsent()
+        if self._voice is not None:
+            sent = (*sent, self._voice.meeting.end_of_turn(self._context.host.new_id("entry")))
+        return self._closing(
+            Verdict.DONE, memory=memory, knew=knew, sent=sent, sleep=asleep, published=published, diary=written
+        )
+
+    def lost(self, fault: Fault) -> WorkClosing:
+        """Return the closing of a work that blocked or ended its loop."""
+        return self._failure(BrainFailed("it has blocked or ended the loop of its agent", kind=fault))
+
+    def _failure(self, error: BaseException) -> WorkClosing:
+        e = self.envelope
+        report = self.report(error)
+        failed = partial(self._closing, reason=report.sentence, fault=report.fault, traceback=report.traceback)
+        if report.fault in FOR_GOOD or e.attempts >= e.most_attempts:
+            return failed(Verdict.DEAD)
+        pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._context.host.jitter())
+        return failed(Verdict.RETRY, due=self._context.host.clock.now() + pause)
+
+    def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
+        said, now = "".join(self._said), self._context.host.clock.now()
+        journaled = self.is_journaled
+        return WorkClosing(
+            self.run_id,
+            self.envelope,
+            self._home.epoch,
+            verdict,
+            said,
+            self._started,
+            now,
+            reason,
+            fault,
+            usage=self.usage,
+            profile=self.turn.profile.name,
+            journaled=journaled,
+            given=self._given(verdict, journaled),
+            **more,
+        )
+
+    def _given(self, verdict: Verdict, journaled: bool) -> str | None:
+        """For a replay; nothing where there is no record of the run."""
+        e = self.envelope
+        is_plain = e.kind is Kind.ANSWER or (e.kind is Kind.TASK and not e.recorded)
+        if verdict is Verdict.DONE and is_plain and not journaled and e.kind is Kind.TASK:
+            return None
+        message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
+        kept = run_history.given(
+            self.turn.profile.name,
+            self._before,
+            self.seen,
+            attempt=e.attempts,
+            created=e.created,
+            lane=e.past,
+            message=message,
+            journaled=journaled,
+            did=self.did(is_done=verdict is Verdict.DONE),
+            meeting=None if self._voice is None else self._voice.given,
+        )
+        return run_history.as_text(kept, self._context.redactor.clean_json)
+
+    def _memory(self) -> tuple[str | None, str | None, BaseException | None]:
+        """Return the agent's memory before and with what this turn has changed in it; None if it has changed nothing.
+
+        A turn in a meeting that has spoken there on its way was heard: it does not run again.
+        """
+        if self.error is not None or (not self.turn.state and not self._before):
+            return None, None, self.error
+        was_heard = self._voice is not None and self._means is not None and self._means.has_spoken
+        return self._home.memory.changed(self._before, self.turn.state, again=not was_heard)

@@ -1,0 +1,1 @@
+"""Dispatch of committed envelopes to awake agents and talks; timers and claims."""

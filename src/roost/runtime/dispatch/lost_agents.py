@@ -1,0 +1,82 @@
+"""Losing an agent's loop: what blocked or ended it fails, and everything else runs again on another loop."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from roost.core.agents.agent import State
+from roost.core.envelopes.outcomes import Verdict, WorkClosing, WorkSettled
+from roost.core.failures.faults import Fault
+from roost.core.talks.runs import RunOutcome, StopReason
+from roost.errors import Unavailable
+from roost.runtime.agents.failures import news
+from roost.stores.sql.inbox import settlement
+
+if TYPE_CHECKING:
+    from roost.runtime.agents.activation import Activation
+    from roost.runtime.agents.work import Work
+    from roost.runtime.dispatch.dispatcher import Dispatcher
+
+log = logging.getLogger("roost.dispatcher")
+
+
+def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: str | None) -> None:
+    """Take all work from an agent that has already been retired; from any thread.
+
+    The run named by `culprit` counts as a failed try, and nothing else does. If it cannot be known which run is to
+    blame, each one under way counts, or a turn that always ends its loop would be tried without end.
+    """
+    now, works = dispatcher.context.host.clock.now(), activation.works
+    for work in works:
+        work.fence(StopReason.LOST, now)
+    lost = dispatcher.placement.lose(activation.talks)
+    runs = {run.run_id for run in (*works, *(lane.run for lane in lost if lane.run is not None))}
+    blamed = [work for work in works if culprit not in runs or work.run_id == culprit]
+    spared = [work for work in works if work not in blamed]
+    for work in spared:
+        dispatcher.context.breakers.unused(work.turn.profile)
+        dispatcher.context.monitor.cut_off(work.envelope, work.run_id, RunOutcome.LOST, work.started)
+    for envelope_id in activation.lane_queue.suspects:
+        dispatcher.context.quarantine.leave(envelope_id)
+    _settle(dispatcher, activation, tuple(_closing(activation, work, fault) for work in blamed))
+    dispatcher.placement.move_all(lost, culprit if culprit in runs else None, fault)
+
+
+def _closing(activation: Activation, work: Work, fault: Fault) -> WorkClosing:
+    closing = work.lost(fault)
+    activation.dispatcher.forget_task(closing.envelope.envelope_id)
+    if activation.state_log.state is not State.IDLE:
+        activation.state_log.move(State.IDLE, "its thread was given up")
+    closing.changes.extend(activation.state_log.take())
+    if closing.verdict is not Verdict.DEAD:
+        return closing
+    return replace(closing, sent=closing.sent + news(activation, closing))
+
+
+def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[WorkClosing, ...]) -> None:
+    """Write what failed before the agent is looked at again: the look starts a new epoch."""
+    look = partial(dispatcher.notifier.look, activation.address)
+    if not closings:
+        dispatcher.forget(activation)
+        look()
+        return
+
+    def written(settled: tuple[WorkSettled, ...]) -> None:
+        dispatcher.settled(closings, settled)
+        for closing in closings:
+            dispatcher.notifier.wake_at(closing.due)
+        look()
+
+    def failed(error: Exception) -> None:
+        log.warning("a lost try is not counted: %s", error, extra={"agent": activation.address})
+        look()
+
+    try:
+        settle = settlement.settle
+        dispatcher.context.store.write(settle, closings, (), then=written, failed=failed)
+    except Unavailable as error:
+        failed(error)
+    dispatcher.forget(activation)

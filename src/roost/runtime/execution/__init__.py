@@ -1,0 +1,1 @@
+"""Execution of one brain over one turn, on a loop or a thread."""

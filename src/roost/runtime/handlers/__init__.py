@@ -1,0 +1,1 @@
+"""Handlers of the service: one file per namespace."""

@@ -1,0 +1,98 @@
+"""Approvals: what runs wait for, as the person sees it who decides."""
+
+from __future__ import annotations
+
+import builtins
+import json
+
+from roost.core.journal.approvals import Approval, Decided, Decision, Question
+from roost.core.monitoring.facts import Name
+from roost.core.talks.messages import MOST, PAGE
+from roost.core.values import checks
+from roost.errors import Invalid
+from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.agents import LAST
+from roost.runtime.journal.approval_wait import about, told
+from roost.runtime.ports.notifier import Notifier
+from roost.stores.sql.journal import approvals
+
+NOTE_CHARS = 100_000
+
+
+class Approvals:
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+
+    def __init__(self, context: RuntimeContext, notifier: Notifier) -> None:
+        self._context = context
+        self._notifier = notifier
+
+    async def list(
+        self, user_id: str, *, all: bool = False, limit: int = PAGE, before: str | None = None
+    ) -> builtins.list[Approval]:
+        """Return what runs wait for, newest first; with `all` what was decided too."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        last = checks.place(before, "`before`") or LAST
+        return await self._context.store.read(approvals.listed, user_id, checks.flag(all, "`all`"), limit, last)
+
+    async def get(self, user_id: str, approval_id: str) -> Approval:
+        self._check(user_id, approval_id)
+        return await self._context.store.read(approvals.get, user_id, approval_id)
+
+    async def grant(self, user_id: str, approval_id: str) -> Approval:
+        """Have it done; of what may have been done before the program ended: have it done again."""
+        return await self._decide(user_id, approval_id, Decision.GRANTED, None)
+
+    async def refuse(self, user_id: str, approval_id: str, *, reason: str | None = None) -> Approval:
+        """Refuse: it is not done, and the caller gets the reason."""
+        return await self._decide(user_id, approval_id, Decision.REFUSED, reason)
+
+    async def answer(self, user_id: str, approval_id: str, result: str) -> Approval:
+        """Say that it is done already: the run continues with this result, which is JSON for a step."""
+        if (await self.get(user_id, approval_id)).kind is Question.STEP:
+            _check_json(result)
+        return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
+
+    async def _decide(self, user_id: str, approval_id: str, decision: Decision, note: str | None) -> Approval:
+        self._check(user_id, approval_id)
+        if note is not None:
+            checks.text(note, "the note", most=NOTE_CHARS)
+        decided = await self._context.store.write(
+            approvals.decide,
+            user_id,
+            approval_id,
+            decision,
+            note,
+            self._context.host.clock.now(),
+            then=self._tell,
+        )
+        self._ring(decided)
+        return decided.approval
+
+    def _tell(self, decided: Decided) -> None:
+        one = decided.approval
+        self._context.monitor.tell(Name.APPROVAL_DECIDED, about(one), told(one), user_id=one.user_id)
+
+    def _ring(self, decided: Decided) -> None:
+        """Wake the run that waits, or resume the one that was put aside."""
+        one = decided.approval
+        if (bell := self._context.bells.get(one.approval_id)) is not None:
+            bell.set(None)
+        address = f"{one.user_id}/{one.agent_id}" if one.agent_id else ""
+        if decided.rested and one.talk_session_id is not None:
+            self._notifier.deliver_talk(one.talk_session_id, decided.talker, None, address)
+        elif decided.rested:
+            self._notifier.look(address)
+
+    def _check(self, user_id: str, approval_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(approval_id, "the id of the approval")
+
+
+def _check_json(result: object) -> None:
+    try:
+        json.dumps(json.loads(str(result)), allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(
+            f'the result of a step must be JSON, such as 5, null or "a text" with its quotes: {error}'
+        ) from error

@@ -1,0 +1,225 @@
+"""Mail: written, read, answered, archived, counted; between people and agents."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from roost.core.envelopes.effects import SendMail
+from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.mail import Mail, MailStatus, answering, forwarding
+from roost.core.talks.messages import MOST, PAGE
+from roost.core.values import addresses, checks
+from roost.errors import LimitReached, Unavailable
+from roost.runtime.context import RuntimeContext
+from roost.runtime.dispatch.dispatcher import Dispatcher
+from roost.stores.sql import mail as mail_sql
+
+
+class Mails:
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them.
+
+    A person has the mailbox `user:ann` and those of their agents, `agent:d`. A mail is seen from both ends;
+    its status is what became of it in the mailbox it went to.
+    """
+
+    def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
+        self._context = context
+        self._dispatcher = dispatcher
+
+    async def send(
+        self,
+        user_id: str,
+        to: str,
+        subject: str,
+        body: str,
+        *,
+        sender: str | None = None,
+        priority: str = "normal",
+        expires_in: float | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Write to an agent or a person, in one's own name or that of one's agent; the mail's id.
+
+        With the same `key` again it is the same mail.
+        """
+        self._context.memory.check()
+        box = self._box(user_id, sender)
+        if sender is not None:
+            await self._context.store.read(mail_sql.owned, user_id, box)
+        return await self._write(user_id, box, to, subject, body, key, priority=priority, expires_in=expires_in)
+
+    async def reply(
+        self,
+        user_id: str,
+        mail_id: str,
+        body: str,
+        *,
+        priority: str | None = None,
+        subject: str | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Reply to the sender in the same thread, by default with the same priority; return the new mail's id.
+
+        To a mail that one has only sent, it is a further one to the same recipient.
+        """
+        letter = await self.get(user_id, mail_id)
+        return await self.answer(user_id, letter, body, priority=priority, subject=subject, key=key)
+
+    async def forward(
+        self,
+        user_id: str,
+        mail_id: str,
+        to: str,
+        note: str = "",
+        *,
+        priority: str | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Forward a mail below a `note`, from the mailbox it is in, in a new thread; return the new mail's id.
+
+        It has the priority of the mail by default. A repeated call with the same `key` returns the same mail.
+        """
+        self._context.memory.check()
+        mail = await self.get(user_id, mail_id)
+        subject, body = forwarding(
+            mail, note and checks.text(note, "the note", most=self._context.limits.message_bytes)
+        )
+        priority = mail.priority if priority is None else priority
+        return await self._write(user_id, _own_side(user_id, mail), to, subject, body, key, priority=priority)
+
+    async def answer(
+        self,
+        owner: str,
+        letter: Mail,
+        body: str,
+        *,
+        priority: str | None = None,
+        subject: str | None = None,
+        key: str | None = None,
+        hops: int = 0,
+        root: str = "",
+    ) -> str:
+        """Reply to a letter of the owner's, as a link in a chain of messages."""
+        sender = _own_side(owner, letter)
+        got = sender == letter.recipient
+        to = letter.sender if got else letter.recipient
+        return await self._write(
+            owner,
+            sender,
+            to,
+            answering(letter.subject) if subject is None else subject,
+            body,
+            key,
+            priority=letter.priority if priority is None else priority,
+            thread_id=letter.thread_id,
+            reply_to=letter.mail_id,
+            known=got,
+            hops=hops,
+            root=root,
+        )
+
+    async def inbox(
+        self,
+        user_id: str,
+        box: str | None = None,
+        *,
+        status: str | None = None,
+        include_archived: bool = False,
+        newest: bool = False,
+        limit: int = PAGE,
+        before: str | None = None,
+    ) -> list[Mail]:
+        """Return what is in one's own mailbox, or in that of one's agent: by priority, and none that have expired.
+
+        Urgent ones come first, those of the same priority in order. With `newest` the newest come first instead.
+        `before` is the id of the last one of the page before.
+        """
+        checks.count(limit, "the limit", least=1, most=MOST)
+        wanted = None if status is None else checks.choice(status, "the status", MailStatus)
+        if before is not None:
+            checks.name(before, "the mail id")
+        found: list[Mail] = await self._context.store.read(
+            mail_sql.listed,
+            user_id,
+            self._box(user_id, box),
+            wanted,
+            checks.flag(include_archived, "`include_archived`"),
+            checks.flag(newest, "`newest`"),
+            limit,
+            before,
+            self._now(),
+        )
+        return found
+
+    async def unread_count(self, user_id: str, box: str | None = None) -> int:
+        """Of one's own mailbox, or that of one's agent."""
+        return await self._context.store.read(mail_sql.unread, user_id, self._box(user_id, box), self._now())
+
+    async def get(self, user_id: str, mail_id: str) -> Mail:
+        """As it is, without reading it."""
+        self._check(user_id, mail_id)
+        return await self._context.store.read(mail_sql.get, user_id, mail_id)
+
+    async def read(self, user_id: str, mail_id: str) -> Mail:
+        """Return it and mark it as read. A sender that reads it does not mark it."""
+        self._check(user_id, mail_id)
+        return await self._context.store.write(mail_sql.read, user_id, mail_id, self._now())
+
+    async def archive(self, user_id: str, mail_id: str) -> Mail:
+        """Put it away: not shown and not counted any more. An agent that it went to deals with it all the same."""
+        self._check(user_id, mail_id)
+        return await self._context.store.write(mail_sql.archive, user_id, mail_id)
+
+    async def thread(self, user_id: str, thread_id: str) -> list[Mail]:
+        """Return all mails of a thread in order, from either end, archived ones too."""
+        checks.name(user_id, "the user id")
+        checks.name(thread_id, "the thread id")
+        found: list[Mail] = await self._context.store.read(mail_sql.thread, user_id, thread_id)
+        return found
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    async def _write(
+        self, owner: str, sender: str, to: str, subject: str, body: str, key: str | None, **options: Any
+    ) -> str:
+        try:
+            mail = await self._dispatcher.composer.mail(owner, sender, to, subject, body, key=key, **options)
+        except LimitReached:  # though there is no room for another one
+            recipient = addresses.parse(to, owner).text
+            there = key and await self._context.store.read(mail_sql.by_key, sender, key, recipient, subject, body)
+            if there:
+                return there
+            raise
+        if self._dispatcher.closing:
+            raise Unavailable("this Roost is closing: send the mail again after its restart")
+        await self._context.quota.use(owner, len(subject) + len(body))
+        # In order with all others of its sender's: so are those with the same key.
+        mail_id: str
+        mail_id, _ = await self._context.store.write(mail_sql.send, mail, then=partial(self._sent, mail))
+        return mail_id
+
+    def _sent(self, mail: SendMail, sent: tuple[str, tuple[Envelope, ...]]) -> None:
+        mail_id, posted = sent
+        if mail_id == mail.mail_id:  # and not one that is there already
+            kind, _, name = mail.sender.partition(":")
+            self._context.monitor.sent(name if kind == "agent" else f"{name}/", (mail,), posted)
+        elif mail.envelope is not None:
+            self._dispatcher.look_again(mail.envelope.address)
+        self._dispatcher.posted(posted)
+
+    def _box(self, user_id: str, box: str | None) -> str:
+        checks.name(user_id, "the user id")
+        return f"user:{user_id}" if box is None else addresses.parse(box, user_id).text
+
+    def _check(self, user_id: str, mail_id: str) -> None:
+        checks.name(user_id, "the user id")
+        checks.name(mail_id, "the mail id")
+
+    def _now(self) -> float:
+        return self._context.host.clock.now()
+
+
+def _own_side(owner: str, mail: Mail) -> str:
+    """Return the address of the owner, or of an agent of theirs, that received the mail, or else sent it."""
+    return mail.recipient if addresses.parse(mail.recipient, owner).user_id == owner else mail.sender

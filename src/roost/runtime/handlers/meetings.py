@@ -1,0 +1,393 @@
+"""Meetings: called, joined, spoken in, ended, looked at; by people, in their own name or that of their agents."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from roost.core.meetings.log.bodies import (
+    Body,
+    Declined,
+    Ended,
+    EntryId,
+    Failed,
+    Granted,
+    Invited,
+    Kicked,
+    Left,
+    Moved,
+    Passed,
+    Raised,
+    Said,
+)
+from roost.core.meetings.participants.decisions import without_its_creator
+from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.view.minutes import minutes as minutes_of
+from roost.core.meetings.view.shown import MeetingSummary, MeetingView, Spoken, shown, spoken
+from roost.core.meetings.view.view import Phase, View
+from roost.core.meetings.view.watch import watched
+from roost.core.monitoring.facts import Name
+from roost.core.talks.messages import MOST, PAGE
+from roost.core.values import addresses, checks
+from roost.errors import Conflict, Forbidden, Invalid, Unavailable
+from roost.ports import Pending
+from roost.runtime.context import RuntimeContext
+from roost.runtime.dispatch.dispatcher import Dispatcher
+from roost.runtime.handlers.agents import LAST
+from roost.stores.sql.meetings import actions, registry
+from roost.stores.sql.meetings.outcomes import Acted
+
+SLOW_LOOK = 1.0
+"""Seconds between two polls of a caller that waits for news."""
+
+
+class Meetings:
+    """Meetings of the service. Its coroutines await only pendings, so that plain threads can drive them.
+
+    A person takes part as `user:ann`, and may act for their agents: `by="agent:d"`. Each participant has a view of
+    its own; views may differ for a moment and then converge. Raise Forbidden for what the rules of a meeting refuse.
+    """
+
+    def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
+        self._context = context
+        self._dispatcher = dispatcher
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        user_id: str,
+        topic: str,
+        *,
+        required: Sequence[str] = (),
+        optional: Sequence[str] = (),
+        floor: str = "free",
+        moderator: str | None = None,
+        game: str | None = None,
+        setting: Any = None,
+        deadline: float = 60.0,
+        open: bool = False,
+        max_words: int | None = None,
+        max_moves: int = 100,
+        turn_timeout: float = 300.0,
+        max_misses: int = 2,
+        priority: str = "normal",
+        by: str | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Call a meeting; return its id. It begins when all required have joined, or fails after `deadline` seconds.
+
+        `floor`: free, round_robin, raise_hand, moderator or mention. `open`: anyone who knows its id may join. A call
+        with the same `key` returns the same meeting. The holder of the floor, or the player to move, has `turn_timeout`
+        seconds (0: no limit); a player who misses `max_misses` of them for one move loses.
+        """
+        return await self.convene(
+            user_id,
+            self._who(user_id, by),
+            topic,
+            required=required,
+            optional=optional,
+            floor=floor,
+            moderator=moderator,
+            game=game,
+            setting=setting,
+            deadline=deadline,
+            open=checks.flag(open, "`open`"),
+            max_words=max_words,
+            max_moves=max_moves,
+            turn_timeout=turn_timeout,
+            max_misses=max_misses,
+            priority=priority,
+            key=key,
+        )
+
+    async def convene(self, owner: str, caller: str, topic: str, **options: Any) -> str:
+        """Call a meeting as the owner or as one of their agents, as a link in a chain of messages."""
+        self._check()
+        effect = await self._dispatcher.composer.call(owner, caller, topic, **options)
+        acted: Acted = await self._context.store.write(
+            actions.call, effect, self._now(), self._awake(caller), then=self._acted
+        )
+        if acted.seated.meeting_id == effect.meeting_id:
+            kind, _, rest = caller.partition(":")
+            data = {"meeting_id": effect.meeting_id, "participant": caller}
+            about = rest if kind == "agent" else f"{rest}/"
+            self._context.monitor.tell(Name.MEETING_CALLED, about, data, root=effect.meeting_id)
+        return acted.seated.meeting_id
+
+    async def join(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
+        """Accept an invitation; or come late, or again, or to an open meeting, or to where an agent of one's own is."""
+        who = self._who(user_id, by)
+        self._check(meeting_id)
+        return self._shown(
+            await self._wrote(user_id, actions.join, user_id, who, meeting_id, self._now(), self._awake(who))
+        )
+
+    async def decline(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
+        """Do not come."""
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: Declined(reason)))
+
+    async def leave(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
+        """Go. The last one there ends the meeting instead. Before it has begun it fails when its creator leaves."""
+        return self._shown(await self._act(user_id, meeting_id, by, partial(_leaving, self._who(user_id, by), reason)))
+
+    async def say(
+        self,
+        user_id: str,
+        meeting_id: str,
+        text: str,
+        *,
+        to: Sequence[str] = (),
+        hand: bool = False,
+        by: str | None = None,
+        key: str | None = None,
+    ) -> Spoken:
+        """Say something to all. `to`: who is mentioned; `hand`: there is more to say after this.
+
+        With the same `key` and text again it is said once.
+        """
+        mentioned = tuple(self._whom(user_id, one) for one in _listed(to))
+        said = Said(text, mentioned, checks.flag(hand, "`hand`"))
+        acted = await self._act(user_id, meeting_id, by, lambda _: said, key)
+        author, view = acted.seated.participant, acted.seated.version.view
+        for number, word in zip(range(len(view.words), 0, -1), reversed(view.words), strict=True):
+            if word.author == author and (acted.number in (0, word.entry_id.number)) and word.text == text:
+                return spoken(word, number)
+        raise Conflict("it was said before, and does not count any more: look at the meeting")
+
+    async def move(
+        self, user_id: str, meeting_id: str, move: Any, *, by: str | None = None, key: str | None = None
+    ) -> MeetingView:
+        """Change the shared state by the rules of the game; tic-tac-toe takes `{"cell": 5}`."""
+
+        def make(view: View) -> Body:
+            return Moved(view.head or EntryId(view.creator, 1), move)
+
+        return self._shown(await self._act(user_id, meeting_id, by, make, key))
+
+    async def raise_hand(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: Raised()))
+
+    async def grant(self, user_id: str, meeting_id: str, who: str, *, by: str | None = None) -> MeetingView:
+        """Give somebody the floor, as the moderator."""
+        granted = Granted(self._whom(user_id, who))
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: granted))
+
+    async def pass_turn(
+        self, user_id: str, meeting_id: str, who: str | None = None, *, by: str | None = None
+    ) -> MeetingView:
+        """Let one's own turn go by; or, as chair or moderator, somebody else's; after a long silence anyone's."""
+        whose = self._who(user_id, by) if who is None else self._whom(user_id, who)
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: Passed(whose)))
+
+    async def invite(
+        self, user_id: str, meeting_id: str, who: str, *, required: bool = False, by: str | None = None
+    ) -> MeetingView:
+        """Invite one more; a participant that joins late gets the whole log."""
+        checks.name(user_id, "the user id")
+        invited = Invited(await self._dispatcher.composer.guest(user_id, who), checks.flag(required, "`required`"))
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: invited))
+
+    async def kick(
+        self, user_id: str, meeting_id: str, who: str, reason: str = "", *, by: str | None = None
+    ) -> MeetingView:
+        """Send somebody away, as the chair."""
+        kicked = Kicked(self._whom(user_id, who), reason)
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: kicked))
+
+    async def end(self, user_id: str, meeting_id: str, minutes: str = "", *, by: str | None = None) -> MeetingView:
+        """End it for all; without `minutes` there are those made from what was said."""
+        return self._shown(await self._act(user_id, meeting_id, by, lambda _: Ended(minutes)))
+
+    async def cancel(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
+        """Cancel a call of one's own before the meeting has begun: it fails at once, and all who were invited know why.
+
+        Cancelled again it stays as it is.
+        """
+        who = self._who(user_id, by)
+        try:
+            return self._shown(await self._act(user_id, meeting_id, by, partial(_cancelling, who, reason)))
+        except Forbidden:
+            view = await self.view(user_id, meeting_id, seen_by=who)
+            if view.phase == Phase.FAILED and view.reason.startswith(_cancelled_by(who)):
+                return view
+            raise
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    async def view(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, limit: int = PAGE
+    ) -> MeetingView:
+        """Return the view of the user, or of the agent `seen_by`, with the newest `limit` words.
+
+        Raise Forbidden for a meeting of which only the minutes are kept.
+        """
+        checks.count(limit, "the limit", least=0, most=MOST)
+        who, seated, _ = await self._seen(user_id, meeting_id, seen_by)
+        if seated is None:
+            raise Forbidden(f"the meeting {meeting_id!r:.80} is long over: only its minutes are left, ask for these")
+        return shown(seated.version.view, who, _cursor(seated), limit)
+
+    async def list(
+        self,
+        user_id: str,
+        *,
+        participant: str | None = None,
+        phase: str | None = None,
+        limit: int = PAGE,
+        before: str | None = None,
+    ) -> builtins.list[MeetingSummary]:
+        """Newest first: those in which one takes part oneself, or one's agents; or only that `participant`.
+
+        `before` is the id of the last one of the page before.
+        """
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        wanted = None if phase is None else checks.choice(phase, "the phase", Phase)
+        who = None if participant is None else addresses.parse(participant, user_id).text
+        last = checks.place(before, "`before`") or LAST
+        found: builtins.list[MeetingSummary] = await self._context.store.read(
+            registry.listed, user_id, who, wanted, limit, last
+        )
+        return found
+
+    async def minutes(self, user_id: str, meeting_id: str, *, seen_by: str | None = None) -> str:
+        """As Markdown: topic, when, who, what was said, what came of it. Of one under way: so far."""
+        _, seated, kept = await self._seen(user_id, meeting_id, seen_by)
+        return addresses.familiar(minutes_of(seated.version.view) if seated is not None else kept, user_id)
+
+    async def wait(
+        self,
+        user_id: str,
+        meeting_id: str,
+        after: str,
+        *,
+        seen_by: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> MeetingView:
+        """As it is once it differs from the view with this cursor; as it is if it is over, or the time is."""
+        clock, bells = self._context.host.clock, self._dispatcher.listener.bells
+        latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
+        checks.name(after, "the cursor")
+        checks.name(meeting_id, "the meeting id")
+        while True:
+            bell: Pending[None] = self._context.host.pending()
+            bells.setdefault(meeting_id, []).append(bell)  # listen first, then look, then wait
+            try:
+                found = await self.view(user_id, meeting_id, seen_by=seen_by)
+                left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
+                if found.cursor != after or found.is_over or left <= 0 or self._dispatcher.closing:
+                    return found
+                await bell.within(left)
+            finally:
+                _unlisten(bells, meeting_id, bell)
+
+    def watch(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
+    ) -> AsyncIterator[MeetingView]:
+        """As it is, and again whenever it has changed. Waits; ends when the meeting is over, or the program is."""
+        checks.name(user_id, "the user id")
+        view = partial(self.view, user_id, meeting_id, seen_by=seen_by)
+        wait = partial(self.wait, user_id, meeting_id, seen_by=seen_by)
+        return watched(view, wait, after, lambda: self._dispatcher.closing)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    async def _act(
+        self, user_id: str, meeting_id: str, by: str | None, make: Callable[[View], Body], key: str | None = None
+    ) -> Acted:
+        who = self._who(user_id, by)
+        self._check(meeting_id)
+        if key is not None:
+            checks.name(key, "the key")
+        return await self._wrote(
+            user_id, actions.act, user_id, who, meeting_id, make, self._now(), key, self._awake(who)
+        )
+
+    async def _wrote(self, user_id: str, op: Callable[..., Acted], *given: Any) -> Acted:
+        """Raise the refusal with addresses as the user writes them."""
+        try:
+            return await self._context.store.write(op, self._context.host.new_id("post"), *given, then=self._acted)
+        except Forbidden as refused:
+            raise Forbidden(addresses.familiar(str(refused), user_id)) from None
+
+    def _acted(self, acted: Acted) -> None:
+        """On the writer's thread, after the commit."""
+        listener = self._dispatcher.listener
+        listener.ring(acted.seated.meeting_id)
+        listener.told(acted.changes)
+        self._dispatcher.posted(acted.posted)
+
+    async def _seen(self, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, Seated | None, str]:
+        checks.name(user_id, "the user id")
+        checks.name(meeting_id, "the meeting id")
+        who = None if seen_by is None else addresses.parse(seen_by, user_id).text
+        return await self._context.store.read(registry.seen, user_id, meeting_id, who)
+
+    def _who(self, user_id: str, by: str | None) -> str:
+        checks.name(user_id, "the user id")
+        if by is None:
+            return f"user:{user_id}"
+        address = addresses.of_agent(by, user_id)
+        if address.user_id != user_id:
+            raise addresses.unknown(address.agent_id)
+        return address.text
+
+    def _whom(self, user_id: str, who: str) -> str:
+        checks.name(user_id, "the user id")
+        return addresses.parse(who, user_id).text
+
+    def _check(self, meeting_id: str | None = None) -> None:
+        if meeting_id is not None:
+            checks.name(meeting_id, "the meeting id")
+        if self._dispatcher.closing:
+            raise Unavailable("this Roost is closing: do it again after its restart")
+        self._context.memory.check()
+
+    def _awake(self, who: str) -> frozenset[str]:
+        key = who.removeprefix("agent:")
+        return frozenset({key} if self._dispatcher.is_awake(key) else ())
+
+    def _shown(self, acted: Acted) -> MeetingView:
+        seated = acted.seated
+        return shown(seated.version.view, seated.participant, _cursor(seated), PAGE)
+
+    def _now(self) -> float:
+        return self._context.host.clock.now()
+
+
+def _leaving(who: str, reason: str, view: View) -> Body:
+    """Before the start nobody else may be there to say that the meeting does not take place."""
+    if view.phase is Phase.CALLING and view.creator == who and view.is_in(who):
+        return Failed(without_its_creator(who, reason))
+    return Left(reason)
+
+
+def _cancelling(who: str, reason: str, view: View) -> Body:
+    if view.phase is Phase.RUNNING and view.is_in(who):
+        raise Forbidden("the meeting has begun: end it instead")
+    return Failed(f"{_cancelled_by(who)}{f': {reason}' if reason else ''}")
+
+
+def _cancelled_by(who: str) -> str:
+    return f"cancelled by {who}"
+
+
+def _cursor(seated: Seated) -> str:
+    return seated.version.contents or "0"
+
+
+def _listed(recipients: Sequence[str]) -> Sequence[str]:
+    if isinstance(recipients, str) or not isinstance(recipients, list | tuple):
+        raise Invalid(f"`to` must be a list of addresses, not {checks.shown(recipients)}")
+    return recipients
+
+
+def _unlisten(bells: dict[str, builtins.list[Pending[Any]]], meeting_id: str, bell: Pending[Any]) -> None:
+    left = [one for one in bells.get(meeting_id, ()) if one is not bell]
+    if left:
+        bells[meeting_id] = left
+    else:
+        bells.pop(meeting_id, None)

@@ -1,0 +1,128 @@
+"""Runs: what was done, looked at and run again."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from roost.core.journal.run_history import Replay, Run, RunEntry
+from roost.core.memory.brain_context import ContextKey
+from roost.core.talks.messages import MOST, PAGE
+from roost.core.values import checks
+from roost.core.values.addresses import of_agent
+from roost.errors import Conflict, Invalid, LimitReached, NotFound
+from roost.ports import Loop
+from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.agents import LAST
+from roost.runtime.replays.rebuild import TurnBuilder
+from roost.runtime.replays.replay import RecordedBrainContext, Replayer, recorded_given
+from roost.stores.sql import run_history
+from roost.stores.sql.run_history import Logged
+
+AT_ONCE = 8
+"""Replays of one user under way, each of which has a thread."""
+LONGEST = 3_600.0
+"""Seconds that a replay may take."""
+
+
+class Runs:
+    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+
+    def __init__(self, context: RuntimeContext) -> None:
+        self._context = context
+        self._replays: set[tuple[str, str]] = set()
+        """Those under way: whose, and a name of each."""
+
+    async def list(
+        self,
+        user_id: str,
+        *,
+        talk: str | None = None,
+        agent: str | None = None,
+        limit: int = PAGE,
+        before: str | None = None,
+    ) -> builtins.list[Run]:
+        """Runs that are over, newest first: of a talk, of an agent, or all; `before` is the last of the page before."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        if talk is not None and agent is not None:
+            raise Invalid("name a talk or an agent, not both")
+        if talk is not None:
+            checks.name(talk, "the talk session id")
+        address = None if agent is None else of_agent(agent, user_id)
+        if address is not None and address.user_id != user_id:
+            raise NotFound(f"there is no agent {agent!r:.80}: it was deleted, or it never existed")
+        last = checks.place(before, "`before`") or LAST
+        named = None if address is None else str(address.agent_id)
+        return await self._context.store.read(run_history.listed, user_id, talk, named, limit, last)
+
+    async def get(self, user_id: str, run_id: str) -> RunEntry:
+        """A run with what it said, and its steps in order: those of the tries before it too."""
+        logged = await self._logged(user_id, run_id)
+        given = checks.tame(recorded_given(logged))
+        return RunEntry(logged.run, logged.text, logged.steps, given, logged.usage, logged.refused, logged.traceback)
+
+    async def replay(
+        self,
+        user_id: str,
+        run_id: str,
+        *,
+        until: int | None = None,
+        live: bool = False,
+        within: float = 60.0,
+    ) -> Replay:
+        """Run it again from its journal and compare the outcome; nothing is sent and nothing is written.
+
+        The replay ends after `until` steps and after `within` seconds at the latest. `live`: execute steps that are not
+        recorded or come after `until`; else the replay ends there.
+        """
+        if until is not None:
+            checks.count(until, "`until`", least=0, most=1_000_000)
+        checks.flag(live, "`live`")
+        if (seconds := checks.seconds(within, "`within`")) > LONGEST:
+            raise Invalid(f"`within` must be at most {LONGEST:g} seconds, not {checks.shown(within)}")
+        logged = await self._logged(user_id, run_id)
+        given = recorded_given(logged)
+        turn, steered = await TurnBuilder(self._context, user_id, logged, given).made()
+        if sum(one == user_id for one, _ in tuple(self._replays)) >= AT_ONCE:
+            raise LimitReached(f"{AT_ONCE} replays of yours are under way: wait until one of them is over")
+        host, played = self._context.host, self._context.host.pending()
+        replayers: builtins.list[Replayer] = []
+        left = False
+
+        async def main(loop: Loop) -> None:
+            replayer = Replayer(
+                self._context, loop, logged, turn, steered, self._diary(user_id, logged, given), until, live
+            )
+            replayers.append(replayer)
+            if not left:
+                played.set(await replayer.play(seconds))
+
+        def ended(_: Loop, error: BaseException | None) -> None:
+            played.fail(error or Conflict("the replay was cut off"))
+
+        self._replays.add(mine := (user_id, host.new_id("replay")))
+        loop = host.start_loop("roost-replay", main, ended)
+        try:
+            result: Replay = await played
+            return result
+        finally:
+            left = True  # the caller may be gone before it is over
+            self._replays.discard(mine)
+            for replayer in replayers:
+                loop.call(replayer.cut_off)
+            if await loop.over.within(1.0):
+                loop.join()
+
+    def _diary(self, user_id: str, logged: Logged, given: dict[str, Any]) -> RecordedBrainContext:
+        run = logged.run
+        if run.talk_session_id is not None:
+            place = ContextKey(run.talk_session_id, "", user_id)
+        else:
+            place = ContextKey(f"{user_id}/{run.agent_id}", given.get("lane", ""), user_id)
+        return RecordedBrainContext(self._context, place, run.run_id)
+
+    async def _logged(self, user_id: str, run_id: str) -> Logged:
+        checks.name(user_id, "the user id")
+        checks.name(run_id, "the run id")
+        return await self._context.store.read(run_history.entry, user_id, run_id)

@@ -1,0 +1,345 @@
+"""Talking: everything the service's face says about talks, on the store and the talks in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Message, Page, TalkLog, at, stale
+from roost.core.talks.runs import Halted, Posted, Stop, StopReason
+from roost.core.talks.talk import BusyPolicy, Receipt, Talk, title_from
+from roost.core.values import addresses, checks
+from roost.errors import Invalid, Unavailable
+from roost.ports import Pending
+from roost.runtime.context import RuntimeContext
+from roost.runtime.ports.notifier import Notifier
+from roost.runtime.talks.live_talk import LiveTalk
+from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.talks.placement import Placement
+from roost.runtime.talks.run import TalkRun
+from roost.runtime.talks.stream import TalkStream
+from roost.stores.sql.agents import agents
+from roost.stores.sql.talks import messages as messages_sql
+from roost.stores.sql.talks import runs, talks
+
+SLOW_LOOK = 5.0
+
+
+class Talks:
+    """The talk methods as coroutines; nothing but pendings is awaited in them, so that plain threads can drive them."""
+
+    def __init__(self, context: RuntimeContext, talks: LiveTalks, placement: Placement, notifier: Notifier) -> None:
+        self._context = context
+        self._talks = talks
+        self._placement = placement
+        self._notifier = notifier
+        self.closing = False
+        """No new messages are taken."""
+        self.closed = False
+        """Nothing more is going to happen; streams end."""
+
+    # --- talks -----------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        user_id: str,
+        profile: str | None,
+        agent: str | None,
+        busy: str,
+        title: str | None,
+        options: Mapping[str, Any],
+    ) -> str:
+        self._check(user_id)
+        with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
+        name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
+        policy = checks.choice(busy, "the busy policy", BusyPolicy)
+        named = "" if title is None else checks.name(checks.name(title, "the title").strip(), "the title")
+        talk_id = self._context.host.new_id("talk")
+        await self._context.store.write(
+            talks.create,
+            talk_id,
+            user_id,
+            name,
+            policy,
+            named,
+            _options(options),
+            self._context.limits.talks_per_user,
+            with_agent,
+            key=talk_id,
+            then=self._talks.add,
+        )
+        return talk_id
+
+    async def _reached(self, user_id: str, agent: str, profile: str | None) -> str:
+        """Return the key of an agent that this user may talk with: one's own, or a shared one."""
+        if profile is not None:
+            raise Invalid("give the profile or the agent to talk with, not both: an agent has its own profile")
+        address = addresses.of_agent(agent, user_id)
+        await self._context.store.read(agents.reach, user_id, address.key, False)
+        return address.key
+
+    async def listed(self, user_id: str, limit: int, before: str | None) -> list[Talk]:
+        self._check(user_id)
+        checks.count(limit, "the limit", least=1, most=MOST)
+        if before is not None:
+            checks.name(before, "`before`")
+        return await self._context.store.read(talks.listed, user_id, limit, before)
+
+    async def get(self, user_id: str, talk_id: str) -> Talk:
+        self._check(user_id, talk_id)
+        return await self._context.store.read(talks.get, user_id, talk_id)
+
+    async def change(
+        self,
+        user_id: str,
+        talk_id: str,
+        profile: str | None,
+        busy: str | None,
+        title: str | None,
+        options: Mapping[str, Any] | None,
+    ) -> Talk:
+        self._check(user_id, talk_id)
+        values: dict[str, str] = {}
+        if profile is not None:
+            values["profile"] = self._context.brains.profile(profile).name
+        if busy is not None:
+            values["busy"] = checks.choice(busy, "the busy policy", BusyPolicy)
+        if title is not None:
+            values["title"] = checks.name(checks.name(title, "the title").strip(), "the title")
+        if options is not None:
+            values["options"] = _options(options)
+        if not values:
+            return await self.get(user_id, talk_id)
+        return await self._context.store.write(
+            talks.change, user_id, talk_id, values, key=talk_id, then=partial(self._changed, talk_id)
+        )
+
+    async def delete(self, user_id: str, talk_id: str) -> None:
+        self._check(user_id, talk_id)
+        await self._context.store.write(
+            talks.delete, user_id, talk_id, key=talk_id, then=partial(self._deleted, talk_id)
+        )
+
+    # --- messages --------------------------------------------------------------------------------
+
+    async def add_message(self, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None) -> Message:
+        self._check(user_id, talk_id)
+        limits = self._context.limits
+        checks.text(content, "the message", most=limits.message_bytes)
+        if key is not None:
+            checks.name(key, "the key")
+        policy = None if busy is None else checks.choice(busy, "the busy policy", BusyPolicy)
+        if self.closing:
+            raise Unavailable("this Roost is closing: send the message again after its restart")
+        self._context.memory.check()
+        await self._context.quota.use(user_id, len(content))
+        posted: Posted = await self._context.store.write(
+            messages_sql.post,
+            user_id,
+            talk_id,
+            content,
+            key,
+            policy,
+            title_from(content),
+            self._context.host.new_id("env"),
+            limits.collect_quiet,
+            limits.waiting_per_talk,
+            key=talk_id,
+            then=partial(self._posted, user_id, talk_id),
+        )
+        return posted.message
+
+    async def get_messages(self, user_id: str, talk_id: str, after: str | None, before: int | None, limit: int) -> Page:
+        self._check(user_id, talk_id)
+        checks.count(limit, "the limit", least=1, most=MOST)
+        if after is not None and before is not None:
+            raise Invalid("give `after` or `before`, not both")
+        self._check_store()
+        live = await self._talks.get(user_id, talk_id)
+        if before is not None:
+            return await self._before(live, checks.count(before, "`before`", least=1, most=1 << 53), limit)
+        if after is None:
+            return live.newest(limit) or await self._newest(live, limit)
+        return await self._look(live, after, limit)
+
+    def _check_store(self) -> None:
+        """Refuse to show what is in memory once it cannot be kept: another program may have the talk by now."""
+        if (lost := self._context.store.lost) is not None:
+            raise lost.with_traceback(None)  # the same one may be raised again and again
+
+    async def _look(self, live: LiveTalk, after: str, limit: int) -> Page:
+        self._check_store()
+        cursor = Cursor.decode(after, live.log)
+        if cursor.revision > live.revision:
+            raise stale(after)
+        return live.since(cursor, limit) or await self._since(live, cursor, limit)
+
+    async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
+        """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
+        while True:
+            live = await self._talks.get(user_id, talk_id)
+            bell: Pending[None] = self._context.host.pending()
+            live.waiters.append(bell)  # listen first, then look, then wait
+            try:
+                if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
+                    await bell.within(SLOW_LOOK)
+            finally:
+                _unlisten(live, bell)
+            page = await self._look(live, cursor, MOST)
+            cursor = page.cursor
+            if live.gone:
+                continue  # the next look says that it does not exist, or loads it again
+            if page.messages or self.closed or not (page.running or follow):
+                return page
+
+    async def stream(self, user_id: str, talk_id: str, after: str | None, follow: bool) -> AsyncIterator[Change]:
+        page = await self.get_messages(user_id, talk_id, after, None, MOST if after else PAGE)
+        pieces = TalkStream(TalkLog(talk_id, self._context.store.generation), after)
+        while True:
+            for change in pieces.of(page):
+                yield change
+            if not (page.running or page.more_after or follow) or self.closed:
+                return
+            page = await self._next(user_id, talk_id, page.cursor, follow)
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    async def stop(self, user_id: str, talk_id: str, wait: float) -> Receipt:
+        self._check(user_id, talk_id)
+        checks.seconds(wait, "`wait`")
+        found: list[TalkRun] = []
+        halted = await self._context.store.write(
+            runs.stop, user_id, talk_id, key=talk_id, then=partial(self._halted, talk_id, found)
+        )
+        requested = at(halted.now)
+        run = found[0] if found else None
+        if run is None:
+            return Receipt(requested, requested, requested)
+        if wait > 0 and await run.quiesced.within(wait):
+            stop: Stop = await run.quiesced
+            # It may have been told to end already, by a message that came before.
+            acknowledged, quiesced = max(stop.acknowledged, halted.now), max(stop.quiesced, halted.now)
+            return Receipt(requested, at(acknowledged), at(quiesced), stop.abandoned)
+        return Receipt(requested, at(max(run.acknowledged, halted.now)) if run.acknowledged else None)
+
+    # --- what follows a commit (on the writer's thread) -------------------------------------------
+
+    def _posted(self, user_id: str, talk_id: str, posted: Posted) -> None:
+        live = self._talks.known(talk_id)
+        if posted.repeated:
+            self._repeated(user_id, talk_id, posted, live)
+            return
+        if live is not None and posted.rested and posted.superseded is not None:
+            live.drop()  # to be loaded again, with what became of the run
+        elif live is not None:
+            live.posted(posted)
+        if posted.superseded is not None:
+            self._placement.stop(talk_id, posted.superseded, posted.message.created.timestamp())
+        if not posted.rested:
+            # What nobody here has was left by a program that was killed: all of it is taken over together.
+            left = not posted.alone and not self._placement.holds(talk_id)
+            self._notifier.deliver_talk(talk_id, user_id, None if left else posted.envelope, posted.agent)
+        elif posted.superseded is not None:
+            self._notifier.deliver_talk(talk_id, user_id, None, posted.agent)
+
+    def _repeated(self, user_id: str, talk_id: str, posted: Posted, live: LiveTalk | None) -> None:
+        """Take up a message that was committed without the reply reaching us: it is read and answered at once."""
+        if live is None or live.knows(posted.message.seq):
+            return
+        lane = self._placement.lane(talk_id)
+        if lane is not None and lane.run is not None and lane.run.epoch < posted.epoch:
+            self._placement.stop(talk_id, StopReason.INTERRUPT, posted.message.created.timestamp())
+        live.drop()
+        self._notifier.deliver_talk(talk_id, user_id, None, posted.agent)
+
+    def _halted(self, talk_id: str, found: list[TalkRun], halted: Halted) -> None:
+        if not halted.waiting:
+            lane = self._placement.lane(talk_id)
+            if lane is not None and (run := lane.run) is not None and run.fenced:
+                found.append(run)  # stopped before, and perhaps not ended yet
+            return
+        live = self._talks.known(talk_id)
+        if live is not None:
+            live.stopped(halted)
+        run = self._placement.stop(talk_id, StopReason.STOP, halted.now)
+        if run is not None:
+            found.append(run)
+
+    def _changed(self, talk_id: str, talk: Talk) -> None:
+        live = self._talks.known(talk_id)
+        if live is not None:
+            live.changed(talk)
+
+    def _deleted(self, talk_id: str, _: None) -> None:
+        self._placement.stop(talk_id, StopReason.DELETE, self._context.host.clock.now())
+        self._talks.forget(talk_id)
+
+    # --- reading beyond the memory ---------------------------------------------------------------
+
+    async def _before(self, live: LiveTalk, seq: int, limit: int) -> Page:
+        target = max(live.revision, 1)
+        found = await self._context.store.read(messages_sql.before, live.owner, live.talk_id, seq, limit)
+        messages = tuple(live.overlay(found))
+        page = live.newest(1)
+        assert page is not None
+        if not messages:
+            return Page((), Cursor(0).encode(live.log), page.running, more_after=bool(page.messages))
+        passed = messages[-1].seq
+        # From here on follows whatever comes after these, read already or not.
+        cursor = Cursor(0, position=passed, target=target).encode(live.log)
+        return Page(messages, cursor, page.running, messages[0].seq > 1, passed < page.messages[-1].seq)
+
+    async def _newest(self, live: LiveTalk, limit: int) -> Page:
+        page = live.in_memory(limit)
+        older = await self._before(live, page.messages[0].seq, limit - len(page.messages))
+        return Page(older.messages + page.messages, page.cursor, page.running, older.more_before)
+
+    async def _since(self, live: LiveTalk, cursor: Cursor, limit: int) -> Page:
+        target = live.reached(cursor)
+        found = await self._context.store.read(
+            messages_sql.changed, live.owner, live.talk_id, cursor.revision, cursor.position, limit + 1
+        )
+        messages, is_cut = live.overlay_until(found[:limit], target)
+        onward = Cursor(target)
+        if is_cut:  # what has changed since the target comes with the next page, and what follows it
+            onward = Cursor(cursor.revision, position=messages[-1].seq if messages else cursor.position, target=target)
+        elif len(found) > limit:
+            onward = Cursor(cursor.revision, position=found[limit - 1].seq, target=target)
+        onward = live.placed(onward, messages, cursor)
+        more = is_cut or len(found) > limit or live.revision > target
+        return Page(tuple(messages), onward.encode(live.log), live.running, more_after=more)
+
+    def _check(self, user_id: str, talk_id: str | None = None) -> None:
+        checks.name(user_id, "the user id")
+        if talk_id is not None:
+            checks.name(talk_id, "the talk session id")
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    """A talk's own model, temperature and instructions, as they are stored."""
+    if not isinstance(options, Mapping):
+        raise Invalid(f"the options must be a mapping of model, temperature and instructions, not {options!r:.80}")
+    kept: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name == "temperature":
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
+                raise Invalid(f"the temperature must be a number from 0 to 2, not {value!r:.80}")
+            kept[name] = float(value)
+        elif name == "model":
+            kept[name] = checks.name(value, "the model")
+        elif name == "instructions":
+            kept[name] = checks.text(value, "the instructions", most=100_000)
+        else:
+            raise Invalid(f"the option {name!r:.80} is not known: use model, temperature or instructions")
+    return json.dumps(kept)
+
+
+def _unlisten(live: LiveTalk, bell: Pending[None]) -> None:
+    try:
+        live.waiters.remove(bell)
+    except ValueError:
+        return

@@ -1,0 +1,1 @@
+"""Recorded steps of a turn: journal, steps, tool calls, approvals."""

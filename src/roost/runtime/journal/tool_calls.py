@@ -1,0 +1,199 @@
+"""Tool calls of a turn, from the arguments to the result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from roost.core.failures.tracebacks import describe
+from roost.core.journal.approvals import Question
+from roost.core.journal.steps import Recorded, StepKind, StepOutcome, canonical, cut
+from roost.core.values import checks
+from roost.errors import BrainFailed, RoostError, ToolFailed
+from roost.ports import Tool, Turn
+from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.execution.blocking import GivenUp, do_within
+from roost.runtime.execution.turn_execution import is_cancelled
+
+if TYPE_CHECKING:
+    from roost.runtime.context import RuntimeContext
+    from roost.runtime.execution.turn_execution import TurnExecution
+    from roost.runtime.journal.approval_wait import ApprovalWait
+    from roost.runtime.journal.journal import Journal
+
+log = logging.getLogger("roost.tools")
+
+
+class ToolCalls:
+    """The calls of tools in one turn; used on its loop."""
+
+    def __init__(
+        self, context: RuntimeContext, execution: TurnExecution, journal: Journal, asking: ApprovalWait
+    ) -> None:
+        self._execution = execution
+        self._journal = journal
+        self._toolbox = context.tools
+        self.tools: Sequence[Tool] = context.tools.allowed(execution.turn.profile, execution.turn.agent_id is not None)
+        self._asking = asking
+        self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
+
+    @property
+    def _turn(self) -> Turn:
+        return self._execution.turn
+
+    async def call(self, name: str | Tool, arguments: Mapping[str, Any]) -> str:
+        tool = name if isinstance(name, Tool) else self._named.get(name)
+        if tool is None:
+            raise self._toolbox.missing(str(name)) or no_tool(name, self.tools)
+        asked = self._journal.clean_json(as_asked(tool.name, arguments))
+        checked = tool.arguments(arguments)
+        key = self._journal.key(StepKind.TOOL, tool.name, asked)
+        self._journal.did(StepKind.TOOL, tool.name, asked)
+        if tool.with_turn(self._turn, checked):
+            return await self._with_the_turn(tool, checked, asked, key)
+        return await self._recorded(tool, checked, asked, key)
+
+    async def _with_the_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
+        """Call a tool whose effects are part of the turn: they settle with it, and are repeated with it."""
+        try:
+            text = await self._act(tool, checked, self._journal.step_key(key))
+        except ToolFailed as error:
+            await self._journal.note(tool.name, asked, str(error), StepOutcome.FAILED)
+            raise
+        await self._journal.note(tool.name, asked, text, StepOutcome.DONE)
+        return text
+
+    async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
+        journal = self._journal
+        there = journal.found(key)
+        if there is not None and there.done:
+            return _known(there)
+        if there is not None:
+            number = there.number
+            known = await self._left_open(tool, there, checked, key, asked)
+        elif tool.approval:
+            number, known = await self._ask_first(tool, key, asked)
+        else:
+            begun = journal.begin(StepKind.TOOL, tool.name, key, asked, wait=not tool.repeatable)
+            number, known = await begun, None
+        return await self._do(tool, checked, number, key) if known is None else known
+
+    async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
+        journal, number = self._journal, self._journal.next_number()
+        question = self._asking.question(Question.CALL, tool.name, json.loads(asked), number)
+        letter = await self._asking.letter(question)
+        await journal.begin(
+            StepKind.TOOL,
+            tool.name,
+            key,
+            asked,
+            number=number,
+            outcome=StepOutcome.ASKED,
+            asked=letter,
+            then=self._asking.tell(question),
+        )
+        return number, await self._asking.decided(question)
+
+    async def _left_open(
+        self, tool: Tool, there: Recorded, checked: dict[str, Any], key: str, asked: str
+    ) -> str | None:
+        """Return what came of a call that an earlier try has left open; None: it is to be done."""
+        journal, number = self._journal, there.number
+        if there.outcome == StepOutcome.ASKED and (question := await self._asking.known(number)) is not None:
+            return await self._asking.decided(question)
+        found, is_known = await self._look(tool, checked, key)
+        if not is_known:
+            question = self._asking.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
+            letter = await self._asking.letter(question)
+            await journal.take_up(number, StepOutcome.ASKED, letter, self._asking.tell(question))
+            return await self._asking.decided(question)
+        await journal.take_up(number)
+        if found is not None:
+            await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(found)))
+        return found
+
+    async def _look(self, tool: Tool, checked: dict[str, Any], key: str) -> tuple[str | None, bool]:
+        """What came of a call whose outcome is not on record, None if it was not done; and whether that is known."""
+        if tool.check is None:
+            return None, tool.repeatable
+        takes = list(inspect.signature(tool.check).parameters)[1:]
+        given = {name: value for name, value in checked.items() if name in takes}
+        try:
+            found = await self._do_within(tool, tool.check, (self._journal.step_key(key),), given)
+        except Exception as error:
+            log.warning("it could not be found out whether a tool has acted", exc_info=error, extra={"tool": tool.name})
+            return None, False
+        return None if found is None else cut(as_text(found, tool.name), tool.output), True
+
+    async def _do(self, tool: Tool, checked: dict[str, Any], number: int, key: str) -> str:
+        journal = self._journal
+        try:
+            text = await self._act(tool, checked, journal.step_key(key))
+        except ToolFailed as error:
+            await journal.end(number, StepOutcome.FAILED, json.dumps(journal.clean(str(error))))
+            raise
+        except asyncio.CancelledError:
+            journal.cut_off(number, "it was stopped before it had ended: whether it has done anything is not known")
+            raise
+        await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(text)))
+        return text
+
+    async def _do_within(
+        self, tool: Tool, act: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> Any:
+        with self._execution.acting():
+            return await do_within(self._execution, f"tool {tool.name}", tool.limit, act, args, options)
+
+    async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
+        """Its result as text, within its limits; whatever goes wrong is a ToolFailed."""
+        token = STEP_KEY.set(key)
+        try:
+            result = await self._do_within(tool, tool.function, (), tool.bound(checked, self._turn))
+            return cut(checks.clean(as_text(result, tool.name)), tool.output)
+        except asyncio.CancelledError as error:
+            if not is_cancelled():
+                raise ToolFailed(f"{tool.name} has failed: it was cancelled from within") from error
+            raise
+        except (ToolFailed, GeneratorExit):
+            raise
+        except RoostError as error:
+            raise ToolFailed(f"{tool.name}: {error}") from error
+        except GivenUp as error:
+            runs = "it may still be running, and " if error.runs or tool.is_blocking else ""
+            raise ToolFailed(
+                f"{tool.name} did not end within {tool.limit:g} seconds and was given up: {runs}whether it has done"
+                " anything is not known"
+            ) from error
+        except BaseException as error:  # SystemExit too: what a tool raises ends the call, and nothing else
+            about = {"tool": tool.name, "run": self._turn.run_id, "error": describe(error).summary}
+            log.warning("a tool has failed", exc_info=error, extra=about)
+            raise ToolFailed(checks.clean(f"{tool.name} has failed: {type(error).__name__}: {error}")) from error
+        finally:
+            STEP_KEY.reset(token)
+
+
+def no_tool(name: object, tools: Sequence[Tool]) -> ToolFailed:
+    known = ", ".join(one.name for one in tools) or "none"
+    return ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")
+
+
+def as_asked(name: str, arguments: object) -> str:
+    """Return the arguments of a call, as they go on record. ToolFailed: they are none."""
+    if not isinstance(arguments, Mapping):
+        raise ToolFailed(f"the arguments of {name} must be an object, not {type(arguments).__name__}")
+    try:
+        return canonical(dict(arguments), f"the arguments of {name}")
+    except BrainFailed as error:
+        raise ToolFailed(str(error)) from error
+
+
+def _known(there: Recorded) -> str:
+    """Return what is on record of a call."""
+    said = str(json.loads(there.result or '""'))
+    if there.outcome == StepOutcome.FAILED:
+        raise ToolFailed(said)
+    return said

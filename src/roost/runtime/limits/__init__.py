@@ -1,0 +1,1 @@
+"""Admission limits: budgets, quotas, circuit breakers, quarantine."""

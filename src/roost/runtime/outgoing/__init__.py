@@ -1,0 +1,1 @@
+"""Composing and posting of what turns and people send."""

@@ -1,0 +1,204 @@
+"""Outbox of a turn: sends wait here until the turn settles, and are posted in the same transaction.
+
+Sends of a turn that takes long are posted before that, and put on record. A repeated turn finds them again as it finds
+its steps: by kind, recipient and content, each record once. A send that differs from all on record leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from roost.core.envelopes.effects import Effect
+from roost.core.envelopes.envelope import Envelope
+from roost.core.journal.steps import Content, Recorded, StepKind, Try, content_key
+from roost.errors import RoostError, Unavailable
+from roost.stores.sql.inbox import in_progress
+
+if TYPE_CHECKING:
+    from roost.runtime.context import RuntimeContext
+    from roost.runtime.execution.turn_execution import TurnExecution
+    from roost.runtime.ports.notifier import Notifier
+
+log = logging.getLogger("roost.outbox")
+
+E = TypeVar("E", bound=Effect)
+
+PROMPTLY = 0.05
+"""Seconds after which sends are posted although the turn still runs."""
+
+
+class Outbox:
+    """Belongs to one try of one envelope; used on its loop.
+
+    Sends of a talk's turn leave when it settles, however long it takes, and before that only ahead of a question.
+    """
+
+    def __init__(
+        self,
+        context: RuntimeContext,
+        notifier: Notifier,
+        execution: TurnExecution,
+        place: Try,
+        recorded: tuple[Recorded, ...],
+        root: str,
+        seen: dict[str, list[Any]],
+        next_step: Callable[[], int],
+    ) -> None:
+        self._context = context
+        self._notifier = notifier
+        self._execution = execution
+        self._place = place
+        self._root = root
+        self._seen = seen
+        self._deeds = execution.deeds
+        self._next_step = next_step
+        self._there = _Sent(recorded) if recorded else None
+        self._count = 0
+        """Sends asked for so far, refused ones and those on record included."""
+        self._unsent: list[Effect] = []
+        self._contents: list[Content] = []
+        """Content of each unsent effect that may be posted before the turn settles."""
+        self._posting: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._unsent and self._posting is None
+
+    async def send(
+        self,
+        content: Content,
+        make: Callable[[], Awaitable[E]],
+        name: Callable[[E], str] | None = None,
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> str:
+        """Send what `make` returns unless its content is on record; return its name in both cases.
+
+        `before` is called first in both cases. The name, or the refusal, is kept for a replay. `make` may change the
+        content: what is put on record is the content as it is after that.
+        """
+        self._count = number = self._count + 1
+        place = self._deeds.add(content)
+        try:
+            if before is not None:
+                await before()
+            there = None if self._there is None else self._there.take(number, content, self._clean)
+            if there is None:
+                effect = await make()
+                there = name(effect) if name is not None else ""
+                self._put(effect, content)
+        except RoostError as error:
+            self._deeds.take_back(place, content)
+            self._seen.setdefault("sends", []).append([number, refused_as(error)])
+            raise
+        if there:
+            self._seen.setdefault("sends", []).append([number, there])
+        return there
+
+    def add(self, *effects: Effect) -> None:
+        """These leave with the settle, and never before."""
+        self._unsent += effects
+
+    def unsent(self) -> tuple[Effect, ...]:
+        """Return what is posted when the turn settles."""
+        if self._timer is not None:
+            self._timer.cancel()
+        return tuple(self._unsent)
+
+    async def finish(self) -> None:
+        """Once the brain is over: what is being posted is posted before the turn settles."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._posting is not None:
+            await self._posting
+
+    async def leave(self) -> None:
+        """Post all that was sent until now, before what comes next."""
+        while self._unsent or self._posting is not None:
+            if self._posting is None:
+                self._post_now()
+            if self._posting is None:
+                return
+            await asyncio.wait({self._posting})
+
+    def _put(self, effect: Effect, content: Content) -> None:
+        self._unsent.append(effect)
+        self._contents.append(content)
+        if self._timer is None and not self._place.is_talk:
+            self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
+
+    def _clean(self, text: str) -> str:
+        return self._context.redactor.clean_json(text)
+
+    def _post_now(self) -> None:
+        self._timer = None
+        if self._unsent and not self._execution.over and self._posting is None:
+            name = f"post {self._place.envelope_id}"
+            self._posting = asyncio.get_running_loop().create_task(self._post(), name=name)
+
+    async def _post(self) -> None:
+        effects, self._unsent = tuple(self._unsent), []
+        contents, self._contents = self._contents, []
+        keys = tuple(content_key(content, self._clean) for content in contents)
+        step = self._next_step()
+        try:
+            while not self._execution.fenced and not await self._has_posted(effects, keys, step):  # noqa: ASYNC110
+                await asyncio.sleep(0.2 + 0.8 * self._context.host.jitter())
+        finally:
+            self._posting = None
+
+    def _posted(self, envelopes: tuple[Envelope, ...] | None) -> None:
+        if envelopes:
+            self._notifier.deliver(envelopes)
+
+    async def _has_posted(self, effects: tuple[Effect, ...], keys: tuple[str, ...], step: int) -> bool:
+        """False: try again, as the same step, since it may have been done all the same."""
+        place = self._place
+        try:
+            post_now, now = in_progress.post_now, self._context.host.clock.now()
+            posted = await self._context.store.write(post_now, place, step, effects, keys, now, then=self._posted)
+        except Unavailable as error:
+            log.warning("what a turn sends is posted later: %s", error, extra={"agent": place.holder})
+            self._notifier.missed(effects)
+            return False
+        if posted is not None:
+            sender = f"{place.user_id}/{place.agent_id or ''}"
+            self._context.monitor.sent(sender, effects, posted, self._root)
+        else:
+            self._unsent, self._contents = [], []  # the turn was superseded: nothing it does counts any more
+        return True
+
+
+def refused_as(error: RoostError) -> list[str]:
+    """Return what is kept of it, for a replay."""
+    return [type(error).__name__, str(error)]
+
+
+class _Sent:
+    """Sends that earlier tries have on record; each is found once."""
+
+    def __init__(self, recorded: Iterable[Recorded]) -> None:
+        self._named: dict[str, list[str]] = {}
+        self._numbered: dict[int, str] = {}
+        """Sends by number, of turns recorded before contents were kept: those can be found by nothing else."""
+        for one in recorded:
+            if one.kind == StepKind.SENT:
+                self._add(json.loads(one.result or "[]"))
+
+    def _add(self, sent: list[list[str]] | dict[str, str]) -> None:
+        if isinstance(sent, dict):
+            self._numbered |= {int(number): name for number, name in sent.items()}
+            return
+        for key, name in sent:
+            self._named.setdefault(key, []).append(name)
+
+    def take(self, number: int, content: Content, clean: Callable[[str], str]) -> str | None:
+        if number in self._numbered:
+            return self._numbered[number]
+        names = self._named.get(content_key(content, clean)) if self._named else None
+        return names.pop(0) if names else None

@@ -1,0 +1,1 @@
+"""Protocols between the packages of the runtime."""

@@ -1,0 +1,46 @@
+"""Notifier: everything that follows a commit, for agents and talks wherever they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from roost.core.envelopes.effects import Effect
+from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.outcomes import WorkClosing
+from roost.core.envelopes.requests import Answered
+from roost.core.talks.runs import TalkEnvelope
+
+
+class Notifier(Protocol):
+    """Any thread may call, after the commit. A call that is lost, doubled or late costs time, never work.
+
+    Receivers also poll the store. In one process the dispatcher is the only adapter.
+    """
+
+    def deliver(self, envelopes: tuple[Envelope, ...], /) -> None:
+        """Hand over posted envelopes to the agents they are for."""
+
+    def deliver_talk(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "", /) -> None:
+        """Hand over a posted message to the lane of its talk; None: the lane asks the store what there is."""
+
+    def look(self, address: str, /) -> None:
+        """Claim the work of an agent, and wake it if it may work."""
+
+    def wake_at(self, due: float, /) -> None:
+        """Fire timers no later than at this time."""
+
+    def answered(self, answered: Answered, /) -> None:
+        """Resume the turn that waits for this answer."""
+
+    def ended(self, closing: WorkClosing, /) -> None:
+        """Resume the callers that wait for this task, which is over."""
+
+    def changed(self, task_id: str, /) -> None:
+        """Have the callers that wait for this task look at it again."""
+
+    def missed(self, effects: Iterable[Effect], /) -> None:
+        """Have recipients look for these effects first: the commit that posts them failed, or was not acknowledged."""
+
+    def withdraw(self, asked: tuple[tuple[str, str], ...], /) -> None:
+        """Have agents not begin requests that nobody waits for any more: envelopes by address and id."""

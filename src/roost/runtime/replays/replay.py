@@ -1,0 +1,233 @@
+"""A replay: a run that is over is run again with what it was given, and its steps are answered from the journal.
+
+Nothing is sent, remembered or written. What the brain asks for and is not on record makes a difference, at which the
+replay ends; or, live, is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+from roost.core.envelopes.envelope import Kind
+from roost.core.failures import faults
+from roost.core.journal.action_log import PARTIAL, changes, differences
+from roost.core.journal.run_history import FORMAT, Replay
+from roost.core.limits.usage import Usage
+from roost.core.memory.brain_context import ContextEntry, ContextKey, Scope
+from roost.core.talks.messages import Message
+from roost.core.talks.runs import RunOutcome, StopReason
+from roost.core.talks.side_channels import Channel
+from roost.core.values import checks
+from roost.ports import Loop, Turn
+from roost.runtime.context import RuntimeContext
+from roost.runtime.execution.turn_execution import TurnExecution
+from roost.runtime.replays.replay_actions import CUT_OFF, ReplayActions
+from roost.runtime.turns.artifacts import TurnArtifacts
+from roost.runtime.turns.meeting import MeetingVoice
+from roost.runtime.turns.shared_state import unread
+from roost.stores.sql.brain_data import brain_context
+from roost.stores.sql.run_history import Logged
+
+LATER = 1_000
+"""Entries that may have been added since."""
+
+
+class Replayer(TurnExecution):
+    """The same brain over the same turn; made on the loop it runs on, and thrown away after it."""
+
+    def __init__(
+        self,
+        context: RuntimeContext,
+        loop: Loop,
+        logged: Logged,
+        turn: Turn,
+        steered: Mapping[int, tuple[Message, ...]],
+        diary: RecordedBrainContext,
+        until: int | None,
+        live: bool,
+    ) -> None:
+        super().__init__(context, loop, logged.run.run_id, logged.run.root)
+        self.run_id = logged.run.run_id
+        self._logged = logged
+        self._given = recorded_given(logged)
+        self._said: list[str] = []
+        self._over = False
+        self._looks = 0
+        self._steered = steered
+        self.halted: str | None = None
+        """Why it was ended before the brain had."""
+        self.stopped_at: int | None = None
+        turn._hand = self
+        self.turn = turn
+        self.means = ReplayActions(context, self, logged, until, live)
+        self._voice = (
+            MeetingVoice(turn.meeting, self._said, lambda: self.means, self.flush)
+            if turn.kind == Kind.MEETING
+            else None
+        )
+        self.diary = diary
+
+    @property
+    def now(self) -> datetime:
+        return self._logged.run.started
+
+    async def play(self, seconds: float) -> Replay:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._run()
+        except TimeoutError:
+            self.halted = f"it has not ended within {seconds:g} seconds"
+        finally:
+            self.fenced = self._over = True
+        return self._result()
+
+    async def _run(self) -> None:
+        self._task = self._aloop.create_task(self._iterate(), name=f"replay {self.run_id}")
+        try:
+            await asyncio.wait({self._task})
+        finally:
+            self._task.cancel()
+        try:
+            await self._task
+            if self._voice is not None:
+                self.means.speak(self._voice)
+        except asyncio.CancelledError:
+            if self.halted is None and self.stopped_at is None:
+                self.error = asyncio.CancelledError("the brain was cancelled")
+        except Exception as error:
+            self.error = error
+
+    async def halt(self, why: str | None, stopped_at: int | None = None) -> NoReturn:
+        """End the replay here; the caller never returns."""
+        if self.halted is None and self.stopped_at is None:
+            self.halted, self.stopped_at = why, stopped_at
+        self.fence(StopReason.STOP, 0.0)
+        if self._task is not None:
+            self._task.cancel()
+        await self._aloop.create_future()
+        raise asyncio.CancelledError
+
+    def cut_off(self) -> None:
+        """Nobody waits for it any more."""
+        if not self._over and self._task is not None:
+            self.halted = self.halted or "it was cut off"
+            self._task.cancel()
+
+    # --- what came of it -------------------------------------------------------------------------
+
+    def _result(self) -> Replay:
+        logged, text = self._logged, "".join(self._said)
+        differences = list(self._differences(text))
+        return Replay(
+            self.run_id,
+            text,
+            logged.text,
+            not differences,
+            "\n".join(differences),
+            tuple(self.means.taken),
+            tuple(self.means.sent),
+            self.stopped_at,
+            None if self.error is None else self._told(self.error),
+        )
+
+    def _differences(self, text: str) -> Sequence[str]:
+        logged, found = self._logged, []
+        cut_off = self.stopped_at is not None or logged.run.outcome in CUT_OFF or not logged.is_whole
+        if self.halted is not None:
+            found.append(self.halted)
+        if cut_off:  # both are beginnings of the same
+            length = min(len(text), len(logged.text))
+            said, recorded = text[:length], logged.text[:length]
+        else:
+            said, recorded = text, logged.text
+        if said != recorded and self.halted is None:
+            found += difflib.unified_diff(
+                recorded.splitlines(), said.splitlines(), "recorded", "replayed", lineterm="", n=1
+            )
+        fault = None if self.error is None else str(faults.sort(self.error))
+        if self.halted is None and not cut_off and fault != logged.run.fault:
+            found.append(f"it ended with {fault or 'no error'}, and the record with {logged.run.fault or 'no error'}")
+        if self.halted is None and self._given.get("v", 1) >= FORMAT:
+            found += self._deeds_that_differ()
+        return found
+
+    def _deeds_that_differ(self) -> Iterator[str]:
+        """Yield what was done and is not, or the other way round. Of a run that was cut off both are beginnings."""
+        outcome, recorded = self._logged.run.outcome, self._given.get("did", {})
+        is_whole = self.stopped_at is None and outcome not in CUT_OFF
+        if is_whole and outcome == RunOutcome.DONE and self.error is None:
+            for content in changes(self._given.get("state"), unread(self.turn.state)):
+                self.deeds.add(content)
+        if not is_whole:
+            done = recorded.get("done", {})
+            recorded = {**recorded, "done": {name: done[name] for name in done if not name.startswith(PARTIAL)}}
+        replayed = self.deeds.kept(self._context.redactor.clean_json, thoughts=is_whole)
+        return differences(recorded, replayed, missing=self.stopped_at is None, added=outcome not in CUT_OFF)
+
+    # --- the runner's side of the turn -------------------------------------------------------------
+
+    def _told(self, error: BaseException) -> str:
+        return self._context.redactor.clean(f"{type(error).__name__}: {error}")
+
+    def _heard(self, text: str, channel: str) -> None:
+        if channel == Channel.FINAL:
+            self._said.append(checks.clean(text))
+
+    def _left(self) -> None:
+        self._over = True
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    def take_steering(self) -> tuple[Message, ...]:
+        self._looks += 1
+        return self._steered.get(self._looks, ())
+
+    def spend(self, usage: Usage) -> None:
+        """What was spent was spent before."""
+
+    def allowance(self) -> int | None:
+        return None
+
+    async def pause(self, tries: int, at_least: float) -> None:
+        """Nothing is waited for."""
+
+
+class RecordedBrainContext:
+    """The entries that there were before a run. Values are not known as they were, and nothing is written."""
+
+    def __init__(self, context: RuntimeContext, place: ContextKey, run_id: str) -> None:
+        self._context = context
+        self._place = place
+        self._run_id = run_id
+        self.name = f"{place.owner}#{place.lane}" if place.lane else place.owner
+
+    @property
+    def artifacts(self) -> TurnArtifacts:
+        return TurnArtifacts(self._context, self._place, writes=False)
+
+    async def read(self, app: str, limit: int) -> tuple[list[ContextEntry], dict[Scope, dict[str, str]]]:
+        read = brain_context.read
+        entries, _ = await self._context.store.read(read, self._place, app, limit + LATER)
+        return [one for one in entries if one.run_id < self._run_id][-limit:], {}
+
+    def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
+        pass
+
+    def set(self, scope: Scope, name: str, value: str) -> None:
+        pass
+
+
+def recorded_given(logged: Logged) -> dict[str, Any]:
+    """Return what is kept of what the turn was given; what is broken is as good as nothing."""
+    try:
+        found = json.loads(logged.given or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

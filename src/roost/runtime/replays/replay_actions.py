@@ -1,0 +1,294 @@
+"""Retelling: the means of a turn that is replayed. Steps are answered from the journal, and nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from roost import errors
+from roost.core.agents import wake
+from roost.core.agents.audience import Audience
+from roost.core.journal import contents
+from roost.core.journal.steps import (
+    OPEN,
+    REUSED,
+    Content,
+    EarlierRequests,
+    Recorded,
+    StepKind,
+    StepOutcome,
+    Try,
+    canonical,
+    cut,
+)
+from roost.core.meetings.log.bodies import Body, kind_of
+from roost.core.meetings.log.stamps import milliseconds
+from roost.core.meetings.view.shown import MeetingSummary, summary_of
+from roost.core.memory.memories import Memory
+from roost.core.talks.runs import RunOutcome
+from roost.core.values import addresses, checks
+from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
+from roost.ports import Meeting, ModelCall, Tool
+from roost.ports.tools import STEP_KEY, as_text
+from roost.runtime.execution.blocking import do, do_within
+from roost.runtime.journal.journal import Journal
+from roost.runtime.journal.tool_calls import as_asked, no_tool
+from roost.runtime.outgoing.questions import answered
+from roost.runtime.toolbox import LOOKS, OWN
+from roost.stores.sql.run_history import Logged
+
+if TYPE_CHECKING:
+    from roost.runtime.context import RuntimeContext
+    from roost.runtime.replays.replay import Replayer
+    from roost.runtime.turns.meeting import MeetingVoice
+
+
+class ReplayActions:
+    """Belongs to one replay; used on its loop."""
+
+    def __init__(
+        self, context: RuntimeContext, replayer: Replayer, logged: Logged, until: int | None, live: bool
+    ) -> None:
+        self._context = context
+        self._replayer = replayer
+        self._until = until
+        self._live = live
+        self._run_id = logged.run.run_id
+        self._steps = _by_key(logged.recorded, self._run_id)
+        self._own = {key for key, one in self._steps.items() if one.run_id == self._run_id}
+        """Keys of the steps that the run itself has done, and the replay has not asked for yet."""
+        self._was_cut_off = logged.run.outcome in CUT_OFF
+        self._left = {one.key for one in logged.recorded if one.outcome in _LEFT}
+        self._asked = EarlierRequests(logged.recorded, self._run_id)
+        self._asks: dict[str, int] = {}
+        """How often each was asked."""
+        given = json.loads(logged.given or "{}")
+        self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
+        self._sends: dict[int, Any] = dict(self._seen.get("sends", ()))
+        """What the turn was given for what it sent, by number; a list: why that was refused."""
+        self._count = 0
+        self._names: dict[str, int] = {}
+        self._now = milliseconds(logged.run.started.timestamp())
+        agent = logged.run.agent_id
+        place = Try(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
+        self._keys = Journal(context, replayer, place, ())
+        self.owner = replayer.turn.user_id
+        self.address = f"agent:{self.owner}/{agent}"
+        self.taken: list[str] = []
+        """The steps that the brain has asked for, in order."""
+        self.sent: list[str] = []
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    async def step(
+        self,
+        name: str,
+        act: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        check: Callable[[str], Any] | None = None,
+    ) -> Any:
+        self._names[name] = count = self._names.get(name, 0) + 1
+        name = name if count == 1 else f"{name} ({count})"
+        self._keys.did(StepKind.STEP, name)
+        there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
+        if there is not None:
+            return _told(there)
+        return await do(self._replayer, f"step {name}", act, args, options)
+
+    @cached_property
+    def tools(self) -> Sequence[Tool]:
+        turn = self._replayer.turn
+        return self._context.tools.allowed(turn.profile, turn.agent_id is not None)
+
+    async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
+        name, found = (tool.name, tool) if isinstance(tool, Tool) else self._named(tool)
+        asked = self._keys.clean_json(as_asked(name, arguments))
+        checked = {} if found is None else found.arguments(arguments)
+        key = self._keys.key(StepKind.TOOL, name, asked)
+        if found is None and key not in self._steps:  # nor was it there then: such a call is not on record
+            raise no_tool(name, self.tools)
+        self._keys.did(StepKind.TOOL, name, asked)
+        if found is not None and found.with_turn(self._replayer.turn, checked):
+            self.taken.append(f"tool {name}")
+            return await self._act(found, arguments, key)
+        there = await self._next(f"tool {name}", key)
+        if there is None:
+            return await self._act_now(name, found, arguments, key)
+        return str(_told(there))
+
+    def _named(self, name: str) -> tuple[str, Tool | None]:
+        found = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
+        return (name if found is None else found.name), found
+
+    async def _act_now(self, name: str, tool: Tool | None, arguments: Mapping[str, Any], key: str) -> str:
+        if tool is None:
+            raise ToolFailed(f"there is no tool {name!r:.80} any more")
+        if tool.name.partition(".")[0] in OWN and tool.name not in LOOKS:
+            self.sent.append(f"tool {name}")
+            raise ToolFailed(f"{name} would be done for others to see, and a replay tells nobody")
+        if tool.approval:
+            raise ToolFailed(f"{name} needs a person's word, and a replay asks nobody")
+        return await self._act(tool, arguments, f"{key} replayed {self._context.host.new_id('run')}")
+
+    async def _act(self, tool: Tool, arguments: Mapping[str, Any], key: str) -> str:
+        token = STEP_KEY.set(self._keys.step_key(key))
+        try:
+            bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
+            result = await do_within(self._replayer, f"tool {tool.name}", tool.limit, tool.function, (), bound)
+            return cut(checks.clean(as_text(result, tool.name)), tool.output)
+        except ToolFailed:
+            raise
+        except Exception as error:
+            raise ToolFailed(f"{tool.name}: {error}") from error
+        finally:
+            STEP_KEY.reset(token)
+
+    @asynccontextmanager
+    async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
+        asked = self._keys.clean_json(canonical(request, "what a model is asked"))
+        self._keys.did(StepKind.MODEL, name, asked)
+        there = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
+        yield ModelCall(recorded=None if there is None else _told(there))
+
+    async def _next(self, what: str, key: str) -> Recorded | None:
+        """Return what is on record of the next step; None: it is done now."""
+        if self._until is not None and len(self.taken) >= self._until:
+            if not self._live:
+                await self._replayer.halt(None, len(self.taken))
+            self.taken.append(f"{what} (live)")
+            return None
+        there = self._steps.get(key)
+        self._own.discard(key)
+        came_no_further = key in self._left or (self._was_cut_off and not self._own)
+        if there is None and not self._live and came_no_further:
+            await self._replayer.halt(None, len(self.taken))
+        if there is None and not self._live:
+            await self._replayer.halt(f"step {len(self.taken) + 1}, {what}, is not on record as it is asked for now")
+        self.taken.append(what if there is not None else f"{what} (live)")
+        return there
+
+    # --- what would be sent ----------------------------------------------------------------------
+
+    async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
+        content = contents.mail(to, subject, body, options)
+        return str(self._send(content, f"mail to {to}: {subject}", "mail_replayed"))
+
+    async def send(self, to: str, text: str, **options: Any) -> None:
+        self._send(contents.message(to, text, options), f"message to {to}: {text:.80}")
+
+    async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
+        reached = str(self._send(contents.broadcast(whom, text, priority), f"message to many: {text:.80}", 0))
+        return int(reached) if reached.isdecimal() else 0  # else the run has sent something else in its place
+
+    async def publish(self, name: str, data: Any, **options: Any) -> str:
+        return str(self._send(contents.event(name, data, options), f"event {name}", "event_replayed"))
+
+    def sleep(self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None) -> None:
+        if self._replayer.turn.agent_id is None:
+            raise Invalid("only an agent can sleep: this turn is not one of an agent")
+        wake.wanted(self._now / 1_000, seconds, until, wake_on, wake.mail())
+        self._replayer.deeds.add(contents.sleep(seconds, until, wake_on))
+        self.sent.append("sleep")
+
+    async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
+        checks.seconds(deadline, "the deadline")
+        key = addresses.parse(to, self.owner).key
+        self._replayer.deeds.add(["question", key, text])
+        self._asks[key] = count = self._asks.get(key, 0) + 1
+        for *whom, refusal in self._seen.get("asks", ()):
+            if whom == [key, count]:
+                raise _refusal(*refusal)
+        there = self._asked.take(key, text)
+        if there is None:
+            await self._replayer.halt(f"what it asks {to} is not on record")
+        answer = json.loads(there.result or "{}")
+        if "cancelled" in answer:  # the run itself came no further
+            await self._replayer.halt(None, len(self.taken))
+        return answered(to, answer)
+
+    async def call_meeting(self, topic: str, **options: Any) -> str:
+        return str(self._send(contents.call(topic, options), f"meeting {topic}", "meeting_replayed"))
+
+    async def meetings(self) -> tuple[MeetingSummary, ...]:
+        return tuple(summary_of(one) for one in self._given("meetings", []))
+
+    async def write_entry(self, meeting: Meeting, body: Body) -> None:
+        """As far as this turn sees it; nobody else hears of it."""
+        self._send(contents.entry(meeting.meeting_id, body), _told_in_meeting(body))
+        meeting.note(body, self._now)
+
+    def _send(self, content: Content, told: str, otherwise: Any = None) -> Any:
+        """Return what the turn was given for it then; raise what it was refused with."""
+        self._count += 1
+        found = self._sends.get(self._count, otherwise)
+        if isinstance(found, list):
+            raise _refusal(*found)
+        self._replayer.deeds.add(content)
+        self.sent.append(told)
+        return found
+
+    def speak(self, voice: MeetingVoice) -> None:
+        self.sent += map(_told_in_meeting, voice.last(self._now))
+
+    async def remember(self, text: str, key: str | None) -> str:
+        given = str(self._given("remember", key or "memory_replayed"))
+        self._replayer.deeds.add(["remember", key, text])
+        return given
+
+    async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
+        return tuple(Memory(key, text, datetime.fromisoformat(made)) for key, text, made in self._given("recall", []))
+
+    async def forget(self, key: str) -> bool:
+        given = bool(self._given("forget", True))
+        self._replayer.deeds.add(["forget", key])
+        return given
+
+    def _given(self, what: str, otherwise: Any) -> Any:
+        """Return what the turn was given then, in order; what was refused is refused."""
+        found = self._seen.get(what)
+        given = found.pop(0) if found else otherwise
+        if isinstance(given, dict):
+            raise _refusal(*given["refused"])
+        return given
+
+
+CUT_OFF = frozenset({RunOutcome.STOPPED, RunOutcome.LOST, RunOutcome.WAITING})
+_OWN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
+"""What only the run itself has seen."""
+_FAILED = frozenset({StepOutcome.FAILED, StepOutcome.RETRIED})
+_LEFT = OPEN | {StepOutcome.INTERRUPTED}
+"""What has no end on record."""
+
+
+def _told(there: Recorded) -> Any:
+    """Return what is on record; a failure is raised."""
+    found = json.loads(there.result or "null")
+    if there.outcome not in _FAILED:
+        return found
+    if there.kind == StepKind.TOOL:
+        raise ToolFailed(str(found))
+    raise BrainFailed(str(found))
+
+
+def _refusal(name: str, text: str) -> RoostError:
+    kind = getattr(errors, name, RoostError)
+    return kind(text) if isinstance(kind, type) and issubclass(kind, RoostError) else RoostError(text)
+
+
+def _told_in_meeting(body: Body) -> str:
+    return f"in the meeting: {kind_of(body)} {getattr(body, 'text', ''):.80}".rstrip()
+
+
+def _by_key(recorded: Sequence[Recorded], run_id: str) -> dict[str, Recorded]:
+    """Of several tries of the same, what this run has done; else what it found on record."""
+    found: dict[str, Recorded] = {}
+    for one in recorded:
+        usable = one.outcome in REUSED or (one.outcome in _OWN and one.run_id == run_id)
+        if one.key and usable and (one.key not in found or found[one.key].run_id != run_id):
+            found[one.key] = one
+    return found

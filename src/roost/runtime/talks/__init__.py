@@ -1,0 +1,1 @@
+"""Live talks: lanes, workers, runs and their answers."""

@@ -1,0 +1,378 @@
+"""Talks in memory: their newest messages, the text being written, and the readers that wait.
+
+The memory follows the store: it is changed by what follows a commit, in the order of commits. Only the
+text being written runs ahead of it. A talk is loaded through the writer, so that no commit is missed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+from roost.core.talks import side_channels as notes
+from roost.core.talks.messages import Cursor, Message, Page, Status, TalkLog
+from roost.core.talks.runs import Claimed, Halted, Loaded, Opened, Posted, Settled
+from roost.core.talks.side_channels import Note, Notes
+from roost.core.talks.talk import Talk
+from roost.ports import Host, Pending
+
+KEPT, MOST = 1_000, 2_000
+"""Messages of a talk in memory: when there are more than the most, the newest are kept."""
+CHANGES = 20_000
+"""Number of the newest changes of messages are known."""
+
+
+class LiveText:
+    """The text of a message while it is being written: appended to by one thread, read by any."""
+
+    __slots__ = ("_joined", "_notes", "_parts", "_pieces", "length", "message", "noted")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._joined = (0, "")
+        """Number of parts and their text; replaced as one, so that readers need no lock."""
+        self.length = 0
+        self._pieces: list[Note] = []
+        self._notes: tuple[int, Notes] = (0, ())
+        self.noted = 0
+        self.message: Message | None = None
+
+    def append(self, chunk: str) -> None:
+        # In this order: a reader of the length finds at least that much text.
+        self._parts.append(chunk)
+        self.length += len(chunk)
+
+    def note(self, piece: Note) -> None:
+        self._pieces.append(piece)
+        self.noted += len(piece.text)
+
+    def text(self) -> str:
+        known, text = self._joined
+        count = len(self._parts)
+        if count != known:
+            text += "".join(self._parts[known:count])
+            self._joined = (count, text)
+        return text
+
+    def notes(self) -> Notes:
+        known, said = self._notes
+        count = len(self._pieces)
+        if count != known:
+            said = notes.joined([*said, *self._pieces[known:count]])
+            self._notes = (count, said)
+        return said
+
+    def so_far(self) -> Message:
+        m = self.message
+        assert m is not None
+        return Message(m.seq, m.sender, self.text(), m.status, m.created, m.error, m.run_id, self.notes())
+
+
+class LiveTalk:
+    """One talk in memory. All methods may be called from any thread."""
+
+    def __init__(self, host: Host, loaded: Loaded, generation: str = "") -> None:
+        self._host = host
+        self._lock = host.lock()
+        self.talk: Talk = loaded.talk
+        self.owner = self.talk.user_id
+        self.talk_id = self.talk.talk_session_id
+        self.log = TalkLog(self.talk_id, generation)
+        self.revision: int = loaded.revision
+        self.epoch: int = loaded.epoch
+        self.state: str | None = loaded.state
+        self.waiting = 1 if loaded.talk.running else 0
+        self.gone = False
+        """Deleted, or out of step with the store: to be loaded again."""
+        self.rests = loaded.rests
+        """Its run waits for a person, and nothing of it is in memory."""
+        self.touched = False
+        self.used = host.clock.monotonic()
+        self.answer: LiveText | None = None
+        self.waiters: list[Pending[None]] = []
+        self.nothing_new: Page | None = None
+        self.needed = 1 << 62
+        """From which message on all must stay in memory, since they wait for an answer."""
+        self._floor: int = loaded.floor
+        self._messages: list[Message] = [m for m, _ in loaded.messages]
+        self._first = self._messages[0].seq if self._messages else 1
+        self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
+        self._changes: list[tuple[int, int]] = sorted((revision, m.seq) for m, revision in loaded.messages)
+
+    # --- following the store ---------------------------------------------------------------------
+
+    def posted(self, posted: Posted) -> None:
+        with self._lock:
+            if posted.withdrawn:
+                self._withdraw(posted.withdrawn, posted.revision)
+            self._set(posted.message, posted.revision)
+            self._moved(posted.revision, posted.epoch, waiting=1)
+
+    def opened(self, opened: Opened, text: LiveText) -> None:
+        with self._lock:
+            text.message = opened.message
+            self.answer = text
+            self._set(opened.message, opened.revision)
+            self._moved(opened.revision, self.epoch, waiting=1)
+
+    def settled(self, settled: Settled) -> None:
+        with self._lock:
+            if settled.message is not None:
+                self._set(settled.message, settled.revision)
+                self.answer = None
+            self.rests = settled.rested
+            if settled.revision:
+                self._moved(settled.revision, settled.epoch, waiting=settled.waiting)
+
+    def claimed(self, claimed: Claimed | None) -> None:
+        if claimed is None:
+            return
+        with self._lock:
+            self.rests = False
+            if claimed.message is not None:
+                self._set(claimed.message, claimed.revision)
+                self.answer = None
+            self._moved(claimed.revision, claimed.epoch, waiting=len(claimed.envelopes))
+
+    def stopped(self, halted: Halted) -> None:
+        with self._lock:
+            self.rests = False
+            if halted.message is not None:
+                self._set(halted.message, halted.revision)
+            self._moved(halted.revision, halted.epoch, waiting=0)
+
+    def changed(self, talk: Talk) -> None:
+        with self._lock:
+            self.talk = talk
+
+    def drop(self) -> None:
+        """It was deleted, or may not know all that was committed."""
+        with self._lock:
+            self.gone = True
+            self.nothing_new = None
+        self.wake()
+
+    def retire(self) -> bool:
+        """Drop it if nothing happens here and nobody watches; whether it was so."""
+        with self._lock:
+            if (self.running and not self.rests) or self.waiters:
+                return False
+            self.gone = True
+            self.nothing_new = None
+            return True
+
+    def knows(self, seq: int) -> bool:
+        with self._lock:
+            return seq < self._first + len(self._messages)
+
+    # --- the text being written ------------------------------------------------------------------
+
+    def grown(self) -> None:
+        """The answer has grown; called for every chunk, so it does next to nothing when nobody waits."""
+        if self.waiters:
+            self.wake()
+
+    def wake(self) -> None:
+        waiters = self.waiters
+        while waiters:
+            try:
+                waiters.pop().set(None)
+            except IndexError:
+                return
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def context(self, numbers: list[int]) -> tuple[list[Message], list[Message], int]:
+        """For a brain: what is new, what else was said, and from which message on that is all."""
+        with self._lock:
+            known, count = self._messages, len(numbers)
+            if not self._withdrawn and [m.seq for m in known[-count:]] == numbers:
+                return known[-count:], known[:-count], self._first
+            shown = [m for m in known if m.status is not Status.WITHDRAWN]
+            new = set(numbers)
+            return [m for m in shown if m.seq in new], [m for m in shown if m.seq not in new], self._first
+
+    @property
+    def first(self) -> int:
+        """Return the number of the oldest message in memory."""
+        return self._first
+
+    def prepend(self, older: list[Message]) -> None:
+        """Messages from the store that end where the memory begins."""
+        with self._lock:
+            if older and older[-1].seq == self._first - 1:
+                self._messages[:0] = older
+                self._first = older[0].seq
+                self._withdrawn += sum(m.status is Status.WITHDRAWN for m in older)
+
+    def message(self, seq: int) -> Message:
+        with self._lock:
+            return self._get(seq)
+
+    def newest(self, limit: int) -> Page | None:
+        """Return the newest messages; None when some of them are only in the store."""
+        with self._lock:
+            if len(self._messages) < limit and self._first > 1:
+                return None
+            return self._newest(limit)
+
+    def in_memory(self, limit: int) -> Page:
+        """Return the newest messages, or fewer of them if some are only in the store."""
+        with self._lock:
+            return self._newest(limit)
+
+    def since(self, cursor: Cursor, limit: int) -> Page | None:
+        """Return what is new since the cursor; None when the memory does not reach back so far."""
+        with self._lock:
+            if cursor.revision < self._floor:
+                return None
+            start = bisect_right(self._changes, (cursor.revision, 1 << 62))
+            numbers = {seq for _, seq in self._changes[start:] if seq > cursor.position}
+            answer = self.answer
+            if answer is not None and answer.message is not None and cursor.position < answer.message.seq:
+                seq = answer.message.seq
+                if (cursor.seq, cursor.offset, cursor.noted) != (seq, answer.length, answer.noted):
+                    numbers.add(seq)
+            chosen = sorted(numbers)
+            if len(chosen) > limit:
+                return self._part(chosen[:limit], cursor)
+            return self._rest(chosen, cursor)
+
+    def reached(self, cursor: Cursor) -> int:
+        with self._lock:
+            return self._reached(cursor)
+
+    def placed(self, onward: Cursor, shown: list[Message], before: Cursor) -> Cursor:
+        """Return the cursor with how much its reader has seen of the text being written, having been at `before`."""
+        with self._lock:
+            at = self._cursor(tuple(shown), before)
+            return replace(onward, seq=at.seq, offset=at.offset, noted=at.noted)
+
+    def has_news(self, cursor: Cursor) -> bool:
+        """Return True if a reader at the cursor has not seen everything; costs next to nothing."""
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return self.revision != cursor.revision
+        read = (cursor.revision, cursor.seq, cursor.offset, cursor.noted)
+        return (self.revision, answer.message.seq, answer.length, answer.noted) != read
+
+    @property
+    def running(self) -> bool:
+        return self.waiting > 0 or self.answer is not None
+
+    def overlay(self, messages: list[Message]) -> list[Message]:
+        """The same messages, as they stand in memory where the memory has them.
+
+        Those that are committed but not heard of yet are left out: they come when they are.
+        """
+        with self._lock:
+            return self._overlay(messages)
+
+    def overlay_until(self, messages: list[Message], revision: int) -> tuple[list[Message], bool]:
+        """The same, up to the first that has changed after the revision; return whether there is such a one."""
+        with self._lock:
+            start = bisect_right(self._changes, (revision, 1 << 62))
+            changed = {seq for _, seq in self._changes[start:]}
+            found = self._overlay(messages)
+            count = next((place for place, m in enumerate(found) if m.seq in changed), len(found))
+            return found[:count], count < len(found)
+
+    # --- inside, with the lock held --------------------------------------------------------------
+
+    def _overlay(self, messages: list[Message]) -> list[Message]:
+        heard = [m for m in messages if m.seq < self._first + len(self._messages)]
+        return [self._fresh([self._get(m.seq)])[0] if m.seq >= self._first else m for m in heard]
+
+    def _newest(self, limit: int) -> Page:
+        messages = self._fresh(self._messages[max(0, len(self._messages) - limit) :])
+        more = bool(messages) and messages[0].seq > 1
+        return Page(messages, self._cursor(messages).encode(self.log), self.running, more_before=more)
+
+    def _part(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._fresh([self._get(seq) for seq in numbers])
+        target = max(self._reached(cursor), 1)
+        onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target, cursor.noted)
+        return Page(messages, onward.encode(self.log), self.running, more_after=True)
+
+    def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._fresh([self._get(seq) for seq in numbers])
+        reached = self._cursor(messages, cursor)
+        if (revision := self._reached(cursor)) != reached.revision:
+            reached = replace(reached, revision=revision)
+        # What was changed while a long list was read in several pages comes after it.
+        more = self.revision > reached.revision
+        page = Page(messages, reached.encode(self.log), self.running, more_after=more)
+        if self.answer is None and not cursor.target:
+            self.nothing_new = Page((), page.cursor, self.running)
+        return page
+
+    def _reached(self, cursor: Cursor) -> int:
+        """Return the revision up to which a reader has seen all changes of what it has passed, once it has this page.
+
+        It is the newest, unless something that it passed on an earlier page has changed since.
+        """
+        start = bisect_right(self._changes, (cursor.target, 1 << 62))
+        if cursor.target and any(seq <= cursor.position for _, seq in self._changes[start:]):
+            return cursor.target
+        return self.revision
+
+    def _fresh(self, messages: list[Message]) -> tuple[Message, ...]:
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return tuple(messages)
+        return tuple(answer.so_far() if m.seq == answer.message.seq else m for m in messages)
+
+    def _cursor(self, shown: tuple[Message, ...], before: Cursor | None = None) -> Cursor:
+        """Where a reader stands who was shown these, having been at `before`."""
+        answer = self.answer
+        if answer is None or answer.message is None:
+            return Cursor(self.revision)
+        seq = answer.message.seq
+        for message in reversed(shown):
+            if message.seq == seq:
+                return Cursor(self.revision, seq, len(message.content), noted=notes.length(message.notes))
+        return replace(before, revision=self.revision, position=0, target=0) if before else Cursor(self.revision)
+
+    def _get(self, seq: int) -> Message:
+        return self._messages[seq - self._first]
+
+    def _withdraw(self, seq: int, revision: int) -> None:
+        self.answer = None
+        if seq < self._first:
+            self._floor = max(self._floor, revision)
+        else:
+            self._set(replace(self._get(seq), status=Status.WITHDRAWN, content="", notes=()), revision)
+
+    def _set(self, message: Message, revision: int) -> None:
+        index = message.seq - self._first
+        if index < 0:  # not in memory: readers that have not seen this change read it from the store
+            self._floor = max(self._floor, revision)
+            return
+        if index > len(self._messages):  # one before it was committed without our being told
+            self.gone = True
+            return
+        self._messages[index : index + 1] = [message]
+        self._withdrawn += message.status is Status.WITHDRAWN
+        self._changes.append((revision, message.seq))
+        if len(self._messages) > MOST:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Forget the oldest messages; a reader that has not seen a change of theirs reads it from the store."""
+        first = min(self._messages[-KEPT].seq, self.needed)
+        if first <= self._first:
+            return
+        del self._messages[: first - self._first]
+        self._first = first
+        self._floor = max(self._floor, *(revision for revision, seq in self._changes if seq < first))
+        if len(self._changes) > CHANGES:  # they outlive the messages: readers in the middle of a long list need them
+            self._floor = max(self._floor, self._changes[-CHANGES][0])
+            del self._changes[:-CHANGES]
+        self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
+
+    def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:
+        self.revision = max(self.revision, revision)
+        self.epoch = max(self.epoch, epoch)
+        self.waiting = waiting
+        self.nothing_new = None
+        self.wake()

@@ -1,0 +1,184 @@
+"""Placement of talks on workers: each lane is on one worker at most."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from roost.core.failures.faults import Fault
+from roost.core.talks.runs import Closing, Settled, StopReason, TalkEnvelope
+from roost.errors import Unavailable
+from roost.runtime.talks.lane import TalkLane
+from roost.runtime.talks.live_talk import LiveTalk
+from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.talks.run import TalkRun
+from roost.runtime.talks.worker import TalkLanes, Worker
+from roost.runtime.turns.services import TurnServices
+from roost.stores.sql.talks import runs
+
+log = logging.getLogger("roost.inbox")
+
+
+@dataclass(frozen=True, slots=True)
+class LostLane:
+    """A lane whose worker is no more, and the run that was under way there."""
+
+    talk_id: str
+    user_id: str
+    run: TalkRun | None
+    agent: str = ""
+
+
+class _Place:
+    """Where a lane is, and how many deliveries are on their way to it."""
+
+    __slots__ = ("underway", "user_id", "worker")
+
+    def __init__(self, worker: TalkLanes, user_id: str) -> None:
+        self.worker = worker
+        self.user_id = user_id
+        self.underway = 0
+
+
+class Placement:
+    """Hands envelopes to the least loaded worker, and keeps a lane there while it has work. Any thread may call."""
+
+    def __init__(self, services: TurnServices, talks: LiveTalks, talks_of: Callable[[str], TalkLanes | None]) -> None:
+        self._services = services
+        self._context = services.context
+        self._talks = talks
+        self._talks_of = talks_of
+        """Return the talks of an agent that is awake and begins new runs."""
+        self._lock = self._context.host.lock()
+        self._places: dict[str, _Place] = {}
+        self.workers: list[Worker] = []
+
+    def start_worker(self, name: str, ended: Callable[[Worker, BaseException | None], None]) -> None:
+        self.workers.append(Worker(self._services, self._talks, name, release=self.release, ended=ended))
+
+    def deliver(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "") -> None:
+        """Hand a message to the lane of its talk; None: the lane claims from the store."""
+        with self._lock:
+            place = self._places.get(talk_id)
+            if place is None:
+                worker = self._talks_of(agent) if agent else self._least_loaded()
+                if worker is not None:
+                    place = self._places[talk_id] = _Place(worker, user_id)
+            if place is not None:
+                place.underway += 1
+        if place is not None:
+            place.worker.deliver(talk_id, user_id, envelope, partial(self._arrived, place))
+        elif agent:
+            self._services.notifier.look(agent)  # who wakes, if it may, and is handed its talks
+
+    def _least_loaded(self) -> TalkLanes | None:
+        return min(self.workers, key=lambda w: w.load) if self.workers else None
+
+    def stop(self, talk_id: str, why: StopReason, requested: float) -> TalkRun | None:
+        """Fence the run under way at once, and have its worker end it. That run, if there is one."""
+        place = self._places.get(talk_id)
+        if place is None:
+            return None
+        lane = place.worker.lanes.get(talk_id)
+        run = lane.run if lane is not None else None
+        if run is not None:
+            run.fence(why, requested)
+        place.worker.stop(talk_id, why, requested)
+        return run
+
+    def lane(self, talk_id: str) -> TalkLane | None:
+        """Return the lane of a talk, while it has something to do."""
+        place = self._places.get(talk_id)
+        return place.worker.lanes.get(talk_id) if place is not None else None
+
+    def holds(self, talk_id: str) -> bool:
+        return talk_id in self._places
+
+    def release(self, worker: TalkLanes, talk_id: str) -> bool:
+        """Give the lane up, unless something is on its way to it."""
+        with self._lock:
+            place = self._places.get(talk_id)
+            if place is None or place.worker is not worker:
+                return True
+            if place.underway:
+                return False
+            del self._places[talk_id]
+            return True
+
+    def forget(self, worker: TalkLanes, why: StopReason) -> None:
+        """An agent's loop is given up: nothing that its talks still say there reaches anyone."""
+        now = self._context.host.clock.now()
+        with self._lock:
+            worker.retired = worker.retired or why is StopReason.LOST
+            for talk_id in [t for t, place in self._places.items() if place.worker is worker]:
+                del self._places[talk_id]
+        for lane in list(worker.lanes.values()):
+            lane.ending = True
+            if lane.run is not None:
+                lane.run.fence(why, now)
+
+    def lose(self, worker: TalkLanes) -> list[LostLane]:
+        """Take everything from a worker that is no more. Nothing its runs still say reaches anyone."""
+        with self._lock:
+            worker.retired = True
+            self.workers = [one for one in self.workers if one is not worker]
+            places = {t: place for t, place in self._places.items() if place.worker is worker}
+            for talk_id in places:
+                del self._places[talk_id]
+        lost, now = [], self._context.host.clock.now()
+        for talk_id, place in places.items():
+            self._context.quarantine.leave(talk_id)
+            lane = worker.lanes.get(talk_id)
+            run = lane.run if lane is not None else None
+            if lane is not None:
+                lane.ending = True
+            if run is not None:
+                run.fence(StopReason.LOST, now)
+            lost.append(LostLane(talk_id, place.user_id, run, worker.home.address if worker.home else ""))
+        return lost
+
+    def move_all(self, lost: Iterable[LostLane], culprit: str | None, fault: Fault) -> None:
+        """Have lost lanes run elsewhere; the run that is known to be to blame fails instead.
+
+        If none is known to be, each run that was under way counts as a try.
+        """
+        lost = list(lost)
+        is_known = any(lane.run is not None and lane.run.run_id == culprit for lane in lost)
+        for lane in lost:
+            live = self._talks.known(lane.talk_id)
+            if lane.run is None or live is None:
+                self._deliver_again(lane)
+            else:
+                to_blame = fault if lane.run.run_id == culprit else None
+                self._close(lane, live, lane.run, lane.run.lost(to_blame, tried=not is_known))
+
+    def _close(self, lane: LostLane, live: LiveTalk, run: TalkRun, closing: Closing) -> None:
+        """Close what a lost run was writing, with all that was said; then the lane runs elsewhere."""
+
+        def written(settled: Settled) -> None:
+            live.settled(settled)
+            self._context.monitor.talk_settled(lane.user_id, closing, settled)
+            moved()
+
+        def failed(error: Exception) -> None:
+            log.warning("a lost run is closed later: %s", error, extra={"session": lane.talk_id})
+            moved()
+
+        def moved() -> None:
+            run.quiesced.set(run.stopped())
+            self._deliver_again(lane)
+
+        settle = runs.settle
+        try:
+            self._context.store.write(settle, closing, key=lane.talk_id, then=written, failed=failed)
+        except Unavailable as error:
+            failed(error)
+
+    def _deliver_again(self, lane: LostLane) -> None:
+        self._services.notifier.deliver_talk(lane.talk_id, lane.user_id, None, lane.agent)
+
+    def _arrived(self, place: _Place) -> None:
+        with self._lock:
+            place.underway -= 1

@@ -1,0 +1,341 @@
+"""A run: one brain thinking once for one talk, whose answer is read while it is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from roost.core.agents import wake
+from roost.core.failures import faults
+from roost.core.failures.suspicion import Suspicion
+from roost.core.journal import run_history
+from roost.core.journal.steps import Recorded, Try
+from roost.core.memory.brain_context import ContextKey, ContextWrite
+from roost.core.talks.messages import Message, Status
+from roost.core.talks.runs import REPEATED, Closing, RunOutcome, Stop, StopReason, TalkEnvelope
+from roost.errors import BrainFailed
+from roost.ports import Loop, Pending, Profile, Turn
+from roost.runtime.talks.answer_writer import Answer
+from roost.runtime.talks.live_talk import LiveTalk
+from roost.runtime.turns.acting import ActingTurn
+from roost.runtime.turns.actions import TurnActions
+from roost.runtime.turns.brain_context import BrainContext
+from roost.runtime.turns.owner import TurnOwner
+from roost.runtime.turns.services import TurnServices
+from roost.runtime.turns.shared_state import kept_state
+
+
+class TalkRun(ActingTurn):
+    """Made for one turn and thrown away after it."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        loop: Loop,
+        live: LiveTalk,
+        envelopes: tuple[TalkEnvelope, ...],
+        profile: Profile,
+        new: list[Message],
+        history: Sequence[Message],
+        home: TurnOwner | None = None,
+        recorded: tuple[Recorded, ...] = (),
+    ) -> None:
+        context = services.context
+        super().__init__(context, loop, live.talk_id, envelopes[0].envelope_id)
+        self._services = services
+        self._live = live
+        self.epoch = live.epoch
+        self.envelopes = envelopes
+        self.quiesced: Pending[Stop] = context.host.pending()
+        self._answer = Answer(context, loop, live, self.run_id, self.epoch)
+        self._steering: deque[tuple[TalkEnvelope, Message]] = deque()
+        self._looks = 0
+        self._steered: list[tuple[int, list[int]]] = []
+        """At which of its looks for them it was given which further messages."""
+        self._ended: asyncio.Future[None] = self._aloop.create_future()
+        self._home = home
+        self._diary: BrainContext | None = None
+        self._before = live.state if home is None else home.memory.text
+        self._recorded = recorded
+        self._shared = None if home is None else home.memory.share(envelopes[0].envelope_id)
+        """The memory of the agent, while this turn has a part in it."""
+        state: dict[str, Any] = {} if not self._before else json.loads(self._before)
+        if self._shared is not None:
+            state = self._shared
+        text = new[0].content if len(new) == 1 else "\n".join(m.content for m in new)
+        self.turn = Turn(
+            "talk",
+            text,
+            tuple(new),
+            history,
+            profile,
+            live.owner,
+            live.talk_id,
+            self.run_id,
+            state,
+            self,
+            agent_id=home.agent_id if home else None,
+            senders=(f"user:{live.owner}",),
+        )
+
+    def _make_means(self) -> TurnActions:
+        """Make the actions of the turn; it sends as the agent, or as the person."""
+        home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
+        decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
+        place = Try(
+            first,
+            self._live.talk_id,
+            True,
+            self.epoch,
+            self.run_id,
+            decides,
+            agent_id,
+            tuple(e.envelope_id for e in self.envelopes[1:]),
+        )
+        if home is None:
+            return TurnActions(
+                self._services,
+                self,
+                place=place,
+                user_id=owner,
+                sender=f"user:{owner}",
+                recorded=self._recorded,
+                root=self.root,
+            )
+        return TurnActions(
+            self._services,
+            self,
+            place=place,
+            user_id=home.owner,
+            sender=home.full_address,
+            recorded=self._recorded,
+            default_wake=wake.mail(home.config.wake_on_priority),
+            root=self.root,
+        )
+
+    @property
+    def diary(self) -> BrainContext:
+        if self._diary is None:
+            live = self._live
+            self._diary = BrainContext(self._context, ContextKey(live.talk_id, "", live.owner), self.run_id)
+        return self._diary
+
+    # --- thinking --------------------------------------------------------------------------------
+
+    async def think(self) -> None:
+        """Return when the brain has ended, has failed, or was given up."""
+        # A bare task: what third-party code does with its cancel scopes stays inside of it.
+        self._task = self._aloop.create_task(self._iterate(), name=f"{self.run_id} {self._live.talk_id}")
+        self._task.add_done_callback(self._done)
+        try:
+            await self._ended
+        finally:
+            await self._answer.finish()
+            if self._means is not None:
+                await self._means.finish()
+
+    async def _iterate(self) -> None:
+        try:
+            await super()._iterate()
+        finally:
+            self._answer.finished = True
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if not self._ended.done():
+            self.error = error
+            self._ended.set_result(None)
+
+    @property
+    def over(self) -> bool:
+        return self._ended.done()
+
+    def _heard(self, text: str, channel: str) -> None:
+        self._answer.say(text, channel)
+
+    def _silenced(self) -> None:
+        self._answer.finished = True
+
+    def _agent(self) -> TurnOwner | None:
+        return self._home
+
+    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+        isolated = [e.envelope_id for e in self.envelopes if e.suspect >= Suspicion.QUARANTINED] if waiting else []
+        if isolated:
+            self._step_out(self._live.talk_id, isolated, self._live.talk_id)
+        if self._home is not None:
+            self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT, talk=True)
+
+    def _left(self) -> None:
+        self._ended.set_result(None)
+
+    # --- being steered ---------------------------------------------------------------------------
+
+    def offer(self, envelope: TalkEnvelope, message: Message) -> None:
+        self._steering.append((envelope, message))
+
+    def untaken(self) -> list[TalkEnvelope]:
+        """Return what was offered and never taken; it waits for the next run."""
+        left = [envelope for envelope, _ in self._steering]
+        self._steering.clear()
+        return left
+
+    def take_steering(self) -> tuple[Message, ...]:
+        taken = []
+        self._looks += 1
+        while self._steering and not self.fenced:
+            envelope, message = self._steering.popleft()
+            self.envelopes += (envelope,)
+            taken.append(message)
+        if taken:
+            self._steered.append((self._looks, [message.seq for message in taken]))
+            self.flush(end=True)
+            self._answer.split()
+        return tuple(taken)
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def closing(self) -> Closing:
+        """Return the closing of the run. Unless it is repeated, its open questions are withdrawn."""
+        if self._means is not None and self.why not in REPEATED:
+            self._means.withdraw()
+        common: dict[str, Any] = {
+            "run_id": self.run_id,
+            "talk_id": self._live.talk_id,
+            "epoch": self.epoch,
+            "text": self._answer.said(),
+            "envelopes": self.envelopes,
+            "started": self._started,
+            "first_chunk": self._answer.first_chunk,
+            "given": self._given(),
+            "notes": self._answer.noted(),
+            "usage": self.usage,
+            "profile": self.turn.profile.name,
+            "diary": self._written(),
+        }
+        if self.fenced:
+            self._withdraw()
+        if self.why is StopReason.WAIT:
+            return Closing(
+                outcome=RunOutcome.WAITING, status=Status.INTERRUPTED, handled=False, stop=self.stopped(), **common
+            )
+        if self.fenced:
+            self._context.breakers.unused(self.turn.profile)
+            handled = {StopReason.INTERRUPT: None, StopReason.ROLLBACK: None, StopReason.DRAIN: False}.get(
+                self.why or StopReason.STOP, True
+            )
+            return Closing(
+                outcome=RunOutcome.STOPPED,
+                status=Status.INTERRUPTED,
+                handled=handled,
+                stop=self.stopped(),
+                **common,
+            )
+        knew, state, error = self._state()
+        if error is not None:
+            self._withdraw()
+            report = self.report(error)
+            return Closing(
+                outcome=RunOutcome.FAILED,
+                status=Status.FAILED,
+                handled=True,
+                error=report.sentence,
+                fault=report.fault,
+                traceback=report.traceback,
+                **common,
+            )
+        self._context.breakers.told(self.turn.profile, None)
+        means = self._means
+        asleep = means.asleep if means is not None else None
+        return Closing(
+            outcome=RunOutcome.DONE,
+            status=Status.COMPLETE,
+            handled=True,
+            state=state,
+            knew=knew,
+            sent=means.unsent() if means is not None else (),
+            agent=self._home.address if self._home else None,
+            sleep=wake.to_json(asleep) if asleep else None,
+            published=tuple(means.published) if means is not None and asleep else (),
+            asleep=self._home.asleep() if asleep and self._home else None,
+            **common,
+        )
+
+    def _written(self) -> ContextWrite | None:
+        """Nothing, if this is run again, or if nothing of it is to be left."""
+        again = self.why in (StopReason.DRAIN, StopReason.ROLLBACK, StopReason.LOST, StopReason.DELETE, StopReason.WAIT)
+        return None if again or self._diary is None else self._diary.written()
+
+    def _given(self) -> str:
+        """For a replay."""
+        turn = self.turn
+        kept = run_history.given(
+            turn.profile.name,
+            self._before,
+            self.seen,
+            messages=[m.seq for m in turn.messages],
+            history=turn.history[-1].seq if turn.history else 0,
+            options=dict(self._live.talk.options),
+            steered=self._steered,
+            agent=turn.agent_id,
+            journaled=self.is_journaled,
+            taken_over=self._shared.taken_over if self._shared is not None else None,
+            did=self.did(is_done=self.error is None and not self.fenced),
+        )
+        return run_history.as_text(kept, self._context.redactor.clean_json)
+
+    def lost(self, fault: faults.Fault | None, *, tried: bool = True) -> Closing:
+        """The same for a run whose worker is no more: it is run again, or fails if it is to blame.
+
+        `tried`: whether to run it again counts as a try.
+        """
+        self.fence(StopReason.LOST, self._context.host.clock.now())
+        error = traceback = None
+        if fault is not None:
+            report = self.report(BrainFailed("it has blocked or ended the loop of its worker", kind=fault))
+            error, traceback = report.sentence, report.traceback
+        return Closing(
+            run_id=self.run_id,
+            talk_id=self._live.talk_id,
+            epoch=self.epoch,
+            text=self._answer.said(),
+            envelopes=self.envelopes,
+            started=self._started,
+            first_chunk=self._answer.first_chunk,
+            outcome=RunOutcome.LOST,
+            status=Status.FAILED if error else Status.INTERRUPTED,
+            handled=error is not None,
+            error=error,
+            fault=fault or faults.Fault.LOST_WORKER,
+            supersede=True,
+            notes=self._answer.noted(),
+            usage=self.usage,
+            profile=self.turn.profile.name,
+            tried=tried,
+            traceback=traceback,
+        )
+
+    def _state(self) -> tuple[str | None, str | None, BaseException | None]:
+        """Return what was kept before, and what is kept now."""
+        if self.error is not None:
+            return None, None, self.error
+        if self._home is not None and self._shared is not None:
+            return self._home.memory.ended(self._shared, self.turn.state)
+        if not self.turn.state and not self._before:
+            return None, None, None
+        try:
+            return self._before, kept_state(self.turn.state, self._context.limits.memory_chars), None
+        except BrainFailed as error:
+            return None, None, error
+
+    def _withdraw(self, kept: tuple[str | None, str] | None = None) -> None:
+        if self._home is not None and self._shared is not None:
+            self._home.memory.withdraw(self._shared, kept)
+
+    def refused(self, closing: Closing) -> None:
+        """Nothing of it was written but its words: it does not change the memory of its agent either."""
+        if closing.outcome is RunOutcome.DONE:
+            self._withdraw(None if closing.state is None else (closing.knew, closing.state))

@@ -1,0 +1,1 @@
+"""Actions, journal, tools and memory of a turn."""

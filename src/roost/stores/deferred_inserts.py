@@ -1,0 +1,53 @@
+"""Inserts that are deferred and written together, to save statements: each one costs a lock or a round trip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from roost.stores import bulk
+
+if TYPE_CHECKING:
+    from roost.core.envelopes.dead_letters import DeadLetter
+    from roost.ports import Tx
+
+_WORD = re.compile(r"[a-z_]+")
+
+
+class DeferredInserts:
+    """Deferred inserts of a connection. A table is brought up to date before any statement names it."""
+
+    wrote: bool
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, tuple[str, ...], str], list[Sequence[Any]]] = {}
+        self.died: list[DeadLetter] = []
+        self.capacity: dict[str, int] = {}
+        self.armed: float | None = None
+        self.ends: dict[str, Any] = {}
+
+    def later(self, table: str, columns: tuple[str, ...], row: Sequence[Any], ending: str = "") -> None:
+        self._left.setdefault((table, columns, ending), []).append(row)
+        self.wrote = True
+
+    def catch_up(self: Tx, sql: str | None = None) -> None:
+        """Write the deferred rows of the tables that this statement names; of all tables if there is none."""
+        left = self._left  # type: ignore[attr-defined]
+        names = None if sql is None else _words(sql)
+        due = [(key, left.pop(key)) for key in list(left) if names is None or key[0] in names]
+        for (table, columns, ending), rows in due:
+            bulk.insert(self, table, columns, rows, ending)
+
+    def _drop_left(self) -> None:
+        self._left.clear()
+        self.died = []
+        self.capacity.clear()  # may depend on what was rolled back
+        self.ends.clear()
+        self.armed = None
+
+
+@lru_cache(maxsize=2_048)
+def _words(sql: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(sql))

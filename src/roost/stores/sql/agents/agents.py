@@ -1,0 +1,440 @@
+"""Agents: create, read, configure, change state, delete.
+
+Queries for a user include the owner: another user's agent is `NotFound`, like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from roost.core.agents import wake
+from roost.core.agents.agent import Agent, AgentChange, AgentConfig, State, move
+from roost.core.envelopes.effects import Publish
+from roost.core.envelopes.outcomes import StateChange, Told
+from roost.core.talks.messages import at
+from roost.core.values import patterns
+from roost.core.values.addresses import unknown
+from roost.errors import Conflict, LimitReached
+from roost.ports import Row, Tx
+from roost.stores import bulk
+from roost.stores.sql import mail
+from roost.stores.sql.brain_data import brain_context
+from roost.stores.sql.journal.steps import forget_journal
+from roost.stores.sql.meetings import membership, registry
+from roost.stores.sql.meetings.outcomes import Heard
+from roost.stores.sql.sending import requests
+from roost.stores.sql.sending.effects import post
+from roost.stores.sql.sleep.conditions import (
+    await_condition,
+    fall_asleep,
+    forget_sleep,
+    look_at_meetings,
+    wake_up,
+)
+from roost.stores.sql.tables import agent_changes, capacity
+from roost.stores.sql.tables.parked import PARKED
+
+_WAITS = (
+    f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.due > 0 AND i.{PARKED})"
+)
+"""Whether the agent has an envelope parked for a person's decision."""
+_AGENT = (
+    "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
+    " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth,"
+    f" {_WAITS}"
+)
+
+
+def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, change: StateChange, most: int) -> None:
+    """Create all of them or none. Raise Conflict if one exists, LimitReached beyond `most`."""
+    have = tx.write(
+        "INSERT INTO users (user_id, talks, agents) VALUES (:user, 0, :count)"
+        " ON CONFLICT (user_id) DO UPDATE SET agents = users.agents + :count RETURNING agents",
+        {"user": user_id, "count": len(agent_ids)},
+    )
+    if have[0][0] > most:
+        raise _too_many(most)
+    keys = [f"{user_id}/{agent_id}" for agent_id in agent_ids]
+    capacity.forget(tx, keys)
+    _refuse_known(tx, keys)
+    text = config.to_json()
+    rows = [
+        (key, user_id, agent_id, text, change.after, change.at, change.at)
+        for key, agent_id in zip(keys, agent_ids, strict=True)
+    ]
+    bulk.insert(tx, "agents", _NEW, rows, constants=_AT_FIRST)
+    agent_changes.forget(tx, keys)
+    agent_changes.begin(tx, keys, change)
+    for key in keys if config.subscriptions else ():
+        _subscribe(tx, user_id, key, config)
+
+
+def check_new(tx: Tx, user_id: str, agent_ids: Sequence[str], most: int) -> None:
+    """Raise what `create` would raise now."""
+    have = tx.one("SELECT agents FROM users WHERE user_id = :user", {"user": user_id})
+    if (have[0] if have else 0) + len(agent_ids) > most:
+        raise _too_many(most)
+    _refuse_known(tx, [f"{user_id}/{agent_id}" for agent_id in agent_ids])
+
+
+def _too_many(most: int) -> LimitReached:
+    return LimitReached(f"you may have {most:,} agents, and no more are allowed: delete some first")
+
+
+def _refuse_known(tx: Tx, keys: Sequence[str]) -> None:
+    """Raise Conflict if one of them exists, or is named twice."""
+    there = bulk.among(tx, "SELECT agent_id FROM agents WHERE address IN", keys)
+    twice = [] if len(set(keys)) == len(keys) else [key for key, count in Counter(keys).items() if count > 1]
+    if there:
+        raise Conflict(f"there is an agent {there[0][0]!r} already: choose another id, or configure that one")
+    if twice:
+        raise Conflict(f"the agent {twice[0].rpartition('/')[2]!r} is named twice: name each once")
+
+
+_NEW = ("address", "user_id", "agent_id", "config", "state", "created", "last_active")
+_OWNED = (
+    "inbox",
+    "tasks",
+    "timers",
+    "schedules",
+    "subscriptions",
+    "agent_changes",
+    "dead_letters",
+    "runs",
+    "memories",
+    "memory_words",
+)
+"""Tables whose rows belong to an agent."""
+_AT_FIRST = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
+
+
+def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
+    agent = _agent_of(found(_row(tx, _AGENT, user_id, agent_id), agent_id))
+    return _with_meetings(tx, user_id, [agent])[0]
+
+
+def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> list[Agent]:
+    """Return agents by id, after `after`."""
+    rows = tx.read(
+        f"SELECT {_AGENT} FROM agents WHERE user_id = :user AND agent_id > :after"
+        " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(":state IS", _TEXT + " IS"),
+        {"user": user_id, "after": after, "limit": limit, "state": state},
+    )
+    return _with_meetings(tx, user_id, [_agent_of(row) for row in rows])
+
+
+def _with_meetings(tx: Tx, user_id: str, listed: list[Agent]) -> list[Agent]:
+    found = registry.of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in listed])
+    if not found:
+        return listed
+    return [replace(agent, meetings=found.get(f"{user_id}/{agent.agent_id}", ())) for agent in listed]
+
+
+_TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot infer the type of a NULL parameter
+
+
+def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
+    """Return the config and the inbox depth of an agent this user may send to (their own, or a shared one)."""
+    config = reached(tx, user_id, key, known)
+    depth = tx.one(
+        "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT :most) AS waiting",
+        {"address": key, "most": config.inbox_limit},
+    )
+    return config, depth[0] if depth else 0
+
+
+def reached(tx: Tx, user_id: str, key: str, known: bool = False) -> AgentConfig:
+    row = tx.one("SELECT user_id, config FROM agents WHERE address = :address", {"address": key})
+    config = AgentConfig.from_json(row[1]) if row else None
+    if row is None or config is None or (row[0] != user_id and not config.shared and not known):
+        raise unknown(key.rpartition("/")[2])
+    return config
+
+
+def audience(
+    tx: Tx, user_id: str, group: str | None, limit: int, after: str, exact: bool
+) -> list[tuple[str, State, AgentConfig]]:
+    """Return agents by id, after `after`, with their stored state; with a group, a superset of its members.
+
+    `exact`: report `waiting` for agents that wait for a person, which costs a query for each.
+    """
+    state = f"CASE WHEN state = 'idle' AND {_WAITS} THEN 'waiting' ELSE state END" if exact else "state"
+    rows = tx.read(
+        f"SELECT agent_id, {state}, config FROM agents WHERE user_id = :user AND agent_id > :after"
+        " AND config LIKE :like ESCAPE '!' ORDER BY agent_id LIMIT :limit",
+        {"user": user_id, "after": after, "limit": limit, "like": "%" if group is None else _like(group)},
+    )
+    return [(agent_id, State(state), AgentConfig.from_json(config)) for agent_id, state, config in rows]
+
+
+def _like(group: str) -> str:
+    text = json.dumps(group)
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
+    return f'%"groups": [%{text}%'
+
+
+def depths(tx: Tx, keys: Sequence[str], most: int) -> dict[str, int]:
+    """Return the inbox depth of each agent, counted up to `most`."""
+    rows = bulk.among(
+        tx,
+        "SELECT address, (SELECT count(*) FROM (SELECT 1 FROM inbox i WHERE i.address = agents.address"
+        " AND i.address <> '' LIMIT ?) AS waiting) FROM agents WHERE address IN",
+        keys,
+        first=[most],
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def configure(tx: Tx, user_id: str, agent_id: str, config: AgentConfig, now: float) -> Agent:
+    key = f"{user_id}/{agent_id}"
+    rows = tx.write(
+        "UPDATE agents SET config = :config WHERE user_id = :user AND agent_id = :agent RETURNING address",
+        {"user": user_id, "agent": agent_id, "config": config.to_json()},
+    )
+    found(rows[0] if rows else None, agent_id)
+    capacity.forget(tx, [key])
+    _subscribe(tx, user_id, key, config)
+    mail.recheck(tx, key, config, now)
+    return get(tx, user_id, agent_id)
+
+
+def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, news: Publish) -> Told | None:
+    """Stop an agent; its inbox stays. Return None if it was stopped already.
+
+    Its running turn can no longer write. Callers that wait for its answers get a failure, the participants of its
+    meetings see that it left, and the event `news` is published.
+    """
+    key = _stop(tx, user_id, agent_id, change)
+    if key is None:
+        return None
+    left = membership.leave(tx, change.change_id, f"agent:{key}", change.at)
+    return _tell(tx, key, membership.STOPPED, news, left)
+
+
+def restart(tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: StateChange) -> tuple[bool, Told]:
+    """Stop an agent and start it; its inbox stays, and its running turn can no longer write.
+
+    Return whether it was running, and the effects of the start.
+    """
+    key = _stop(tx, user_id, agent_id, stopped)
+    told = start(tx, user_id, agent_id, started)
+    assert told is not None
+    return key is not None, told
+
+
+def _tell(tx: Tx, key: str, why: str, news: Publish | None, left: Heard) -> Told:
+    """Publish `news` and fail the requests that wait for this agent; `left`: the effects in meetings."""
+    posted = () if news is None else post(tx, news)
+    return Told(requests.end(tx, key, why), posted + left.posted, left.changes)
+
+
+def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | None:
+    """Return the agent's key, or None if it was stopped already."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is State.STOPPED:
+        return None
+    agent_changes.append(tx, [(key, replace(change, before=state))])
+    tx.write(
+        "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
+        {"address": key},
+    )
+    forget_sleep(tx, [key])
+    return key
+
+
+def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Told | None:
+    """Start a stopped agent; it rejoins the meetings it left by being stopped. Return None if it was not stopped."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.STOPPED:
+        return None
+    tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
+    look_at_meetings(tx, [key], 0.0)
+    agent_changes.append(tx, [(key, replace(change, before=state))])
+    came = membership.come_back(tx, change.change_id, f"agent:{key}", change.at)
+    return Told((), came.posted, came.changes)
+
+
+def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange) -> bool:
+    """Pause or resume an agent: a paused one starts nothing new. Return False if it was in that state already.
+
+    The change is recorded with its cause; the state stays the same.
+    """
+    key, state, was = _locked(tx, user_id, agent_id)
+    if was is paused:
+        return False
+    tx.write("UPDATE agents SET paused = :paused WHERE address = :address", {"address": key, "paused": int(paused)})
+    if was:
+        look_at_meetings(tx, [key], 0.0)
+    agent_changes.append(tx, [(key, replace(change, before=state, after=""))])
+    return True
+
+
+def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: StateChange) -> None:
+    """Put the agent to sleep as soon as its current work has ended. A sleeping agent gets a new condition."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is State.SLEEPING:
+        change = replace(change, after="")
+    else:
+        move(state, State.SLEEPING, agent_id)
+    fall_asleep(tx, user_id, key, condition, replace(change, before=state))
+
+
+def change_condition(
+    tx: Tx, user_id: str, agent_id: str, change: Callable[[wake.Condition], wake.Condition]
+) -> wake.Condition:
+    """Change the wake condition of a sleeping agent. Raise Conflict if it is not asleep."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.SLEEPING:
+        raise Conflict(f"the agent {agent_id!r} is {state}, not sleeping: put it to sleep first")
+    row = tx.one("SELECT wake FROM agents WHERE address = :address", {"address": key})
+    assert row is not None
+    condition = change(wake.from_json(row[0]))
+    await_condition(tx, user_id, key, condition)
+    return condition
+
+
+def wake_now(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> bool:
+    """Wake the agent, whatever its condition. Return False if it was not asleep."""
+    key, state, _ = _locked(tx, user_id, agent_id)
+    if state is not State.SLEEPING:
+        return False
+    wake_up(tx, [(key, change)])
+    return True
+
+
+def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> Told:
+    """Delete the agent with everything that belongs to it, its talks too; notify others as `stop` does."""
+    key, _, _ = _locked(tx, user_id, agent_id)
+    capacity.forget(tx, [key])
+    agent_changes.forget(tx, [key])
+    op_id, now = (news.event_id, news.created) if news is not None else (key, 0.0)
+    left = membership.abandon(tx, op_id, f"agent:{key}", "it was deleted", now)
+    told = _tell(tx, key, "it was deleted", news, left)
+    ids = {"address": key, "user": user_id}
+    talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
+    for talk_id, talker in talks:
+        tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talker})
+        for table in ("parts", "messages", "runs"):
+            tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+        brain_context.forget(tx, talk_id)
+        forget_journal(tx, talk_id)
+    brain_context.forget(tx, key)
+    tx.write("DELETE FROM talks WHERE agent = :address AND agent <> ''", ids)
+    tx.write(
+        "DELETE FROM steps WHERE envelope_id IN"
+        " (SELECT envelope_id FROM inbox WHERE address = :address AND address <> ''"
+        " UNION SELECT envelope_id FROM runs WHERE address = :address AND address <> '')",
+        ids,
+    )
+    for table in _OWNED:
+        tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
+    forget_journal(tx, key)
+    tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
+    tx.write("DELETE FROM agents WHERE address = :address", ids)
+    tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
+    return replace(told, talks=tuple(talk_id for talk_id, _ in talks))
+
+
+def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[AgentChange]:
+    """Return the changes of its state, newest first, before `before`."""
+    key = _known(tx, user_id, agent_id)
+    rows = tx.read(
+        "SELECT change_id, at, before, after, cause, asked_by FROM agent_changes"
+        " WHERE address = :address AND change_id < :before ORDER BY change_id DESC LIMIT :limit",
+        {"address": key, "limit": limit, "before": before},
+    )
+    return [
+        AgentChange(at(when), State(b) if b else None, State(a), cause, by, name)
+        for name, when, b, a, cause, by in rows
+    ]
+
+
+def record_idle(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> None:
+    """Append to the history that the agent is idle, if its inbox is empty."""
+    key, _, _ = _locked(tx, user_id, agent_id)
+    agent_changes.append_idle(tx, key, change)
+
+
+# --- working ---------------------------------------------------------------------------------------
+
+
+def unfinished(tx: Tx, after: str, limit: int) -> list[str]:
+    """Return the keys of agents with something to do in their inbox."""
+    rows = tx.read(
+        f"SELECT DISTINCT address FROM inbox WHERE address > :after AND address <> '' AND NOT {PARKED}"
+        " ORDER BY address LIMIT :limit",
+        {"after": after, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+def wanting_load(tx: Tx, limit: int) -> list[str]:
+    """Return sleeping agents that wait for a lower load."""
+    rows = tx.read("SELECT address FROM agents WHERE wants_load > 0 ORDER BY address LIMIT :limit", {"limit": limit})
+    return [row[0] for row in rows]
+
+
+# --- inside ----------------------------------------------------------------------------------------
+
+
+def found(row: Row | None, agent_id: str) -> Row:
+    if row is None:
+        raise unknown(agent_id)
+    return row
+
+
+def _row(tx: Tx, columns: str, user_id: str, agent_id: str, ending: str = "") -> Row | None:
+    return tx.one(
+        f"SELECT {columns} FROM agents WHERE user_id = :user AND agent_id = :agent{ending}",
+        {"user": user_id, "agent": agent_id},
+    )
+
+
+def _known(tx: Tx, user_id: str, agent_id: str) -> str:
+    return str(found(_row(tx, "address", user_id, agent_id), agent_id)[0])
+
+
+def _locked(tx: Tx, user_id: str, agent_id: str) -> tuple[str, State, bool]:
+    row = found(_row(tx, "address, state, paused", user_id, agent_id, tx.for_update), agent_id)
+    return row[0], State(row[1]), bool(row[2])
+
+
+def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
+    tx.write("DELETE FROM subscriptions WHERE address = :address AND awaited = 0", {"address": key})
+    for subscription in config.subscriptions:
+        tx.write(
+            "INSERT INTO subscriptions (user_id, address, pattern, head, awaited, fields) VALUES (:user, :address,"
+            " :pattern, :head, 0, :fields) ON CONFLICT (address, awaited, pattern) DO NOTHING",
+            {
+                "user": user_id,
+                "address": key,
+                "pattern": subscription.pattern,
+                "head": patterns.head(subscription.pattern),
+                "fields": subscription.fields_json(),
+            },
+        )
+
+
+def _agent_of(row: Row) -> Agent:
+    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth, waits = row
+    wanted = wake.from_json(condition) if condition else None
+    until = wake.next_time(wanted) if wanted else None
+    return Agent(
+        agent_id=agent_id,
+        user_id=user_id,
+        config=AgentConfig.from_json(config),
+        state=State.WAITING if waits and state == State.IDLE else State(state),
+        paused=bool(paused),
+        created=at(created),
+        last_active=at(last_active),
+        queue_depth=depth,
+        sleep_until=at(until) if until is not None else None,
+        wake_events=wake.patterns(wanted) if wanted else (),
+        wake_condition=wanted,
+        wake_reason=woken,
+        error_count=errors,
+    )

@@ -1,0 +1,199 @@
+"""Dead letters: read, retry, drop.
+
+Every query includes the owner: another user's letter is `NotFound`, like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
+from roost.core.envelopes.effects import Effect, Publish, SendMail, SendTask
+from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.failures.faults import Fault
+from roost.core.talks.messages import at
+from roost.core.values.addresses import of_key
+from roost.core.values.priority import Priority, rank
+from roost.errors import Conflict, LimitReached, NotFound, RoostError
+from roost.ports import Row, Tx
+from roost.stores.sql.agents import agents
+from roost.stores.sql.journal import steps
+from roost.stores.sql.sending import effects
+from roost.stores.sql.sending.events import subscribers
+from roost.stores.sql.sending.tasks import insert
+
+_LETTER = "letter_id, user_id, address, kind, fault, reason, attempts, created, envelope"
+
+
+def get(tx: Tx, user_id: str, letter_id: str) -> DeadLetter:
+    return _letter_of(_row(tx, user_id, letter_id))
+
+
+def listed(tx: Tx, user_id: str, address: str | None, kind: str | None, limit: int, before: str) -> list[DeadLetter]:
+    """Return dead letters, newest first, before `before`."""
+    of_agent = " AND address = :address" if address is not None else ""
+    of_kind = " AND kind = :kind" if kind is not None else ""
+    rows = tx.read(
+        f"SELECT {_LETTER} FROM dead_letters WHERE user_id = :user AND letter_id < :before{of_agent}{of_kind}"
+        " ORDER BY letter_id DESC LIMIT :limit",
+        {"user": user_id, "address": address, "kind": kind, "limit": limit, "before": before},
+    )
+    return [_letter_of(row) for row in rows]
+
+
+def names(tx: Tx, user_id: str, address: str | None, until: float, limit: int, after: str) -> list[str]:
+    """Return the ids of those created until `until`, oldest first, after `after`."""
+    of_agent = " AND address = :address" if address is not None else ""
+    rows = tx.read(
+        "SELECT letter_id FROM dead_letters WHERE user_id = :user AND letter_id > :after AND created <= :until"
+        f"{of_agent} ORDER BY letter_id LIMIT :limit",
+        {"user": user_id, "address": address, "until": until, "limit": limit, "after": after},
+    )
+    return [row[0] for row in rows]
+
+
+def drop(tx: Tx, user_id: str, letter_id: str) -> None:
+    _row(tx, user_id, letter_id, tx.for_update)
+    _remove(tx, letter_id)
+
+
+def retry(tx: Tx, user_id: str, letter_id: str, now: float) -> tuple[Envelope, ...]:
+    """Post a dead letter again and remove it; return the envelopes put into inboxes.
+
+    Its attempts are reset, and it gets as much time as it had. Recorded steps stay, except those whose result is
+    unknown. Raise NotFound, Conflict or LimitReached if it cannot be posted; then it stays.
+    """
+    letter = _letter_of(_row(tx, user_id, letter_id, tx.for_update))
+    kept = _new_origin(letter.envelope) if letter.fault == Fault.BUDGET else letter.envelope
+    if "effect" not in kept:
+        return _back_into_its_inbox(tx, letter, _fresh(kept, now))
+    effect = _effect_of(kept, now)
+    _check_recipient(tx, user_id, effect)
+    _remove(tx, letter_id)
+    posted = effects.post(tx, effect)
+    if type(effect) is Publish and not posted:
+        raise _untaken(tx, effect)
+    return posted
+
+
+def _untaken(tx: Tx, event: Publish) -> RoostError:
+    if subscribers(tx, event):
+        return LimitReached(f"the inboxes of all subscribers to the event {event.name!r} are full: try again later")
+    return Conflict(f"no agent subscribes to the event {event.name!r}: subscribe one, then retry")
+
+
+def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envelope, ...]:
+    _check_room(tx, letter.user_id, e.address)
+    _remove(tx, letter.letter_id)
+    insert(tx, e)
+    ids = {"id": e.envelope_id, "mail": e.body, "expires": e.expires}
+    # The person who retries has checked steps with an unknown result and wants them done; known results are reused.
+    tx.write("DELETE FROM steps WHERE envelope_id = :id AND done = 0", ids)
+    tx.write(  # requests without an answer are sent again
+        "UPDATE steps SET outcome = 'retried' WHERE envelope_id = :id AND kind = 'ask'"
+        """ AND result NOT LIKE '{"text"%'""",
+        ids,
+    )
+    steps.freshen(tx, e.envelope_id)
+    if e.recorded:
+        tx.write(
+            "UPDATE tasks SET status = 'queued', attempts = 0, started = NULL, ended = NULL, result = NULL,"
+            " error = NULL, fault = NULL, expires = :expires WHERE task_id = :id",
+            ids,
+        )
+    elif e.kind is Kind.MAIL and not tx.write(
+        "UPDATE mail SET processed = NULL, expires = :expires WHERE mail_id = :mail RETURNING mail_id", ids
+    ):
+        raise Conflict("this mail was removed and cannot be handled any more: drop the dead letter")
+    return (e,)
+
+
+# --- what is posted again ------------------------------------------------------------------------------
+
+
+def _new_origin(kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give it a new origin: with the exhausted budget of the old one it would fail again at once."""
+    inner = kept.get("envelope")
+    return {**kept, "root": "", **({"envelope": {**inner, "root": ""}} if inner else {})}
+
+
+def _fresh(kept: Mapping[str, Any], now: float) -> Envelope:
+    """Return the envelope as if a person sent it now: no attempts, at the end of the queue, with its full time."""
+    expires = None if kept["expires"] is None else now + (kept["expires"] - kept["created"])
+    level = Priority(kept["priority"])
+    changes = {
+        "kind": Kind(kept["kind"]),
+        "priority": level,
+        "created": now,
+        "rank": rank(now, level),
+        "due": 0.0,
+        "attempts": 1,
+        "expires": expires,
+        "hops": 0,
+        "journaled": True,
+    }
+    return Envelope(**{**kept, **changes})
+
+
+def _effect_of(kept: Mapping[str, Any], now: float) -> Effect:
+    values = {name: value for name, value in kept.items() if name != "effect"}
+    if kept["effect"] == "event":
+        return Publish(**{**values, "priority": Priority(kept["priority"]), "hops": 0, "optional": True})
+    envelope = None if kept["envelope"] is None else _fresh(kept["envelope"], now)
+    if kept["effect"] == "task":
+        return SendTask(**{**values, "envelope": envelope})
+    mail = SendMail(
+        **{
+            **values,
+            "priority": Priority(kept["priority"]),
+            "envelope": envelope,
+            "check_by": None,
+            "hops": 0,
+        }
+    )
+    return replace(mail, expires=envelope.expires) if envelope is not None else mail
+
+
+def _check_recipient(tx: Tx, user_id: str, effect: Effect) -> None:
+    """Check the recipient: another agent may have the address now."""
+    envelope = None if type(effect) is Publish else effect.envelope  # type: ignore[union-attr]
+    if envelope is not None:
+        answers = type(effect) is SendMail and effect.reply_to is not None
+        _check_room(tx, user_id, envelope.address, known=answers)
+
+
+def _check_room(tx: Tx, user_id: str, address: str, *, known: bool = False) -> None:
+    config, depth = agents.reach(tx, user_id, address, known)
+    if depth >= config.inbox_limit:
+        raise LimitReached(
+            f"the inbox of the agent {of_key(address).agent_id!r} is full ({config.inbox_limit:,}): try again when it"
+            " has done some of it"
+        )
+
+
+# --- inside --------------------------------------------------------------------------------------------
+
+
+def _row(tx: Tx, user_id: str, letter_id: str, ending: str = "") -> Row:
+    row = tx.one(
+        f"SELECT {_LETTER} FROM dead_letters WHERE user_id = :user AND letter_id = :id{ending}",
+        {"user": user_id, "id": letter_id},
+    )
+    if row is None:
+        raise NotFound(f"there is no dead letter {letter_id!r:.80}: it was retried or dropped, or it never existed")
+    return row
+
+
+def _remove(tx: Tx, letter_id: str) -> None:
+    tx.write("DELETE FROM dead_letters WHERE letter_id = :id", {"id": letter_id})
+
+
+def _letter_of(row: Row) -> DeadLetter:
+    letter_id, user_id, address, kind, fault, reason, attempts, created, envelope = row
+    agent_id = of_key(address).agent_id if address else None
+    return DeadLetter(
+        letter_id, user_id, agent_id, LetterKind(kind), fault, reason, attempts, at(created), json.loads(envelope)
+    )

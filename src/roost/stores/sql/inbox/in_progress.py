@@ -1,0 +1,64 @@
+"""Envelopes that a turn is working on: the steps on record, and what the turn sends before it ends."""
+
+from __future__ import annotations
+
+import json
+
+from roost.core.envelopes.effects import Broadcast, Effect, SendMail, SendTask, messages
+from roost.core.envelopes.envelope import Envelope
+from roost.core.journal.steps import Recorded, Try
+from roost.core.meetings.effects import MeetingEffect
+from roost.ports import Tx
+from roost.stores import bulk
+from roost.stores.sql.journal import steps
+from roost.stores.sql.sending.effects import post_all
+
+
+def recorded(tx: Tx, envelope: Envelope, epoch: int) -> tuple[Recorded, ...] | None:
+    """Return the steps recorded by earlier attempts; None if it is gone or belongs to another activation."""
+    ids = {"id": envelope.envelope_id, "address": envelope.address, "epoch": epoch}
+    there = "SELECT 1 FROM agents a JOIN inbox i ON i.envelope_id = :id WHERE a.address = :address AND a.epoch = :epoch"
+    if tx.one(there, ids) is None:
+        return None
+    return steps.recorded(tx, [envelope.envelope_id])
+
+
+def post_now(
+    tx: Tx, place: Try, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
+) -> tuple[Envelope, ...] | None:
+    """Post what a turn sends before it ends, and record each under its key. Return None if the turn lost its claim."""
+    if not steps.open(tx, place, now):
+        return None
+    named = json.dumps([(key, _name(effect)) for key, effect in zip(keys, effects, strict=True)])
+    if not _note(tx, place, step, named, now):  # an earlier attempt was committed, and its reply was lost
+        return _still_there(tx, effects)
+    return post_all(tx, effects, now)
+
+
+def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
+    mail = (effect.envelope for effect in effects if type(effect) is SendMail and effect.envelope is not None)
+    sent = {e.envelope_id: e for e in (*mail, *(e for effect in effects for e in messages(effect)))}
+    rows = bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
+    return tuple(sent[row[0]] for row in rows)
+
+
+def _note(tx: Tx, place: Try, number: int, named: str, now: float) -> bool:
+    """Record sends; return False if they are recorded already."""
+    rows = tx.write(
+        "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"
+        " VALUES (:id, :step, 'sent', '', :result, 1, :now, :holder) ON CONFLICT (envelope_id, step) DO NOTHING"
+        " RETURNING step",
+        {"id": place.envelope_id, "step": number, "result": named, "now": now, "holder": place.holder},
+    )
+    return bool(rows)
+
+
+def _name(effect: Effect) -> str:
+    """Return what a repeated turn gets as the result: the id, or the number of recipients."""
+    if type(effect) is SendTask:
+        return effect.envelope.envelope_id
+    if type(effect) is Broadcast:
+        return str(len(effect.envelopes))
+    if isinstance(effect, MeetingEffect):
+        return effect.meeting_id
+    return effect.mail_id if type(effect) is SendMail else effect.event_id  # type: ignore[union-attr]

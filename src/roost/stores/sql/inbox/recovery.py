@@ -1,0 +1,114 @@
+"""Recovery after a crash: envelopes that may have been running are marked as suspects; nothing else is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roost.core.agents.agent import AgentConfig, State
+from roost.core.failures.suspicion import Suspicion
+from roost.ports import Tx
+from roost.stores import bulk
+
+_HEADS = (
+    "SELECT h.address, h.head, h.begun, a.config FROM"
+    " (SELECT address, lane, min(envelope_id) AS head, min(rank) AS rank,"
+    " max(CASE WHEN EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = inbox.envelope_id) THEN 1 ELSE 0 END) AS begun"
+    " FROM inbox WHERE address <> '' AND kind <> 'talk' AND due <= :now AND suspect < :quarantined"
+    " GROUP BY address, lane) h JOIN agents a ON a.address = h.address"
+    " WHERE a.state = :idle AND a.paused = 0 ORDER BY h.address, h.rank, h.head"
+)
+_TALKS = (
+    "SELECT min(envelope_id) FROM inbox WHERE kind = 'talk' AND due <= :now AND suspect < :quarantined GROUP BY lane"
+)
+
+
+_CLOSED = "0"
+"""Stored in place of a process name: the last process was closed."""
+_SIBLINGS = 100
+"""Envelopes of an agent that are quarantined because another one crashed there."""
+
+
+def recover(tx: Tx, now: float, process: str) -> int:
+    """Register a process. If the previous one crashed, mark what may have been running as suspect.
+
+    An attempt in quarantine counts. Return the number of suspects.
+    """
+    row = tx.one("SELECT value FROM meta WHERE name = 'running'")
+    if row is not None and row[0] == process:
+        return 0
+    _say_running(tx, process)
+    if row is None or row[0] == _CLOSED:
+        return 0
+    _count_tries(tx)
+    found = _under_way(tx, now)
+    bulk.change(tx, "UPDATE inbox SET suspect = suspect + 1 WHERE envelope_id IN", found)
+    return len(found)
+
+
+def retire(tx: Tx) -> None:
+    """Unregister a process that is closing: what it leaves is not suspect."""
+    _say_running(tx, _CLOSED)
+    _return_all(tx)
+
+
+def isolate(tx: Tx, envelope_ids: Sequence[str]) -> bool:
+    """Record that these start in quarantine; return False if none of them exists any more."""
+    sql = f"UPDATE inbox SET suspect = {int(Suspicion.ISOLATED)} WHERE envelope_id IN"
+    return bool(bulk.change(tx, sql, envelope_ids, " RETURNING envelope_id"))
+
+
+def step_out(tx: Tx, envelope_ids: Sequence[str]) -> None:
+    """Record that these left quarantine to wait for an answer."""
+    sql = f"UPDATE inbox SET suspect = {int(Suspicion.OUTSIDE)} WHERE suspect = {int(Suspicion.ISOLATED)}"
+    bulk.change(tx, f"{sql} AND envelope_id IN", envelope_ids)
+
+
+def _count_tries(tx: Tx) -> None:
+    """Count an attempt of what was in quarantine or, if nothing was, of what had left it to wait for an answer.
+
+    The agent's next envelopes may be like the one that crashed: they go to quarantine at once, and not after two more
+    crashes, which would count against whatever is in quarantine by then.
+    """
+    count = "UPDATE inbox SET attempts = attempts + 1 WHERE suspect = :mark RETURNING address"
+    counted = tx.write(count, {"mark": int(Suspicion.ISOLATED)})
+    if not counted:
+        tx.write(count, {"mark": int(Suspicion.OUTSIDE)})
+    for address in sorted({row[0] for row in counted if row[0]}):
+        tx.write(
+            "UPDATE inbox SET suspect = :mark WHERE suspect < :mark AND envelope_id IN (SELECT envelope_id FROM inbox"
+            " WHERE address = :address AND address <> '' ORDER BY envelope_id LIMIT :most)",
+            {"mark": int(Suspicion.QUARANTINED), "address": address, "most": _SIBLINGS},
+        )
+    _return_all(tx)
+
+
+def _return_all(tx: Tx) -> None:
+    """Return to quarantine what was running there or had left it."""
+    sql = "UPDATE inbox SET suspect = :quarantined WHERE suspect > :quarantined"
+    tx.write(sql, {"quarantined": int(Suspicion.QUARANTINED)})
+
+
+def _say_running(tx: Tx, value: str) -> None:
+    tx.write(
+        "INSERT INTO meta (name, value) VALUES ('running', :value) ON CONFLICT (name) DO UPDATE SET value = :value",
+        {"value": value},
+    )
+
+
+def _under_way(tx: Tx, now: float) -> list[str]:
+    """Return what may have been running: of each agent the heads of its first lanes, of each talk the next message.
+
+    Envelopes with recorded steps were certainly started: a turn that waits for an answer frees its slot. For the rest,
+    starts are not recorded, since that would cost a write for each turn.
+    """
+    bounds = {"now": now, "quarantined": int(Suspicion.QUARANTINED)}
+    found = [row[0] for row in tx.read(_TALKS, bounds)]
+    count: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for address, head, begun, config in tx.read(_HEADS, {**bounds, "idle": str(State.IDLE)}):
+        if address not in most:
+            most[address] = AgentConfig.from_json(config).max_concurrent_tasks
+        count[address] = count.get(address, 0) + 1 - begun
+        if begun or count[address] <= most[address]:
+            found.append(head)
+    return found

@@ -1,0 +1,327 @@
+"""Settlement: end attempts of many agents in one transaction and few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.envelopes.outcomes import KEPT, NEVER, MemoryWrite, StateChange, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes.requests import Answered
+from roost.core.envelopes.tasks import TaskStatus
+from roost.core.failures.suspicion import Suspicion
+from roost.ports import Tx
+from roost.stores import bulk
+from roost.stores.sql.brain_data import agent_state, brain_context
+from roost.stores.sql.journal import steps
+from roost.stores.sql.sending.effects import post_each
+from roost.stores.sql.sending.requests import answer
+from roost.stores.sql.sleep import window
+from roost.stores.sql.tables import dead_letters
+from roost.stores.sql.tables.agent_changes import append
+from roost.stores.sql.tables.dead_letters import add_dead_letter
+from roost.stores.sql.tables.parked import park
+from roost.stores.sql.tables.timers import arm
+from roost.stores.sql.tables.token_usage import spend
+
+
+def settle(
+    tx: Tx,
+    closings: tuple[WorkClosing, ...],
+    notes: tuple[tuple[str, int, StateChange], ...] = (),
+    writes: tuple[MemoryWrite, ...] = (),
+) -> tuple[WorkSettled, ...]:
+    """End attempts. For each: envelope, run record, agent state and everything it sends, or nothing of it.
+
+    A failed attempt is counted here. `notes`: state changes without an attempt, each with the epoch in which it was
+    announced. `writes`: state changes by turns of talks, in order with the closings; they are merged, never refused.
+
+    An attempt whose agent was stopped or taken over, or whose task was cancelled, has no effect: its run is recorded as
+    `stopped` with its cost; for a deleted agent nothing is recorded. An attempt that changed state which differs from
+    what it knew is refused: it runs again and is not counted.
+    """
+    if tx.for_share:
+        window.lock(tx, [(c.envelope.address, c.sleep) for c in closings if c.sleep is not None])
+    ours, errors = _ours(tx, closings)
+    memories = agent_state.remembered(tx, closings, ours, writes)
+    if memories.refused:
+        ours = [c for c in ours if id(c) not in memories.refused]
+    gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
+    removed = _remove(tx, gone)
+    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in KEPT and _keep_on(tx, c))]
+    told = _eventful(taken, errors)
+    for c in told:
+        if c.usage.tokens:
+            spend(tx, c.run_id, c.profile, c.usage, c.ended)
+    bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in told if c.run_id and not _is_plain(c)], _ONCE)
+    noted = _noted(tx, notes)
+    append(tx, sorted([*_changed(told), *noted], key=_by_id))
+    _keep(tx, told, errors, noted)
+    if memories.texts:
+        agent_state.write(tx, memories)
+    _end_tasks(tx, [c for c in told if c.envelope.recorded])
+    brain_context.write(tx, (c.diary for c in told if c.diary is not None))
+    posted = post_each(tx, [(c.sent, c.ended) for c in told])
+    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
+    settled = {
+        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(told, posted, strict=True)
+    }
+    if len(taken) == len(closings):
+        return tuple(settled.get(id(c), _TAKEN) for c in closings)
+    settled = dict.fromkeys(map(id, taken), _TAKEN) | settled
+    _cut_off(tx, [c for c in closings if c.run_id and id(c) not in settled and not _is_plain(c)])
+    for c in closings:
+        if c.verdict is Verdict.RELEASED:
+            settled[id(c)] = _released(tx, c)
+        elif id(c) in memories.refused:
+            _released(tx, c)
+    return tuple(settled.get(id(c), _REFUSED) for c in closings)
+
+
+def _cut_off(tx: Tx, stopped: list[WorkClosing]) -> None:
+    """Record attempts that have no effect any more: the run and its cost, nothing else.
+
+    Their agents were stopped or taken over, or their tasks cancelled. For a deleted agent nothing is recorded, though a
+    new one may have its name.
+    """
+    keys = sorted({c.envelope.address for c in stopped})
+    born = {row[0]: row[1] for row in bulk.among(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
+    there = [c for c in stopped if c.started >= born.get(c.envelope.address, NEVER)]
+    for c in there:
+        spend(tx, c.run_id, c.profile, c.usage, c.ended)
+    bulk.insert(tx, "runs", _RUN, [_run_of(replace(c, verdict=Verdict.CANCELLED)) for c in there], _ONCE)
+    bulk.using(
+        tx,
+        "UPDATE tasks SET attempts = given.attempts, started = COALESCE(tasks.started, given.started) FROM given"
+        " WHERE tasks.task_id = given.task_id AND tasks.status = 'cancelled'",
+        {"task_id": "TEXT", "attempts": "BIGINT", "started": "DOUBLE PRECISION"},
+        [(c.envelope.envelope_id, c.envelope.attempts, c.started) for c in there if c.envelope.recorded],
+    )
+
+
+def _ours(tx: Tx, closings: tuple[WorkClosing, ...]) -> tuple[Sequence[WorkClosing], dict[str, int]]:
+    """Return the attempts whose agents were not taken over, and each agent's number of failures in a row.
+
+    In the usual case, no takeover and no failure, one count is enough.
+    """
+    claimed = sorted({(c.envelope.address, c.epoch) for c in closings})
+    if len(claimed) > bulk.FEW:
+        counted = bulk.using(tx, _WELL.format(tx.for_update), {"agent": "TEXT", "reign": "BIGINT"}, claimed)
+        if sum(count for [count] in counted) == len(claimed):
+            return closings, dict.fromkeys((address for address, _ in claimed), 0)
+    addresses, locked = sorted({address for address, _ in claimed}), f" ORDER BY address{tx.for_update}"
+    rows = bulk.among(tx, "SELECT address, epoch, errors FROM agents WHERE address IN", addresses, locked)
+    epochs = {address: epoch for address, epoch, _ in rows}
+    ours = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
+    return ours, {address: count for address, _, count in rows}
+
+
+def _remove(tx: Tx, gone: list[str]) -> set[str]:
+    """Delete envelopes and return those that existed; of a concurrent cancel and this, one gets each."""
+    there = set(gone)
+    if bulk.FEW < len(there) == len(gone) and bulk.all_there(tx, _COUNT, gone, f"{tx.for_update}) AS found"):
+        bulk.change(tx, _DELETE, gone)
+        return there
+    return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
+
+
+def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkClosing]:
+    """Return the closings with more effects than being done, and all of agents that have failed."""
+    told = [c for c in taken if not _is_uneventful(c)]
+    failing = {c.envelope.address for c in told if c.verdict is not Verdict.DONE}
+    failing |= {address for address, count in errors.items() if count}
+    if not failing:
+        return told
+    return [c for c in taken if c.envelope.address in failing or not _is_uneventful(c)]
+
+
+def _is_uneventful(c: WorkClosing) -> bool:
+    if c.sent or c.changes or c.memory is not None or c.sleep is not None or c.diary is not None or c.usage.tokens:
+        return False
+    return c.envelope.ask is None and _is_plain(c)
+
+
+def _changed(told: list[WorkClosing]) -> list[tuple[str, StateChange]]:
+    return [(c.envelope.address, change) for c in told for change in c.changes]
+
+
+def _by_id(noted: tuple[str, StateChange]) -> tuple[str, str]:
+    return noted[0], noted[1].change_id
+
+
+def _noted(tx: Tx, notes: tuple[tuple[str, int, StateChange], ...]) -> list[tuple[str, StateChange]]:
+    """Return the notes of agents that were not taken over, stopped or deleted meanwhile."""
+    keys = sorted({key for key, _, _ in notes})
+    there = {(row[0], row[1]) for row in bulk.among(tx, "SELECT address, epoch FROM agents WHERE address IN", keys)}
+    return [(key, change) for key, epoch, change in notes if (key, epoch) in there]
+
+
+_TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
+_NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
+_FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
+_WELL = (
+    "SELECT count(DISTINCT address) FROM (SELECT address FROM given CROSS JOIN agents WHERE address = given.agent"
+    " AND epoch = given.reign AND errors = 0 ORDER BY address{}) AS found"
+)
+_DELETE = "DELETE FROM inbox WHERE envelope_id IN"
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
+_ONCE = " ON CONFLICT (run_id) DO NOTHING"
+_RUN = bulk.columns(
+    "run_id, talk_id, outcome, attempts, started, ended, fault, address, kind, envelope_id, said, root, model,"
+    " input_tokens, output_tokens, cost, given, traceback"
+)
+
+
+def _is_plain(c: WorkClosing) -> bool:
+    """Return whether it is a message between agents, handled without a step: these are many and leave no record."""
+    return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded and not c.journaled
+
+
+def _keep_on(tx: Tx, c: WorkClosing) -> bool:
+    """Keep the envelope in its inbox for another attempt."""
+    if c.verdict is Verdict.WAITING:
+        return park(tx, [c.envelope.envelope_id]) is not None
+    if c.verdict is Verdict.REPEATED:
+        return _repeat(tx, c)
+    ids = {"id": c.envelope.envelope_id, "due": c.due, "tries": c.envelope.attempts}
+    failed = "UPDATE inbox SET due = :due, attempts = :tries, suspect = 0 WHERE envelope_id = :id RETURNING attempts"
+    if not tx.write(failed, ids):
+        return False
+    arm(tx, c.envelope.address, "retry", c.due, earlier=True)
+    if c.journaled:
+        steps.freshen(tx, c.envelope.envelope_id)
+    return True
+
+
+def _repeat(tx: Tx, c: WorkClosing) -> bool:
+    """Run it again at once: it ended without harm to the process."""
+    ids = {"id": c.envelope.envelope_id}
+    if c.envelope.suspect:
+        return bool(tx.write("UPDATE inbox SET suspect = 0 WHERE envelope_id = :id RETURNING envelope_id", ids))
+    return tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", ids) is not None
+
+
+def _released(tx: Tx, c: WorkClosing) -> WorkSettled:
+    """Release it: it was ended from outside and is not counted; one from quarantine returns there."""
+    if c.envelope.suspect:
+        ids = {"id": c.envelope.envelope_id, "quarantined": int(Suspicion.QUARANTINED)}
+        tx.write("UPDATE inbox SET suspect = :quarantined WHERE envelope_id = :id AND suspect > :quarantined", ids)
+    return _TAKEN
+
+
+def _settled(
+    tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...], answered: Answered | None, late: tuple[Envelope, ...]
+) -> WorkSettled:
+    posted += late
+    if _is_plain(c) and c.sleep is None:
+        return WorkSettled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
+    if c.sleep is not None:
+        e = c.envelope
+        posted += window.fall_asleep(tx, e.address, c.sleep, c.run_id, [e.envelope_id], c.published, c.ended)
+    if c.envelope.kind is Kind.MAIL and c.verdict is Verdict.DONE:
+        processed = {"mail": c.envelope.body, "now": c.ended}
+        tx.write("UPDATE mail SET processed = :now WHERE mail_id = :mail", processed)
+    if c.verdict is Verdict.DEAD:
+        add_dead_letter(tx, dead_letters.failed(c))
+    over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
+    return WorkSettled(True, posted, over, answered)
+
+
+def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int], noted: list[tuple[str, StateChange]]) -> None:
+    """Update the agents' rows: last activity and number of failures in a row."""
+    kept: dict[str, tuple[float, int]] = {}
+    for c in taken:
+        address = c.envelope.address
+        if c.fault in ("expired", "withdrawn"):  # it was not attempted
+            continue
+        before = kept[address][1] if address in kept else errors[address]
+        if c.memory is None and not c.changes and c.verdict is Verdict.DONE and not before:
+            continue
+        failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
+        kept[address] = (c.ended, before + 1 if failed else before if c.verdict in KEPT else 0)
+    active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in noted}
+    active |= kept
+    bulk.using(
+        tx,
+        "UPDATE agents SET last_active = given.now, errors = COALESCE(given.errors, agents.errors) FROM given"
+        " WHERE agents.address = given.address",
+        {"address": "TEXT", "now": "DOUBLE PRECISION", "errors": "BIGINT"},
+        [(address, ended, count) for address, (ended, count) in active.items()],
+    )
+
+
+_STATUS = {
+    Verdict.DONE: TaskStatus.DONE,
+    Verdict.RETRY: TaskStatus.QUEUED,
+    Verdict.WAITING: TaskStatus.QUEUED,
+    Verdict.REPEATED: TaskStatus.QUEUED,
+    Verdict.DEAD: TaskStatus.FAILED,
+    Verdict.CANCELLED: TaskStatus.CANCELLED,
+}
+
+
+def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
+    bulk.using(
+        tx,
+        "UPDATE tasks SET status = given.status, attempts = given.attempts,"
+        " started = COALESCE(tasks.started, given.started), ended = given.ended, result = given.result,"
+        " error = given.error, fault = given.fault FROM given WHERE tasks.task_id = given.task_id",
+        {
+            "task_id": "TEXT",
+            "status": "TEXT",
+            "attempts": "BIGINT",
+            "started": "DOUBLE PRECISION",
+            "ended": "DOUBLE PRECISION",
+            "result": "TEXT",
+            "error": "TEXT",
+            "fault": "TEXT",
+        },
+        [
+            (
+                c.envelope.envelope_id,
+                TaskStatus.EXPIRED if c.fault == "expired" else _STATUS[c.verdict],
+                c.envelope.attempts,
+                c.started if c.run_id else None,
+                None if c.verdict in KEPT else c.ended,
+                c.text if c.verdict is Verdict.DONE else None,
+                c.reason or None,
+                c.fault,
+            )
+            for c in ended
+        ],
+    )
+
+
+def _run_of(c: WorkClosing) -> tuple[Any, ...]:
+    e = c.envelope
+    return (
+        c.run_id,
+        "",
+        _OUTCOMES[c.verdict],
+        e.attempts,
+        c.started,
+        c.ended,
+        c.fault,
+        e.address,
+        e.kind,
+        e.envelope_id,
+        c.text[:10_000] or None,
+        e.origin,
+        c.usage.model,
+        c.usage.input_tokens,
+        c.usage.output_tokens,
+        c.usage.cost,
+        c.given,
+        c.traceback,
+    )
+
+
+_OUTCOMES = {
+    Verdict.DONE: "done",
+    Verdict.RETRY: "failed",
+    Verdict.DEAD: "failed",
+    Verdict.CANCELLED: "stopped",
+    Verdict.WAITING: "waiting",
+    Verdict.REPEATED: "repeated",
+}

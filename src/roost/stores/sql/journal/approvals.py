@@ -1,0 +1,95 @@
+"""Approvals: questions to people about steps, and their decisions.
+
+Every query includes the owner: another user's approval is `NotFound`, like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+
+from roost.core.journal.approvals import Approval, Decided, Decision, Question
+from roost.core.talks.messages import at
+from roost.errors import Conflict, NotFound
+from roost.ports import Row, Tx
+from roost.stores.sql.tables.parked import unpark
+
+_APPROVAL = (
+    "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note"
+)
+WAITED_FOR = (
+    "decision = '' AND EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = approvals.envelope_id)"
+    " AND EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = approvals.envelope_id AND s.step = approvals.step"
+    " AND s.outcome = 'asked')"
+)
+"""Whether a run waits for it: its step is not over and was not asked again."""
+
+
+def get(tx: Tx, user_id: str, approval_id: str) -> Approval:
+    return _approval_of(_row(tx, user_id, approval_id))
+
+
+def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[Approval]:
+    """Return approvals, newest first, before `before`: those that are waited for, or all."""
+    waited_for = "" if all else f" AND {WAITED_FOR}"
+    rows = tx.read(
+        f"SELECT {_APPROVAL} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
+        " ORDER BY approval_id DESC LIMIT :limit",
+        {"user": user_id, "before": before, "limit": limit},
+    )
+    return [_approval_of(row) for row in rows]
+
+
+def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
+    """Decide an approval. Raise Conflict if it was decided before, or no run waits for it any more."""
+    there = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
+    if there.decision is not None:
+        if there.decision is decision and there.note == note:
+            return Decided(there)
+        raise Conflict(f"this approval was {there.decision} already: it cannot be decided again")
+    rows = tx.write(
+        "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
+        f" WHERE approval_id = :id AND {WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",
+        {"id": approval_id, "decision": decision, "note": note, "now": now},
+    )
+    if not rows:
+        raise Conflict("no run waits for this approval any more: its step is over, was stopped or was asked again")
+    approval = _approval_of(rows[0][:-1])
+    return Decided(approval, *unpark(tx, rows[0][-1], approval.talk_session_id))
+
+
+def of_step(tx: Tx, envelope_id: str, step: int) -> Approval | None:
+    """Return the newest approval of a step, regardless of its owner."""
+    row = tx.one(
+        f"SELECT {_APPROVAL} FROM approvals WHERE envelope_id = :id AND step = :step ORDER BY approval_id DESC LIMIT 1",
+        {"id": envelope_id, "step": step},
+    )
+    return None if row is None else _approval_of(row)
+
+
+def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
+    row = tx.one(
+        f"SELECT {_APPROVAL} FROM approvals WHERE user_id = :user AND approval_id = :id{ending}",
+        {"user": user_id, "id": approval_id},
+    )
+    if row is None:
+        raise NotFound(f"there is no approval {approval_id!r:.80}: what it was about is gone, or it never existed")
+    return row
+
+
+def _approval_of(row: Row) -> Approval:
+    approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note = row
+    return Approval(
+        approval_id,
+        user_id,
+        agent_id,
+        talk_id,
+        run_id,
+        step,
+        Question(kind),
+        tool,
+        json.loads(arguments),
+        at(created),
+        Decision(decision) if decision else None,
+        None if decided is None else at(decided),
+        note,
+    )

@@ -1,0 +1,202 @@
+"""Steps of a run, written before and after each. The epoch proves that the run still owns its agent or talk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roost.core.journal.approvals import ApprovalRequest
+from roost.core.journal.steps import OPEN, Recorded, StepKind, StepOutcome, Try
+from roost.ports import Row, Tx
+from roost.stores import bulk
+from roost.stores.sql.sending.effects import post
+
+_RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
+
+
+def open(tx: Tx, place: Try, now: float) -> bool:
+    """Record the input of the turn. Return False if the run lost its claim."""
+    if not _is_ours(tx, place):
+        return False
+    if place.given is not None:
+        keep_given(tx, place.envelope_id, place.holder, place.given, now)
+    return True
+
+
+def keep_given(tx: Tx, envelope_id: str, holder: str, given: Mapping[str, Any], now: float) -> None:
+    """Record the input of the first attempt, before anything else of it."""
+    tx.write(
+        "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"
+        " VALUES (:id, 0, 'given', '', :given, 1, :now, :holder) ON CONFLICT (envelope_id, step) DO NOTHING",
+        {"id": envelope_id, "given": json.dumps(given), "now": now, "holder": holder},
+    )
+
+
+def begin(
+    tx: Tx,
+    place: Try,
+    number: int,
+    kind: str,
+    name: str,
+    key: str,
+    request: str | None,
+    outcome: str,
+    now: float,
+    asked: ApprovalRequest | None = None,
+) -> bool:
+    """Record that a step starts, or that a person is asked about it. Return False if the run lost its claim."""
+    if not _is_ours(tx, place):
+        return False
+    ids = {
+        "id": place.envelope_id,
+        "step": number,
+        "kind": kind,
+        "name": name,
+        "key": key,
+        "request": request,
+        "outcome": outcome,
+        "run": place.run_id,
+        "holder": place.holder,
+        "now": now,
+    }
+    tx.write(
+        "INSERT INTO steps (envelope_id, step, kind, name, done, created, holder, run_id, key, outcome, request)"
+        " VALUES (:id, :step, :kind, :name, 0, :now, :holder, :run, :key, :outcome, :request)"
+        " ON CONFLICT (envelope_id, step) DO NOTHING",
+        ids,
+    )
+    if asked is not None:
+        _ask(tx, place, asked)
+    return True
+
+
+def take_up(tx: Tx, place: Try, number: int, outcome: str, now: float, asked: ApprovalRequest | None = None) -> bool:
+    """Do the same for a step that an earlier attempt left open."""
+    if not _is_ours(tx, place):
+        return False
+    tx.write(
+        "UPDATE steps SET outcome = :outcome, run_id = :run, created = :now, done = 0, result = NULL"
+        " WHERE envelope_id = :id AND step = :step",
+        {"id": place.envelope_id, "step": number, "outcome": outcome, "run": place.run_id, "now": now},
+    )
+    if asked is not None:
+        _ask(tx, place, asked)
+    return True
+
+
+def end(
+    tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float, begun: tuple[Any, ...] | None = None
+) -> None:
+    """Record the result of a step, unless another run has taken it over. Idempotent.
+
+    `begun`: the arguments of `begin`, if that may not have been written.
+    """
+    if begun is not None:
+        begin(tx, place, *begun)
+    tx.write(
+        "UPDATE steps SET result = :result, done = 1, outcome = :outcome, ended = :now WHERE envelope_id = :id"
+        f" AND step = :step AND run_id = :run AND outcome IN ({_listed(OPEN)})",
+        {
+            "id": place.envelope_id,
+            "step": number,
+            "run": place.run_id,
+            "outcome": outcome,
+            "result": result,
+            "now": now,
+        },
+    )
+
+
+def note(
+    tx: Tx,
+    place: Try,
+    number: int,
+    kind: str,
+    name: str,
+    request: str | None,
+    result: str | None,
+    outcome: str,
+    now: float,
+) -> None:
+    """Record a step that is never reused."""
+    if begin(tx, place, number, kind, name, "", request, StepOutcome.BEGUN, now):
+        end(tx, place, number, outcome, result, now)
+
+
+def recorded(tx: Tx, envelope_ids: Sequence[str]) -> tuple[Recorded, ...]:
+    """Return the steps that earlier attempts recorded, in order."""
+    rows = bulk.among(tx, f"{_RECORDED} IN", sorted(envelope_ids), " ORDER BY envelope_id, step")
+    return tuple(_recorded_of(row) for row in rows)
+
+
+def freshen(tx: Tx, envelope_id: str) -> None:
+    """Prepare a retry: failed steps are not reused, and nothing is reused of an attempt without results."""
+    tx.write(
+        "UPDATE steps SET outcome = CASE WHEN outcome = 'failed' THEN 'retried' ELSE 'stale' END"
+        " WHERE envelope_id = :id AND (outcome = 'failed' OR (kind = 'model'"
+        " AND outcome = 'done' AND step > (SELECT COALESCE(max(s.step), 0) FROM steps s WHERE s.envelope_id = :id"
+        " AND s.kind <> 'model' AND s.done = 1 AND s.outcome NOT IN ('failed', 'retried', 'stale', 'interrupted'))))",
+        {"id": envelope_id},
+    )
+    tx.write(
+        "DELETE FROM steps WHERE envelope_id = :id AND kind = 'given' AND NOT EXISTS (SELECT 1 FROM steps s"
+        " WHERE s.envelope_id = :id AND s.kind NOT IN ('given', 'model')"
+        " AND s.outcome NOT IN ('failed', 'retried', 'stale', 'interrupted'))",
+        {"id": envelope_id},
+    )
+
+
+def _ask(tx: Tx, place: Try, asked: ApprovalRequest) -> None:
+    """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire."""
+    a = asked.approval
+    rows = tx.write(
+        "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
+        " arguments, created, decision) VALUES (:approval, :user, :holder, :agent, :talk, :id, :step, :run, :kind,"
+        " :tool, :arguments, :now, '') ON CONFLICT (approval_id) DO NOTHING RETURNING step",
+        {
+            "approval": a.approval_id,
+            "user": place.user_id,
+            "holder": place.holder,
+            "agent": place.agent_id,
+            "talk": place.holder if place.is_talk else None,
+            "id": place.envelope_id,
+            "step": a.step,
+            "run": place.run_id,
+            "kind": a.kind,
+            "tool": a.tool,
+            "arguments": json.dumps(a.arguments),
+            "now": a.created.timestamp(),
+        },
+    )
+    if rows and asked.mail is not None:
+        post(tx, asked.mail)
+    every = (place.envelope_id, *place.others)
+    bulk.change(tx, "UPDATE inbox SET expires = NULL WHERE envelope_id IN", sorted(every))
+
+
+def _is_ours(tx: Tx, place: Try) -> bool:
+    """Return whether the run still owns its agent or talk, and its envelope is not settled."""
+    ids = {"holder": place.holder, "id": place.envelope_id}
+    table, column = ("talks", "talk_id") if place.is_talk else ("agents", "address")
+    row = tx.one(f"SELECT h.epoch FROM {table} h JOIN inbox i ON i.envelope_id = :id WHERE h.{column} = :holder", ids)
+    return row is not None and row[0] == place.epoch
+
+
+def _recorded_of(row: Row) -> Recorded:
+    number, kind, name, result, done, key, outcome, run_id = row
+    if not outcome:  # from an older version, or of another kind
+        outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
+    if not key and kind == StepKind.STEP and not run_id:
+        key = f"{kind}:{name}"
+    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id)
+
+
+def _listed(outcomes: frozenset[StepOutcome]) -> str:
+    return ", ".join(f"'{one}'" for one in sorted(outcomes))
+
+
+def forget_journal(tx: Tx, holder: str) -> None:
+    """Delete the journal of a talk or an agent."""
+    for table in ("steps", "approvals"):
+        tx.write(f"DELETE FROM {table} WHERE holder = :holder AND holder <> ''", {"holder": holder})

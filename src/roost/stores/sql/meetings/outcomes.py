@@ -1,0 +1,31 @@
+"""Results of writes to meetings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.core.envelopes.envelope import Envelope
+from roost.core.meetings.effects import MeetingChange
+from roost.core.meetings.participants.seated import Seated
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Result of posts and timers: envelopes put into inboxes, and what changed for which participant.
+
+    `unready`: agents that may not work now; the posts to them stay in their inboxes.
+    """
+
+    posted: tuple[Envelope, ...]
+    changes: tuple[MeetingChange, ...]
+    unready: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """Result of an action. `number`: of the entry, among those of its author; 0 if none was written."""
+
+    seated: Seated
+    posted: tuple[Envelope, ...]
+    changes: tuple[MeetingChange, ...]
+    number: int = 0

@@ -1,0 +1,260 @@
+"""Messages: added by people, and read by page or by revision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roost.core.talks import side_channels
+from roost.core.talks.messages import Message, Sender, Status, at
+from roost.core.talks.runs import Posted, StopReason, TalkEnvelope
+from roost.errors import Busy, Conflict, LimitReached, NotFound
+from roost.ports import Row, Tx
+from roost.stores import bulk
+from roost.stores.batching import Calls, batched_by
+from roost.stores.sql.agents import agents
+from roost.stores.sql.tables import capacity
+from roost.stores.sql.tables.parked import interrupt, is_unclaimed
+
+MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
+_OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
+
+# Another user's agent is checked first: it may no longer be shared.
+_REACHED = """(agent = '' OR agent = {} OR EXISTS
+    (SELECT 1 FROM agents a WHERE a.address = talks.agent AND a.user_id = talks.user_id))"""
+
+# The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
+_ADVANCE = f"""
+UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = waiting + 1, updated = roost_now(),
+  epoch = epoch + CASE WHEN waiting > 0 AND COALESCE(:busy, busy) IN ('interrupt', 'rollback') THEN 1 ELSE 0 END,
+  title = CASE WHEN title = '' THEN :title ELSE title END
+WHERE talk_id = :talk AND user_id = :user AND waiting < :most
+  AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
+  AND {_REACHED.format(":reached")}
+RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
+"""
+
+_ADVANCE_IDLE = f"""
+UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = 1, updated = roost_now(),
+  title = CASE WHEN title = '' THEN given.name ELSE title END
+FROM given WHERE talk_id = given.talk AND user_id = given.person AND waiting = 0
+  AND {_REACHED.format("''")}
+RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
+"""
+_GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
+
+
+def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
+    """Add messages in a batch; leave those with a key, to busy talks, or to talks with another user's agent."""
+    given = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
+    advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
+    posted: list[Posted | None] = []
+    for _, talk_id, content, _, busy, _, envelope_id, quiet, _ in calls:
+        row = advanced.get(talk_id)
+        if row is None:
+            posted.append(None)
+            continue
+        seq, revision, epoch, policy, now, answer_seq, agent = row
+        message, envelope = _say(
+            tx, talk_id, seq, content, None, revision, now, envelope_id, busy or policy, quiet, agent
+        )
+        posted.append(Posted(message, revision, epoch, envelope, None, agent=agent, alone=not answer_seq))
+    return posted
+
+
+@batched_by(post_many)
+def post(
+    tx: Tx,
+    user_id: str,
+    talk_id: str,
+    content: str,
+    key: str | None,
+    busy: str | None,
+    title: str,
+    envelope_id: str,
+    quiet: float,
+    most: int,
+) -> Posted:
+    """Add a person's message and its envelope, and supersede the lane's run where the policy says so.
+
+    The same key again returns the existing message; with other content raise Conflict. Raise Busy if the policy is
+    `reject` and the talk is being answered, LimitReached if `most` messages wait, NotFound if the talk's agent belongs
+    to another user and is not shared.
+    """
+    if key is not None and (there := _by_key(tx, user_id, talk_id, key, content)) is not None:
+        return there
+    given = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "reached": ""}
+    rows = tx.write(_ADVANCE, given)
+    if not rows and (reached := _anothers(tx, user_id, talk_id)):
+        rows = tx.write(_ADVANCE, {**given, "reached": reached})
+    if not rows:
+        raise _refusal(tx, user_id, talk_id, most)
+    seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
+    message, envelope = _say(tx, talk_id, seq, content, key, revision, now, envelope_id, policy, quiet, agent)
+    superseded = StopReason(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
+    rested = waiting > 1 and is_unclaimed(tx, talk_id)
+    withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is StopReason.ROLLBACK else 0
+    if rested and superseded is not None:
+        interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
+    alone = waiting == 1 and not answer_seq
+    return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=rested, alone=alone)
+
+
+def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
+    """Return the newest messages with their revisions, in order; of an open one what was saved."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk ORDER BY m.seq DESC LIMIT :limit",
+        {"talk": talk_id, "limit": limit},
+    )
+    return [(_whole(tx, talk_id, message_of(row)), row[7]) for row in reversed(rows)]
+
+
+def before(tx: Tx, user_id: str, talk_id: str, seq: int, limit: int) -> list[Message]:
+    """Return the messages just before `seq`, in order."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} {_OWNED} AND m.seq < :seq ORDER BY m.seq DESC LIMIT :limit",
+        {"talk": talk_id, "user": user_id, "seq": seq, "limit": limit},
+    )
+    return [_whole(tx, talk_id, message_of(row)) for row in reversed(rows)]
+
+
+def withdrawn(tx: Tx, user_id: str, talk_id: str, seq: int) -> list[int]:
+    """Return the numbers of withdrawn messages before `seq`, in order."""
+    rows = tx.read(
+        f"SELECT m.seq {_OWNED} AND m.status = 'withdrawn' AND m.seq < :seq ORDER BY m.seq",
+        {"talk": talk_id, "user": user_id, "seq": seq},
+    )
+    return [row[0] for row in rows]
+
+
+def count_of(tx: Tx, user_id: str, talk_id: str, seq: int, sender: str) -> int:
+    """Return the number of messages before `seq` from this sender that were not withdrawn."""
+    row = tx.one(
+        f"SELECT count(*) {_OWNED} AND m.status <> 'withdrawn' AND m.seq < :seq AND m.sender = :sender",
+        {"talk": talk_id, "user": user_id, "seq": seq, "sender": sender},
+    )
+    return row[0] if row else 0
+
+
+def changed(tx: Tx, user_id: str, talk_id: str, revision: int, position: int, limit: int) -> list[Message]:
+    """Return messages changed after `revision`, in order of number, after the message `position`."""
+    rows = tx.read(
+        f"SELECT {MESSAGE} {_OWNED} AND m.revision > :revision AND m.seq > :position ORDER BY m.seq LIMIT :limit",
+        {"talk": talk_id, "user": user_id, "revision": revision, "position": position, "limit": limit},
+    )
+    return [_whole(tx, talk_id, message_of(row)) for row in rows]
+
+
+def message_of(row: Row) -> Message:
+    seq, sender, content, status, created, error, run_id, _, noted = row
+    if status == "withdrawn":
+        content = noted = ""
+    said = side_channels.unpack(noted) if noted else ()
+    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, said)
+
+
+def saved(tx: Tx, talk_id: str, seq: int) -> tuple[str, str]:
+    """Return the checkpointed text and notes of an open message, after its first text."""
+    rows = tx.read(
+        "SELECT content, notes FROM parts WHERE talk_id = :talk AND seq = :seq ORDER BY part",
+        {"talk": talk_id, "seq": seq},
+    )
+    return "".join(row[0] for row in rows), "".join(row[1] for row in rows)
+
+
+def _whole(tx: Tx, talk_id: str, message: Message) -> Message:
+    if message.status is not Status.STREAMING:
+        return message
+    text, noted = saved(tx, talk_id, message.seq)
+    said = side_channels.joined([*message.notes, *side_channels.unpack(noted)])
+    return replace(message, content=message.content + text, notes=said)
+
+
+def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Posted | None:
+    by_key = f"SELECT {MESSAGE}, t.epoch, t.agent {_OWNED} AND m.key = :key"
+    row = tx.one(by_key, {"talk": talk_id, "user": user_id, "key": key})
+    if row is None:
+        return None
+    if row[2] != content:
+        raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
+    envelope = TalkEnvelope("", talk_id, row[0], 0, 0.0, "")
+    return Posted(message_of(row[:9]), row[7], row[9], envelope, agent=row[10], repeated=True)
+
+
+def _anothers(tx: Tx, user_id: str, talk_id: str) -> str:
+    """Check that another user's agent in this talk is shared, and return it."""
+    row = tx.one(
+        "SELECT agent FROM talks WHERE talk_id = :talk AND user_id = :user", {"talk": talk_id, "user": user_id}
+    )
+    if row is None or not row[0] or row[0].rpartition("/")[0] == user_id:
+        return ""
+    agents.reached(tx, user_id, row[0])
+    return str(row[0])
+
+
+def _refusal(tx: Tx, user_id: str, talk_id: str, most: int) -> Exception:
+    row = tx.one(
+        "SELECT waiting FROM talks WHERE talk_id = :talk AND user_id = :user",
+        {"talk": talk_id, "user": user_id},
+    )
+    if row is None:
+        return NotFound("there is no such talk: it was deleted, or it never existed")
+    if row[0] >= most:
+        return LimitReached(
+            f"{most:,} messages of this talk wait for an answer, and no more are allowed: wait or stop it"
+        )
+    return Busy("the agent is still answering: wait for it, stop it, or send with another busy policy")
+
+
+def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
+    """Withdraw the open answer, and count what it answered as handled."""
+    if answer_seq:
+        ids = {"talk": talk_id, "seq": answer_seq, "revision": revision}
+        tx.write(
+            "UPDATE messages SET status = 'withdrawn', content = '', notes = '', revision = :revision"
+            " WHERE talk_id = :talk AND seq = :seq",
+            ids,
+        )
+        tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
+        gone = "DELETE FROM inbox WHERE lane = :talk AND kind <> 'task' AND seq < :seq RETURNING seq"
+        done = len(tx.write(gone, ids))
+        tx.write(
+            "UPDATE talks SET answer_seq = 0, waiting = waiting - :done WHERE talk_id = :talk",
+            {"talk": talk_id, "done": done},
+        )
+    return answer_seq
+
+
+def _say(
+    tx: Tx,
+    talk_id: str,
+    seq: int,
+    content: str,
+    key: str | None,
+    revision: int,
+    now: float,
+    envelope_id: str,
+    policy: str,
+    quiet: float,
+    agent: str,
+) -> tuple[Message, TalkEnvelope]:
+    message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
+    insert(tx, talk_id, message, revision, now, key=key)
+    e = TalkEnvelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
+    tx.later("inbox", _ENVELOPE, (envelope_id, talk_id, seq, 0, e.due, policy, agent, e.due))
+    if agent:
+        capacity.use(tx, agent)
+    return message, e
+
+
+def insert(
+    tx: Tx, talk_id: str, m: Message, revision: int, now: float, *, noted: str = "", key: str | None = None
+) -> None:
+    tx.later(
+        "messages",
+        _SAID,
+        (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted, key),
+    )
+
+
+_ENVELOPE = ("envelope_id", "lane", "seq", "attempts", "due", "busy", "address", "rank")
+_SAID = bulk.columns("talk_id, seq, sender, content, status, error, run_id, created, revision, notes, key")

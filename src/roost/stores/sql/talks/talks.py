@@ -1,0 +1,182 @@
+"""Talks: create, list, rename, configure, delete, load.
+
+Every query includes the owner: another user's talk is `NotFound`, like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from roost.core.talks.messages import at
+from roost.core.talks.runs import Loaded
+from roost.core.talks.talk import BusyPolicy, Talk
+from roost.errors import LimitReached, NotFound
+from roost.ports import Row, Tx
+from roost.stores import bulk
+from roost.stores.batching import Calls, batched_by
+from roost.stores.sql.brain_data import brain_context
+from roost.stores.sql.journal.approvals import WAITED_FOR
+from roost.stores.sql.journal.steps import forget_journal
+from roost.stores.sql.tables.parked import PARKED_TALK
+from roost.stores.sql.talks.messages import newest
+
+_TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
+_NEW = bulk.columns(
+    "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
+    " answer_seq, agent"
+)
+_ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
+
+
+def create_many(tx: Tx, calls: Calls) -> list[Loaded | None]:
+    """Create talks in a batch; leave those of a user who would have too many."""
+    most = {user_id: bound for _, user_id, _, _, _, _, bound, *_ in calls}
+    counted = sorted(Counter(call[1] for call in calls).items())
+    times = {user_id: _count(tx, user_id, count, most[user_id]) for user_id, count in counted}
+    return [None if (now := times[call[1]]) is None else _create(tx, now, *call) for call in calls]
+
+
+@batched_by(create_many)
+def create(
+    tx: Tx,
+    talk_id: str,
+    user_id: str,
+    profile: str,
+    busy: str,
+    title: str,
+    options: str,
+    most: int,
+    agent: str = "",
+) -> Loaded:
+    """Create a talk. Raise LimitReached if the user has `most` talks already."""
+    now = _count(tx, user_id, 1, most)
+    if now is None:
+        raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
+    return _create(tx, now, talk_id, user_id, profile, busy, title, options, most, agent)
+
+
+def _count(tx: Tx, user_id: str, new: int, most: int) -> float | None:
+    """Count new talks and return the time; None if these are too many."""
+    if new > most:
+        return None
+    rows = tx.write(
+        "INSERT INTO users (user_id, talks) VALUES (:user, :new) ON CONFLICT (user_id)"
+        " DO UPDATE SET talks = users.talks + :new WHERE users.talks + :new <= :most RETURNING roost_now()",
+        {"user": user_id, "new": new, "most": most},
+    )
+    return rows[0][0] if rows else None
+
+
+def _create(
+    tx: Tx,
+    now: float,
+    talk_id: str,
+    user_id: str,
+    profile: str,
+    busy: str,
+    title: str,
+    options: str,
+    _most: int,
+    agent: str = "",
+) -> Loaded:
+    tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent))
+    return Loaded(_talk_of((talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent)), 0, 0, None, [], 0)
+
+
+def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
+    return _talk_of(
+        found(
+            tx.one(
+                f"SELECT {_TALK}, {_ASKING} FROM talks WHERE talk_id = :talk AND user_id = :user",
+                _ids(user_id, talk_id),
+            )
+        )
+    )
+
+
+def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
+    """Return the user's talks, last used first; `before`: start after that one."""
+    where = ""
+    if before is not None:
+        get(tx, user_id, before)
+        where = " AND (updated, talk_id) < (SELECT updated, talk_id FROM talks WHERE talk_id = :before)"
+    rows = tx.read(
+        f"SELECT {_TALK}, {_ASKING} FROM talks WHERE user_id = :user{where}"
+        " ORDER BY updated DESC, talk_id DESC LIMIT :limit",
+        {"user": user_id, "limit": limit, "before": before},
+    )
+    return [_talk_of(row) for row in rows]
+
+
+def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> Talk:
+    """Set `title`, `profile`, `busy` or `options`."""
+    columns = ", ".join(f"{name} = :{name}" for name in ("title", "profile", "busy", "options") if name in values)
+    rows = tx.write(
+        f"UPDATE talks SET {columns} WHERE talk_id = :talk AND user_id = :user RETURNING {_TALK}",
+        {**values, **_ids(user_id, talk_id)},
+    )
+    return _talk_of(found(rows[0] if rows else None))
+
+
+def delete(tx: Tx, user_id: str, talk_id: str) -> None:
+    """Delete a talk with everything that belongs to it."""
+    ids = _ids(user_id, talk_id)
+    found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
+    for table in ("parts", "messages", "runs"):
+        tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    brain_context.forget(tx, talk_id)
+    forget_journal(tx, talk_id)
+    tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
+    tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
+    tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)
+
+
+def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
+    row = found(
+        tx.one(
+            f"SELECT {_TALK}, revision, epoch, state, {PARKED_TALK} FROM talks"
+            " WHERE talk_id = :talk AND user_id = :user",
+            _ids(user_id, talk_id),
+        )
+    )
+    messages = newest(tx, talk_id, tail)
+    floor = 0
+    if messages and messages[0][0].seq > 1:
+        older = tx.one(
+            # Uses the index of revisions, newest first: `+ 0` prevents a scan of all messages.
+            "SELECT revision FROM messages WHERE talk_id = :talk AND seq + 0 < :first ORDER BY revision DESC LIMIT 1",
+            {"talk": talk_id, "first": messages[0][0].seq},
+        )
+        floor = older[0] if older else 0
+    return Loaded(_talk_of(row[:11]), row[11], row[12], row[13], messages, floor, bool(row[14]))
+
+
+def found(row: Row | None) -> Row:
+    if row is None:
+        raise NotFound("there is no such talk: it was deleted, or it never existed")
+    return row
+
+
+def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
+    return {"user": user_id, "talk": talk_id}
+
+
+def _talk_of(row: Row) -> Talk:
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *asking = row
+    return Talk(
+        talk_session_id=talk_id,
+        user_id=user_id,
+        profile=profile,
+        busy=BusyPolicy(busy),
+        title=title,
+        created=at(created),
+        updated=at(updated),
+        messages=last_seq,
+        running=waiting > 0,
+        options=json.loads(options),
+        agent=f"agent:{agent}" if agent else None,
+        asking=any(asking),
+    )

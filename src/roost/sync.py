@@ -1,0 +1,247 @@
+"""Blocking methods of all namespaces but talks: each drives the coroutine of the same name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from roost.core.meetings.view.shown import MeetingView
+from roost.core.monitoring.facts import Fact
+from roost.hosts.pending import drive
+from roost.runtime.handlers.agents import Agents
+from roost.runtime.handlers.approvals import Approvals
+from roost.runtime.handlers.dead_letters import DeadLetters
+from roost.runtime.handlers.events import Events
+from roost.runtime.handlers.mail import Mails
+from roost.runtime.handlers.meetings import Meetings
+from roost.runtime.handlers.monitor import Monitor
+from roost.runtime.handlers.runs import Runs
+from roost.runtime.handlers.schedules import Schedules, SleepScheduler
+from roost.runtime.handlers.tasks import Tasks
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+def sync_method(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+    """Return a blocking method with the signature and docstring of the coroutine, for threads without a loop."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        asked: Coroutine[Any, Any, T] = getattr(self._asynchronous, name)(*args, **options)
+        return drive(asked)
+
+    return call
+
+
+def iterate(stream: AsyncIterator[T]) -> Iterator[T]:
+    """Iterate over a stream on a thread without a loop; closing the iterator closes the stream."""
+    while (found := drive(_next(stream))) is not None:
+        try:
+            yield found
+        except GeneratorExit:
+            if isinstance(stream, AsyncGenerator):
+                drive(stream.aclose())
+            raise
+
+
+async def _next(stream: AsyncIterator[T]) -> T | None:
+    return await anext(stream, None)
+
+
+class SyncNamespace(Generic[F]):
+    """Base of blocking namespaces."""
+
+    def __init__(self, asynchronous: F) -> None:
+        self._asynchronous = asynchronous
+
+
+class SyncAgents(SyncNamespace[Agents]):
+    create = sync_method(Agents.create)  # type: ignore[arg-type]  # mypy and `self` beside `**config`
+    create_many = sync_method(Agents.create_many)  # type: ignore[arg-type]
+    get = sync_method(Agents.get)
+    list = sync_method(Agents.list)
+    configure = sync_method(Agents.configure)  # type: ignore[arg-type]
+    start = sync_method(Agents.start)
+    stop = sync_method(Agents.stop)
+    restart = sync_method(Agents.restart)
+    pause = sync_method(Agents.pause)
+    resume = sync_method(Agents.resume)
+    sleep = sync_method(Agents.sleep)
+    wake = sync_method(Agents.wake)
+    broadcast = sync_method(Agents.broadcast)
+    delete = sync_method(Agents.delete)
+    history = sync_method(Agents.history)
+    inspect = sync_method(Agents.inspect)
+    find = sync_method(Agents.find)
+    set_memory = sync_method(Agents.set_memory)
+    memories = sync_method(Agents.memories)
+    remember = sync_method(Agents.remember)
+    forget = sync_method(Agents.forget)
+
+
+class SyncTasks(SyncNamespace[Tasks]):
+    """Only `wait` waits for the agent."""
+
+    send = sync_method(Tasks.send)
+    get = sync_method(Tasks.get)
+    list = sync_method(Tasks.list)
+    cancel = sync_method(Tasks.cancel)
+    wait = sync_method(Tasks.wait)
+
+
+class SyncSchedules(SyncNamespace[Schedules]):
+    create = sync_method(Schedules.create)
+    get = sync_method(Schedules.get)
+    list = sync_method(Schedules.list)
+    change = sync_method(Schedules.change)
+    pause = sync_method(Schedules.pause)
+    resume = sync_method(Schedules.resume)
+    delete = sync_method(Schedules.delete)
+    next_times = sync_method(Schedules.next_times)
+
+
+class SyncSleepScheduler(SyncNamespace[SleepScheduler]):
+    schedule_wake = sync_method(SleepScheduler.schedule_wake)
+    cancel_wake = sync_method(SleepScheduler.cancel_wake)
+    get_next_wake_time = sync_method(SleepScheduler.get_next_wake_time)
+
+
+class SyncMail(SyncNamespace[Mails]):
+    send = sync_method(Mails.send)
+    inbox = sync_method(Mails.inbox)
+    get = sync_method(Mails.get)
+    read = sync_method(Mails.read)
+    reply = sync_method(Mails.reply)
+    forward = sync_method(Mails.forward)
+    archive = sync_method(Mails.archive)
+    thread = sync_method(Mails.thread)
+    unread_count = sync_method(Mails.unread_count)
+
+
+class SyncEvents(SyncNamespace[Events]):
+    publish = sync_method(Events.publish)
+    history = sync_method(Events.history)
+
+
+class SyncMeetings(SyncNamespace[Meetings]):
+    """Only `wait` and `watch` wait for participants."""
+
+    call = sync_method(Meetings.call)
+    join = sync_method(Meetings.join)
+    decline = sync_method(Meetings.decline)
+    leave = sync_method(Meetings.leave)
+    say = sync_method(Meetings.say)
+    move = sync_method(Meetings.move)
+    raise_hand = sync_method(Meetings.raise_hand)
+    grant = sync_method(Meetings.grant)
+    pass_turn = sync_method(Meetings.pass_turn)
+    invite = sync_method(Meetings.invite)
+    kick = sync_method(Meetings.kick)
+    end = sync_method(Meetings.end)
+    cancel = sync_method(Meetings.cancel)
+    view = sync_method(Meetings.view)
+    list = sync_method(Meetings.list)
+    minutes = sync_method(Meetings.minutes)
+    wait = sync_method(Meetings.wait)
+
+    def watch(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
+    ) -> Iterator[MeetingView]:
+        """Yield the view, and again after each change. Waits; ends with the meeting or the process."""
+        return iterate(self._asynchronous.watch(user_id, meeting_id, seen_by=seen_by, after=after))
+
+
+class SyncDeadLetters(SyncNamespace[DeadLetters]):
+    list = sync_method(DeadLetters.list)
+    get = sync_method(DeadLetters.get)
+    retry = sync_method(DeadLetters.retry)
+    retry_all = sync_method(DeadLetters.retry_all)
+    drop = sync_method(DeadLetters.drop)
+    drop_all = sync_method(DeadLetters.drop_all)
+
+
+class SyncApprovals(SyncNamespace[Approvals]):
+    list = sync_method(Approvals.list)
+    get = sync_method(Approvals.get)
+    grant = sync_method(Approvals.grant)
+    refuse = sync_method(Approvals.refuse)
+    answer = sync_method(Approvals.answer)
+
+
+class SyncRuns(SyncNamespace[Runs]):
+    """Only `replay` waits for the brain."""
+
+    list = sync_method(Runs.list)
+    get = sync_method(Runs.get)
+    replay = sync_method(Runs.replay)
+
+
+class SyncMonitor(SyncNamespace[Monitor]):
+    """Only `wait` and `follow` wait for facts."""
+
+    facts = sync_method(Monitor.facts)
+    states = sync_method(Monitor.states)
+    wait = sync_method(Monitor.wait)
+    metrics = sync_method(Monitor.metrics)
+
+    def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Fact]:
+        """Yield each fact as it is recorded, from now or from a cursor on. Waits; ends with the process."""
+        cursor = self.facts(user_id, limit=1).cursor if after is None else after
+        return iterate(self._asynchronous.follow(user_id, after=cursor))
+
+
+class AsyncNamespaces:
+    """All namespaces of a service as coroutines; `namespace` returns each by its name."""
+
+    agents: Agents
+    tasks: Tasks
+    schedules: Schedules
+    sleep_scheduler: SleepScheduler
+    mail: Mails
+    events: Events
+    meetings: Meetings
+    dead_letters: DeadLetters
+    approvals: Approvals
+    runs: Runs
+    monitor: Monitor
+
+    def __init__(self, namespace: Callable[[str], Any]) -> None:
+        for name in NAMESPACES:
+            setattr(self, name, namespace(name))
+
+
+class SyncNamespaces:
+    """All namespaces of a service as blocking methods."""
+
+    def __init__(self, asynchronous: AsyncNamespaces) -> None:
+        self.agents = SyncAgents(asynchronous.agents)
+        self.tasks = SyncTasks(asynchronous.tasks)
+        self.schedules = SyncSchedules(asynchronous.schedules)
+        self.sleep_scheduler = SyncSleepScheduler(asynchronous.sleep_scheduler)
+        self.mail = SyncMail(asynchronous.mail)
+        self.events = SyncEvents(asynchronous.events)
+        self.meetings = SyncMeetings(asynchronous.meetings)
+        self.dead_letters = SyncDeadLetters(asynchronous.dead_letters)
+        self.approvals = SyncApprovals(asynchronous.approvals)
+        self.runs = SyncRuns(asynchronous.runs)
+        self.monitor = SyncMonitor(asynchronous.monitor)
+
+
+NAMESPACES: Mapping[str, type] = {
+    "agents": Agents,
+    "tasks": Tasks,
+    "schedules": Schedules,
+    "sleep_scheduler": SleepScheduler,
+    "mail": Mails,
+    "events": Events,
+    "meetings": Meetings,
+    "dead_letters": DeadLetters,
+    "approvals": Approvals,
+    "runs": Runs,
+    "monitor": Monitor,
+}
+"""Namespaces by name: the routes of the API and the methods of its client are built from them."""

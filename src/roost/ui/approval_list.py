@@ -1,0 +1,103 @@
+"""Pending approvals of all talks and agents: their number in the sidebar, and a dialog to decide them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from roost.core.journal.approvals import Approval, Question
+from roost.core.talks.talk import Talk
+from roost.service import AgentService
+from roost.ui import approvals, components, menu, page_url
+from roost.ui.text import plain
+
+SHOWN = 20
+"""Approvals in the dialog; the next ones follow as these are decided."""
+
+
+def elsewhere(found: tuple[Approval, ...], talk_id: str | None) -> tuple[Approval, ...]:
+    """Return the approvals that do not belong to the open talk, which shows its own."""
+    return tuple(one for one in found if talk_id is None or one.talk_session_id != talk_id)
+
+
+def button(waiting: tuple[Approval, ...]) -> None:
+    """Draw the button in the sidebar, if approvals are pending."""
+    with st.container(key="waits"):
+        if waiting:
+            st.button(told(len(waiting)), key="show_waiting", width="stretch", on_click=_open)
+
+
+def told(count: int) -> str:
+    many = f"{count} or more" if count >= approvals.NEWEST else str(count)
+    return f"{many} waiting for your approval"
+
+
+def _open() -> None:
+    menu.close()
+    st.session_state["deciding"] = True
+
+
+def close() -> None:
+    st.session_state.pop("deciding", None)
+
+
+def dialog(service: AgentService, user: str, talks: list[Talk]) -> None:
+    """Draw the dialog in each run of the page until all approvals are decided, or it is dismissed."""
+    if st.session_state.get("deciding"):
+        _list(service, user, {talk.talk_session_id: components.title(talk) for talk in talks})
+
+
+@st.dialog("Waiting for your approval", width="medium", on_dismiss=close)
+def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
+    if st.session_state.pop("decided", False):
+        st.rerun()  # the whole page: the count, and the talk that waited
+    problem = st.session_state.pop("undecided", "")
+    if problem:
+        components.notice(problem)
+    waiting = elsewhere(approvals.waiting(service, user), page_url.opened())
+    with st.container(key="waiting_list"):
+        for one in waiting[:SHOWN]:
+            _ask(service, one, titles)
+    if len(waiting) > SHOWN:
+        st.caption(f"{len(waiting) - SHOWN} more follow when these are decided.")
+    if not waiting and not problem:
+        close()
+        st.rerun()
+
+
+def _ask(service: AgentService, one: Approval, titles: Mapping[str, str]) -> None:
+    key = one.approval_id
+    yes, no = approvals.words(one)
+    with st.form(f"waits_{key}", enter_to_submit=False):  # Enter after a reason must not approve it
+        st.markdown(f"**{plain(one.tool)}** :gray[· {_who(one, titles)}, since {components.moment(one.created)}]")
+        if one.kind is not Question.CALL:
+            st.text(f"Roost stopped during this step. If it is done, record its result in a terminal:\n{_command(one)}")
+        if one.arguments:
+            st.html(approvals.arguments(one, always=True))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.form_submit_button(yes, key=f"allow_{key}", on_click=_decide, args=(service, one, True))
+            st.form_submit_button(no, key=f"refuse_{key}", on_click=_decide, args=(service, one, False))
+            st.text_input(
+                "Reason",
+                key=f"reason_{key}",
+                max_chars=1_000,
+                placeholder="Reason, if you deny it",
+                label_visibility="collapsed",
+            )
+
+
+def _decide(service: AgentService, one: Approval, granted: bool) -> None:
+    reason = str(st.session_state.get(f"reason_{one.approval_id}", ""))
+    st.session_state["undecided"] = approvals.decide(service, one, granted=granted, reason=reason)
+    st.session_state["decided"] = True
+
+
+def _who(one: Approval, titles: Mapping[str, str]) -> str:
+    talk = titles.get(one.talk_session_id or "")
+    where = f"in the talk *{talk}*" if talk else "in a talk" if one.talk_session_id else ""
+    return f"asked by {plain(one.agent_id)} {where}".rstrip() if one.agent_id else f"asked {where}"
+
+
+def _command(one: Approval) -> str:
+    return f"roost approvals answer {one.approval_id[-8:]} RESULT"

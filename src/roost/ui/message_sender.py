@@ -1,0 +1,50 @@
+"""Sending of messages from a page, without duplicates."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from roost.errors import RoostError
+from roost.service import AgentService
+from roost.ui.sidebar import Draft
+
+
+@dataclass(slots=True)
+class MessageSender:
+    """Message input of one run of the page: the same text sent again from it is the same message.
+
+    An event that Streamlit delivers twice therefore creates no second message and no second talk. The talk is kept here
+    and not read from the URL, which the browser may still send unchanged.
+    """
+
+    service: AgentService
+    user: str
+    draft: Draft
+    talk_id: str | None = None
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def send(self, text: str) -> str:
+        """Add the message to the talk or to a new one; return the id. A rejected message leaves no new talk."""
+        talk_id = self.talk_id or self._begin()
+        try:
+            self.service.add_message(self.user, talk_id, text, key=self._key(text))
+        except RoostError:
+            if self.talk_id is None:
+                self._give_up(talk_id)
+            raise
+        self.talk_id = talk_id
+        return talk_id
+
+    def _key(self, text: str) -> str:
+        return f"{self.mark}.{crc32(text.encode(errors='replace')):08x}"
+
+    def _begin(self) -> str:
+        draft = self.draft
+        return self.service.create_talk_session(self.user, profile=draft.profile, busy=draft.busy, **draft.options)
+
+    def _give_up(self, talk_id: str) -> None:
+        with suppress(RoostError):
+            self.service.delete(self.user, talk_id)

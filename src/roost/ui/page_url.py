@@ -1,0 +1,26 @@
+"""URL of the page, which names the open talk, so that bookmarks, reload and the back button work."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+
+def opened() -> str | None:
+    """Return the talk that the URL names."""
+    return st.query_params.get("talk")
+
+
+def start_new() -> None:
+    """Close the open talk; the next one is created with its first message."""
+    show(None)
+    st.session_state.pop("notice", None)
+
+
+def open_talk(talk_id: str) -> None:
+    show(talk_id)
+    st.session_state.pop("notice", None)
+
+
+def show(talk_id: str | None) -> None:
+    if talk_id != opened():
+        st.query_params.from_dict({"talk": talk_id} if talk_id else {})

@@ -1,0 +1,99 @@
+"""Errors on their way out: one shape, the right status, and nothing of the inside."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import roost
+from roost import errors
+from roost.api.error_responses import STATUS
+from roost.protocol.errors import code_of, error_from
+from tests.api.serving import Served
+
+
+def test_every_error_of_the_caller_and_the_operator_has_a_status() -> None:
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, roost.RoostError)}
+    of_brains = {kind for kind in kinds if issubclass(kind, roost.BrainFailed | roost.NoAnswer)}
+    assert set(STATUS) <= kinds
+    assert all(issubclass(kind, tuple(STATUS)) for kind in kinds - of_brains - {roost.RoostError})
+
+
+@pytest.mark.parametrize("kind", STATUS, ids=lambda kind: kind.__name__)
+def test_every_error_comes_back_from_its_code(kind: type[roost.RoostError]) -> None:
+    again = error_from(code_of(kind), "a sentence")
+    assert (type(again), str(again)) == (kind, "a sentence")
+
+
+def test_what_nobody_expected_is_told_with_a_reference_and_nothing_else(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("the password is hunter2")
+
+    monkeypatch.setattr(served.service.asynchronous, "get_session", broken)
+    with caplog.at_level(logging.ERROR), served.browser("ann") as ann:
+        answer = ann.get("/api/v1/talks/talk_1")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (500, "internal")
+    assert "hunter2" not in answer.text
+    assert "ZeroDivision" not in answer.text
+    record = next(r for r in caplog.records if r.name == "roost.api")
+    assert record.reference == error["reference"]  # type: ignore[attr-defined]
+    assert record.exc_info
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise roost.Unavailable("the disk is full: free some space")
+
+    monkeypatch.setattr(served.service.asynchronous, "create_talk_session", full)
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/talks", json={})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"error": {"code": "unavailable", "message": "the disk is full: free some space"}}
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
+def test_another_method_than_a_route_has_is_told_which_one_to_use(served: Served, method: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.request(method, "/api/v1/agents/list")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert answer.json()["error"]["message"] == "method not allowed: use POST"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])
+def test_a_route_that_does_not_exist_is_told_as_such_by_any_method(served: Served, method: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.request(method, "/api/v1/nothing/here")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("content", [b"[" * 20_000 + b"]" * 20_000, b'{"limit": ' + b"9" * 5_000 + b"}", b'"\xff"'])
+def test_a_body_that_python_cannot_read_is_refused_with_what_is_expected(served: Served, content: bytes) -> None:
+    with served.browser("ann", **{"Content-Type": "application/json"}) as ann:
+        answer = ann.post("/api/v1/agents/list", content=content)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+    assert "must be a JSON object" in answer.json()["error"]["message"]
+
+
+def test_a_body_without_its_type_is_told_to_name_it(served: Served) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/list", content=b"{}")
+    assert "`Content-Type: application/json`" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("until", ["tomorrow", "x" * 1_000_000, ""])
+def test_a_time_that_is_none_is_told_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/sleep", json={"agentId": "d", "until": until})
+    expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or a valid number"
+    assert answer.json()["error"]["message"] == expected
+
+
+def test_a_field_with_an_endless_name_is_named_in_short(served: Served) -> None:
+    with served.browser("ann") as ann:
+        answer = ann.post("/api/v1/agents/list", json={"k" * 100_000: 1})
+    assert len(answer.json()["error"]["message"]) < 200

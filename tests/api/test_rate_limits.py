@@ -1,0 +1,57 @@
+"""How often one may ask."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.api import rate_limits
+from roost.api.rate_limits import RateLimit
+from tests.api.serving import serving
+from tests.conftest import Open
+
+
+def test_one_who_asks_too_often_is_told_to_wait_and_others_are_not(service: Open) -> None:
+    limits = {"requests_per_second": 0.001, "request_burst": 5}
+    with serving(service(), limits=limits) as served, served.browser("ann") as ann, served.browser("bob") as bob:
+        assert [ann.get("/api/v1/profiles").status_code for _ in range(7)] == [200] * 5 + [429] * 2
+        assert bob.get("/api/v1/profiles").status_code == 200
+
+
+def test_new_users_of_one_address_share_what_the_address_has(service: Open) -> None:
+    limits = {"address_requests_per_second": 0.001, "address_request_burst": 5}
+    with serving(service(), limits=limits) as served:
+        answers = []
+        for number in range(7):
+            with served.browser(f"visitor {number}") as fresh:
+                answers.append(fresh.get("/api/v1/profiles").status_code)
+        with served.command_line() as own:
+            assert own.get("/api/v1/profiles").status_code == 200
+    assert answers == [200] * 5 + [429] * 2
+
+
+@given(st.lists(st.floats(0, 5), max_size=200))
+def test_nobody_gets_more_than_the_rate_and_the_burst(pauses: list[float]) -> None:
+    now = [0.0]
+    asked = RateLimit(lambda: now[0], per_second=2, burst=5)
+    admitted = 0
+    for pause in pauses:
+        now[0] += pause
+        admitted += asked.admits("ann")
+    assert admitted <= 5 + 2 * now[0] + 1e-6
+
+
+def test_the_bucket_fills_up_again() -> None:
+    now = [0.0]
+    asked = RateLimit(lambda: now[0], per_second=1, burst=1)
+    assert asked.admits("ann")
+    assert not asked.admits("ann")
+    now[0] = 1.0
+    assert asked.admits("ann")
+
+
+def test_it_remembers_a_bounded_number_of_askers() -> None:
+    asked = RateLimit(lambda: 0.0, per_second=1, burst=1)
+    for number in range(rate_limits.MOST_KEYS + 10):
+        asked.admits(f"visitor {number}")
+    assert len(asked._buckets) == rate_limits.MOST_KEYS

@@ -1,0 +1,82 @@
+"""A11 on every store: a change of an agent's memory is written on the values that it was made from, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roost.core.envelopes.effects import SendTask
+from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.outcomes import MemoryWrite, Verdict, WorkClosing
+from roost.stores.sql.agents import inspection
+from roost.stores.sql.inbox import settlement
+from roost.stores.sql.sending import effects
+from tests.contracts.conftest import Driven
+from tests.contracts.sql.test_agents import given_task, rows
+from tests.contracts.sql.test_events import create, take
+
+
+def three(store: Driven, address: str) -> tuple[int, list[Envelope]]:
+    """An epoch, and three tasks that have begun."""
+    taken, first = given_task(store, address)
+    others = [replace(first, envelope_id=f"task_{number}", lane=f"task_{number}") for number in (2, 3)]
+    for envelope in others:
+        store.write(effects.post, SendTask(envelope))
+    return taken.epoch, [first, *others]
+
+
+def closing(number: int, envelope: Envelope, epoch: int, knew: str | None, after: str) -> WorkClosing:
+    return WorkClosing(f"run_{number}", envelope, epoch, Verdict.DONE, "", 1.0, 2.0, knew=knew, memory=after)
+
+
+def memory(store: Driven) -> object:
+    return rows(store, "SELECT memory FROM agents")[0][0]
+
+
+def test_a_turn_made_from_other_values_is_refused_and_not_counted(store: Driven) -> None:
+    address = create(store, "d")
+    epoch, (first, second, third) = three(store, address)
+    tries = (
+        closing(1, first, epoch, None, '{"n": 1}'),
+        closing(2, second, epoch, None, '{"n": 1}'),
+        closing(3, third, epoch, None, '{"m": 1}'),
+    )
+    assert [one.taken for one in store.write(settlement.settle, tries)] == [True, False, True]
+    assert memory(store) == '{"n": 1, "m": 1}'
+    take(store, address)
+    [[attempts]] = rows(store, f"SELECT attempts FROM inbox WHERE envelope_id = '{second.envelope_id}'")
+    assert attempts == 0
+    assert rows(store, "SELECT outcome FROM runs WHERE run_id = 'run_2'") == [("stopped",)]
+
+
+def test_what_a_person_has_edited_is_not_overwritten(store: Driven) -> None:
+    address = create(store, "d")
+    epoch, (first, second, _) = three(store, address)
+    assert store.write(settlement.settle, (closing(1, first, epoch, None, '{"n": 1}'),))[0].taken
+    store.write(inspection.set_memory, "ann", "d", '{"n": 10}')
+    assert not store.write(settlement.settle, (closing(2, second, epoch, '{"n": 1}', '{"n": 2}'),))[0].taken
+    assert memory(store) == '{"n": 10}'
+
+
+def test_changes_of_talks_come_in_order_with_the_ends_of_turns(store: Driven) -> None:
+    address = create(store, "d")
+    epoch, (first, second, _) = three(store, address)
+    write = MemoryWrite("env_1", -1, '{"n": 1}', '{"n": 2}', '["{}", "{}"]', address, epoch, position=1)
+    tries = (closing(1, first, epoch, None, '{"n": 1}'), closing(2, second, epoch, '{"n": 2}', '{"n": 3}'))
+    assert [one.taken for one in store.write(settlement.settle, tries, (), (write,))] == [True, True]
+    assert memory(store) == '{"n": 3}'
+    assert rows(store, "SELECT step, result FROM steps WHERE kind = 'memory'") == [(-1, '["{}", "{}"]')]
+    again = MemoryWrite("env_1", 0, '{"n": 3}', '{"n": 2}', None, address, epoch)
+    store.write(settlement.settle, (), (), (again,))
+    assert memory(store) == '{"n": 2}'
+    assert rows(store, "SELECT step FROM steps WHERE kind = 'memory'") == []
+
+
+def test_a_change_of_a_talk_is_combined_with_what_is_there_and_refused_to_a_stranger(store: Driven) -> None:
+    address = create(store, "d")
+    epoch, (first, _, _) = three(store, address)
+    assert store.write(settlement.settle, (closing(1, first, epoch, None, '{"n": 5}'),))[0].taken
+    write = MemoryWrite("env_1", -1, '{"n": 1}', '{"n": 2}', "[]", address, epoch)
+    store.write(settlement.settle, (), (), (write,))
+    assert memory(store) == '{"n": 6}'
+    store.write(settlement.settle, (), (), (replace(write, epoch=epoch - 1),))
+    assert memory(store) == '{"n": 6}'

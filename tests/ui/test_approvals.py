@@ -1,0 +1,43 @@
+"""B3: what an answer waits for is asked on the page, and decided there."""
+
+from __future__ import annotations
+
+import pytest
+
+import roost
+from tests.conftest import eventually
+from tests.ui.conftest import USER, Tab
+
+
+def waits(tab: Tab) -> roost.Approval:
+    """Say something for which a person is asked; what is asked."""
+    tab.say("pay")
+    eventually(lambda: tab.service.approvals.list(USER))
+    [one] = tab.service.approvals.list(USER)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("grant", "Answer to pay: 5 paid"), ("refuse", "Answer to pay: a person has refused pay")]
+)
+def test_a_person_decides_on_the_page(tab: Tab, key: str, said: str) -> None:
+    waits(tab)
+    eventually(lambda: len(tab.look().shown) == 2)
+    assert tab.notices == ['May this be done? pay {"euros": 5}']
+    assert "Waiting for your approval…" in tab.feet[-1]
+    tab.click(key)
+    tab.settle()
+    assert tab.look().shown[-1] == ("assistant", said)
+    assert (tab.notices, tab.has("grant")) == ([], False)
+
+
+def test_other_talks_are_not_asked_and_what_was_decided_elsewhere_is_told(tab: Tab) -> None:
+    one = waits(tab)
+    other = Tab(tab.service).look().say("hello")
+    other.settle()
+    assert (other.look().notices, other.has("grant")) == ([], False)
+    assert tab.look().has("grant")
+    tab.service.approvals.refuse(USER, one.approval_id)
+    tab.click("grant")
+    assert tab.notices[0].startswith("This approval was refused already")
+    tab.settle()
