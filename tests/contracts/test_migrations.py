@@ -129,6 +129,36 @@ def kinds_after(connection: SqliteConnection | PostgresConnection, dialect: str)
     return {row[0]: (row[1], row[2], json.loads(row[3])["body"]) for row in rows}
 
 
+STATUSES = {
+    ("talk", 1e11): ("parked", 0.0),
+    ("talk", 0.0): ("decided", 0.0),
+    ("talk", -1.0): ("resumed", 0.0),
+    ("talk", 5.0): ("ready", 5.0),
+    ("task", 1e11): ("parked", 0.0),
+    ("task", 0.0): ("ready", 0.0),
+    ("mail", 7.0): ("ready", 7.0),
+}
+
+
+def test_marks_in_the_due_time_of_an_older_store_become_a_status(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.touch()
+    connection = SqliteConnection(path, now, read_only=False)
+    migrations.migrate(connection, dialect="sqlite", to=15)
+    connection.begin()
+    for kind, due in STATUSES:
+        connection.write(
+            "INSERT INTO inbox (envelope_id, lane, seq, attempts, due, busy, kind)"
+            " VALUES (:id, '', 0, 0, :due, '', :kind)",
+            {"id": f"{kind} {due}", "kind": kind, "due": due},
+        )
+    connection.commit()
+    migrations.migrate(connection, dialect="sqlite")
+    found = connection.read("SELECT envelope_id, status, due FROM inbox")
+    assert {row[0]: row[1:] for row in found} == {f"{kind} {due}": after for (kind, due), after in STATUSES.items()}
+    connection.close()
+
+
 @pytest.mark.postgres
 def test_an_empty_database_gets_the_same_tables_as_the_stores_of_the_tests_have(postgres: str, tmp_path: Path) -> None:
     with fresh_store(postgres) as copied, fresh_database(postgres) as empty:

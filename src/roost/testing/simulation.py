@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from roost.brains.profiles import ProfileRegistry
-from roost.core.envelopes.outcomes import NEVER
 from roost.core.limits.limits import Limits
 from roost.core.values.addresses import parse
 from roost.hosts.simulated import Crash, SimulatedHost, Stuck
@@ -35,7 +34,7 @@ WHERE a.address IS NULL OR (a.state = 'idle' AND a.paused = 0)
 """
 
 
-IN_INBOXES = f"SELECT 1 FROM inbox WHERE due < {NEVER:.0f} LIMIT 1"
+IN_INBOXES = "SELECT 1 FROM inbox WHERE status <> 'parked' LIMIT 1"
 
 
 class Simulation:

@@ -18,6 +18,19 @@ class Kind(StrEnum):
     """Answer that arrived after its turn had stopped waiting."""
 
 
+class EnvelopeStatus(StrEnum):
+    """Whether an envelope may be handled. A parked one holds its lane."""
+
+    READY = "ready"
+    """From its due time on."""
+    PARKED = "parked"
+    """It waits for an approval."""
+    DECIDED = "decided"
+    """The approval was decided; nothing has claimed the envelope since."""
+    RESUMED = "resumed"
+    """A talk has claimed it after the decision: it runs alone, before later messages."""
+
+
 @record(frozen=True, slots=True)
 class Envelope:
     """Unit of work in an inbox. Envelopes of the same `lane` are handled one at a time, in order.

@@ -17,7 +17,7 @@ LONGEST_PAUSE = 3_600.0
 """Maximum seconds between two attempts, before jitter."""
 LONGEST_RETRY = 1.5 * LONGEST_PAUSE
 NEVER = 1e11
-"""Due time of an envelope that waits for an approval."""
+"""A time that does not come."""
 
 
 class Verdict(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.envelopes.effects import Effect
-from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.envelope import Envelope, EnvelopeStatus
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.limits.usage import NOTHING, Usage
 from roost.core.memory.brain_context import ContextWrite
@@ -57,11 +57,12 @@ class TalkEnvelope:
     busy: str
     suspect: int = 0
     """A `Suspicion`."""
+    status: str = EnvelopeStatus.READY
 
     @property
-    def is_taken_up(self) -> bool:
+    def is_resumed(self) -> bool:
         """Return whether its run was suspended: it runs again alone and unchanged, before later messages."""
-        return self.due <= 0.0
+        return self.status == EnvelopeStatus.RESUMED
 
 
 @dataclass(frozen=True, slots=True)

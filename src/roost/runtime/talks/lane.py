@@ -208,7 +208,7 @@ class TalkLane:
 
         In quarantine only what is suspected: what came later must not fail with it.
         """
-        return tuple(e for e in self.waiting if e.is_taken_up) or self._suspects() or tuple(self.waiting)
+        return tuple(e for e in self.waiting if e.is_resumed) or self._suspects() or tuple(self.waiting)
 
     def _suspects(self) -> tuple[TalkEnvelope, ...]:
         return tuple(e for e in self.waiting if e.suspect >= Suspicion.QUARANTINED)

@@ -37,9 +37,7 @@ from roost.stores.sql.sleep.conditions import (
 from roost.stores.sql.tables import agent_changes, capacity
 from roost.stores.sql.tables.parked import PARKED
 
-_WAITS = (
-    f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.due > 0 AND i.{PARKED})"
-)
+_WAITS = f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.{PARKED})"
 """Whether the agent has an envelope parked for a person's decision."""
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"

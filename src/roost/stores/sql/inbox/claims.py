@@ -148,6 +148,14 @@ def _talks(tx: Tx, keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+_DUE = f"due <= {{}} AND NOT {PARKED}"
+_OF_GIVEN = (
+    "SELECT address, lane, envelope_id FROM given CROSS JOIN inbox WHERE address = given.agent AND address <> ''"
+)
+_HELD = (
+    f"SELECT address, lane, min(envelope_id) FROM ({_OF_GIVEN} AND due > 0 AND due > given.time"
+    f" UNION ALL {_OF_GIVEN} AND {PARKED}) AS held GROUP BY address, lane"
+)
 _WAITING = (
     f"SELECT {ENVELOPE}, EXISTS (SELECT 1 FROM steps WHERE steps.envelope_id = inbox.envelope_id) AS journaled"
     " FROM inbox"
@@ -161,7 +169,7 @@ def _hand_over(tx: Tx, keys: Sequence[str], now: float) -> dict[str, tuple[tuple
         part = keys[start : start + 256]
         rows = bulk.among(
             tx,
-            f"{_WAITING} WHERE due <= ? AND kind <> 'talk' AND address <> '' AND address IN",
+            f"{_WAITING} WHERE {_DUE.format('?')} AND kind <> 'talk' AND address <> '' AND address IN",
             part,
             f" ORDER BY address, rank, envelope_id LIMIT {TAKE + 1}",
             [now],
@@ -180,22 +188,17 @@ def _hand_over(tx: Tx, keys: Sequence[str], now: float) -> dict[str, tuple[tuple
 
 def _count(tx: Tx, key: str, now: float) -> int:
     row = tx.one(
-        "SELECT count(*) FROM inbox WHERE due <= :now AND kind <> 'talk' AND address <> '' AND address = :address",
+        f"SELECT count(*) FROM inbox WHERE {_DUE.format(':now')} AND kind <> 'talk' AND address <> ''"
+        " AND address = :address",
         {"now": now, "address": key},
     )
     return int(row[0]) if row else 0
 
 
 def _admitted(tx: Tx, keys: Sequence[str], rows: Iterable[Row], now: float) -> dict[str, tuple[Envelope, ...]]:
-    """Return all but those behind an envelope of their lane that waits for its retry."""
-    undue = bulk.among(
-        tx,
-        "SELECT address, lane, min(envelope_id) FROM inbox WHERE due > 0 AND due > ? AND address <> '' AND address IN",
-        keys,
-        " GROUP BY address, lane",
-        [now],
-    )
-    held: dict[tuple[str, str], str] = {(row[0], row[1]): row[2] for row in undue}
+    """Return all but those behind an envelope of their lane that is parked or waits for its time."""
+    rows_held = bulk.using(tx, _HELD, {"agent": "TEXT", "time": "DOUBLE PRECISION"}, [(key, now) for key in keys])
+    held: dict[tuple[str, str], str] = {(row[0], row[1]): row[2] for row in rows_held}
     given: dict[str, list[Envelope]] = {}
     for row in rows:
         if held.get((row[1], row[3]), row[0]) >= row[0]:
@@ -213,7 +216,7 @@ def _with_earlier(tx: Tx, key: str, now: float, rows: list[Row]) -> list[Row]:
         return rows
     less_urgent = tx.read(
         "SELECT envelope_id, lane FROM inbox WHERE address = :address AND address <> '' AND rank >= :rank"
-        " AND envelope_id < :last AND due <= :now",
+        f" AND envelope_id < :last AND {_DUE.format(':now')}",
         {"address": key, "rank": rows[-1][8], "last": max(last.values()), "now": now},
     )
     there = {row[0] for row in rows}

@@ -13,12 +13,13 @@ _HEADS = (
     "SELECT h.address, h.head, h.begun, a.config FROM"
     " (SELECT address, lane, min(envelope_id) AS head, min(rank) AS rank,"
     " max(CASE WHEN EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = inbox.envelope_id) THEN 1 ELSE 0 END) AS begun"
-    " FROM inbox WHERE address <> '' AND kind <> 'talk' AND due <= :now AND suspect < :quarantined"
-    " GROUP BY address, lane) h JOIN agents a ON a.address = h.address"
+    " FROM inbox WHERE address <> '' AND kind <> 'talk' AND due <= :now AND status <> 'parked'"
+    " AND suspect < :quarantined GROUP BY address, lane) h JOIN agents a ON a.address = h.address"
     " WHERE a.state = :idle AND a.paused = 0 ORDER BY h.address, h.rank, h.head"
 )
 _TALKS = (
-    "SELECT min(envelope_id) FROM inbox WHERE kind = 'talk' AND due <= :now AND suspect < :quarantined GROUP BY lane"
+    "SELECT min(envelope_id) FROM inbox WHERE kind = 'talk' AND due <= :now AND status <> 'parked'"
+    " AND suspect < :quarantined GROUP BY lane"
 )
 
 

@@ -185,7 +185,10 @@ def _keep_on(tx: Tx, c: WorkClosing) -> bool:
     if c.verdict is Verdict.REPEATED:
         return _repeat(tx, c)
     ids = {"id": c.envelope.envelope_id, "due": c.due, "tries": c.envelope.attempts}
-    failed = "UPDATE inbox SET due = :due, attempts = :tries, suspect = 0 WHERE envelope_id = :id RETURNING attempts"
+    failed = (
+        "UPDATE inbox SET due = :due, attempts = :tries, suspect = 0, status = 'ready' WHERE envelope_id = :id"
+        " RETURNING attempts"
+    )
     if not tx.write(failed, ids):
         return False
     arm(tx, c.envelope.address, "retry", c.due, earlier=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig
-from roost.core.envelopes.outcomes import LONGEST_RETRY, NEVER
+from roost.core.envelopes.outcomes import LONGEST_RETRY
 from roost.core.schedules import rules
 from roost.core.schedules.rules import AHEAD
 from roost.core.schedules.schedule import Realigned
@@ -113,9 +113,9 @@ def _retries(tx: Tx, now: float) -> tuple[str, ...]:
     addresses = sorted(row[0] for row in rows)
     bulk.change(
         tx,
-        "UPDATE inbox SET due = ? WHERE attempts > 0 AND due > ? AND due < ? AND address <> '' AND address IN",
+        "UPDATE inbox SET due = ? WHERE attempts > 0 AND due > ? AND address <> '' AND address IN",
         addresses,
-        first=[now, limit, NEVER],
+        first=[now, limit],
     )
     arm_all(tx, [(address, "retry", now) for address in addresses])
     return tuple(addresses)

@@ -147,7 +147,7 @@ def _unfinished(
     """Return each schedule's tasks that wait and those that have started; a hand-over is not a start."""
     rows = bulk.among(
         tx,
-        "SELECT t.schedule_id, t.address, t.task_id, i.due > 0 FROM tasks t"
+        "SELECT t.schedule_id, t.address, t.task_id, i.attempts > 0 OR i.status <> 'ready' FROM tasks t"
         " JOIN inbox i ON i.envelope_id = t.task_id WHERE t.status = 'queued' AND t.schedule_id IN",
         schedule_ids,
         " ORDER BY t.task_id",

@@ -135,9 +135,7 @@ def _recorded(tx: Tx, ends: dict[str, _End], changes: Sequence[tuple[str, StateC
 
 def parked_agents(tx: Tx, keys: Sequence[str]) -> set[str]:
     """Return the agents with an envelope that is parked for a person's decision."""
-    rows = bulk.among(
-        tx, f"SELECT DISTINCT address FROM inbox WHERE address <> '' AND due > 0 AND {PARKED} AND address IN", keys
-    )
+    rows = bulk.among(tx, f"SELECT DISTINCT address FROM inbox WHERE address <> '' AND {PARKED} AND address IN", keys)
     return {row[0] for row in rows}
 
 

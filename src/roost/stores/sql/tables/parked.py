@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roost.core.envelopes.outcomes import NEVER
+from roost.core.envelopes.envelope import EnvelopeStatus
 from roost.core.talks.messages import Status
 from roost.ports import Tx
 from roost.stores import bulk
 
-PARKED = f"due >= {NEVER:.0f}"
+PARKED = "status = 'parked'"
 """Condition: the inbox row waits for a person."""
-_UNCLAIMED = f"({PARKED} OR due = 0)"
+_UNCLAIMED = "status IN ('parked', 'decided')"
 """Condition: parked, or decided and not claimed since."""
-RESUMED = -1.0
-"""Value of `due` for a talk's envelopes that were parked and claimed again."""
 _OF_TALK = "EXISTS (SELECT 1 FROM inbox WHERE lane = talks.talk_id AND kind <> 'task' AND {0})"
 PARKED_TALK = _OF_TALK.format(PARKED)
 UNCLAIMED_TALK = _OF_TALK.format(_UNCLAIMED)
@@ -33,12 +31,13 @@ def park(tx: Tx, envelope_ids: Sequence[str], *, retry_now: bool = False) -> boo
     Return False if they have decided meanwhile, None if the envelopes are gone. A later decision finds them parked.
     `retry_now`: if the decision is there, run again at once.
     """
-    ids = {"id": envelope_ids[0]}
-    tx.read(f"SELECT approval_id FROM approvals WHERE envelope_id = :id ORDER BY approval_id{tx.for_update}", ids)
-    decided = tx.one(_DECIDED, ids) is not None
-    due = NEVER if not decided else RESUMED if retry_now else 0.0
-    sql = f"UPDATE inbox SET due = {due:.0f}, suspect = 0 WHERE envelope_id IN"
-    return not decided if bulk.change(tx, sql, sorted(envelope_ids), " RETURNING envelope_id") else None
+    first = {"id": envelope_ids[0]}
+    tx.read(f"SELECT approval_id FROM approvals WHERE envelope_id = :id ORDER BY approval_id{tx.for_update}", first)
+    decided = tx.one(_DECIDED, first) is not None
+    after = EnvelopeStatus.RESUMED if retry_now else EnvelopeStatus.DECIDED
+    status = after if decided else EnvelopeStatus.PARKED
+    sql, ids = "UPDATE inbox SET status = ?, due = 0, suspect = 0 WHERE envelope_id IN", sorted(envelope_ids)
+    return not decided if bulk.change(tx, sql, ids, " RETURNING envelope_id", [status]) else None
 
 
 def is_unclaimed(tx: Tx, talk_id: str) -> bool:
@@ -71,7 +70,7 @@ def interrupt(tx: Tx, talk_id: str, answer_seq: int, revision: int, now: float) 
         f" (SELECT envelope_id FROM inbox WHERE {rows})",
         ids,
     )
-    tx.write(f"UPDATE inbox SET due = :now WHERE {rows}", ids)
+    tx.write(f"UPDATE inbox SET status = 'ready', due = :now WHERE {rows}", ids)
 
 
 def unpark(tx: Tx, envelope_id: str, talk_id: str | None) -> tuple[bool, str]:
@@ -81,6 +80,7 @@ def unpark(tx: Tx, envelope_id: str, talk_id: str | None) -> tuple[bool, str]:
         row = tx.one("SELECT user_id FROM talks WHERE talk_id = :talk", {"talk": talk_id})
     whole = "envelope_id = :id" if talk_id is None else "lane = :talk AND kind <> 'task'"
     taken = tx.write(
-        f"UPDATE inbox SET due = 0 WHERE {whole} AND {PARKED} RETURNING due", {"id": envelope_id, "talk": talk_id}
+        f"UPDATE inbox SET status = 'decided' WHERE {whole} AND {PARKED} RETURNING envelope_id",
+        {"id": envelope_id, "talk": talk_id},
     )
     return bool(taken), str(row[0]) if row else ""

@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 
 from roost.core.envelopes.envelope import Envelope as Posting
+from roost.core.envelopes.envelope import EnvelopeStatus
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Claimed, Closing, Halted, RunOutcome, Settled, TalkEnvelope
@@ -118,7 +119,7 @@ def park(tx: Tx, c: Closing) -> Settled:
             parked.close_answer(tx, c.talk_id, answer_seq, revision, again=True)
         message = message_at(tx, c.talk_id, answer_seq)
     _record(tx, c, RunOutcome.WAITING, message, now)
-    left = () if rested else tuple(replace(e, due=parked.RESUMED, suspect=0) for e in c.envelopes)
+    left = () if rested else tuple(replace(e, status=EnvelopeStatus.RESUMED, suspect=0) for e in c.envelopes)
     return Settled(revision, c.epoch, waiting, message, left=left, rested=rested)
 
 
@@ -229,17 +230,17 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
     )
     revision, epoch = rows[0]
     tx.write(
-        f"UPDATE inbox SET due = {parked.RESUMED:.0f} WHERE lane = :talk AND kind <> 'task' AND due = 0",
+        "UPDATE inbox SET status = 'resumed' WHERE lane = :talk AND kind <> 'task' AND status = 'decided'",
         {"talk": talk_id},
     )
     taken = tx.read(
-        "SELECT envelope_id, lane, seq, attempts + 1, due, busy, suspect FROM inbox"
+        "SELECT envelope_id, lane, seq, attempts + 1, due, busy, suspect, status FROM inbox"
         " WHERE lane = :talk AND kind <> 'task' ORDER BY seq",
         {"talk": talk_id},
     )
     envelopes = tuple(TalkEnvelope(*e) for e in taken)
     message = None
-    if answer_seq and any(e.is_taken_up for e in envelopes):
+    if answer_seq and any(e.is_resumed for e in envelopes):
         parked.close_answer(tx, talk_id, answer_seq, revision, again=True)
         message = message_at(tx, talk_id, answer_seq)
     elif answer_seq:
