@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.core.envelopes.effects import Effect, Publish, SendTask
+from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.envelope import Envelope as Posted
-from roost.core.envelopes.envelope import Kind
 from roost.core.talks.messages import Status
-from roost.core.talks.runs import Closing, RunOutcome, TalkEnvelope
+from roost.core.talks.runs import Closing, RunOutcome
 from roost.core.values.priority import Priority
 from roost.errors import Invalid, RoostError
 from roost.hosts.pending import drive
@@ -88,7 +88,7 @@ class Talk:
 
     def __init__(self, name: str, waiting: int, opened: bool, stopped: bool, busy: str) -> None:
         self.name, self.waiting, self.opened, self.stopped, self.busy = name, waiting, opened, stopped, busy
-        self.envelopes: list[TalkEnvelope] = []
+        self.envelopes: list[Envelope] = []
         self.epoch = 0
 
     def prepare(self, tx: Tx) -> Talk:

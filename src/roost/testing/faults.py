@@ -13,7 +13,6 @@ from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import WorkClosing
 from roost.core.envelopes.requests import Answered
-from roost.core.talks.runs import TalkEnvelope
 from roost.hosts.simulated import Crash, SimulatedHost
 from roost.hosts.virtual_time import VirtualClock
 from roost.runtime.ports.notifier import Notifier
@@ -213,7 +212,7 @@ class UnreliableNotifier:
     def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
         self._chaos.unreliably("handover", self._inner.deliver, envelopes)
 
-    def deliver_talk(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "") -> None:
+    def deliver_talk(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "") -> None:
         self._chaos.unreliably("handover", self._inner.deliver_talk, talk_id, user_id, envelope, agent)
 
     def look(self, address: str) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from roost.core.envelopes.envelope import Envelope
 from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import Closing, Posted, RunOutcome, Settled, StopReason, TalkEnvelope
+from roost.core.talks.runs import Closing, Posted, RunOutcome, Settled, StopReason
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Tx
 from roost.stores.sql import run_history, stored_size
@@ -30,7 +31,7 @@ def post(store: Driven, content: str, *, key: str | None = None, busy: str | Non
     return posted
 
 
-def closing(epoch: int, *envelopes: TalkEnvelope, **changes: Any) -> Closing:
+def closing(epoch: int, *envelopes: Envelope, **changes: Any) -> Closing:
     fields: dict[str, Any] = {
         "run_id": "run_1",
         "talk_id": TALK,

@@ -64,6 +64,16 @@ class Envelope:
     """Whether an earlier attempt may have recorded steps."""
     suspect: int = 0
     """A `Suspicion`."""
+    seq: int = 0
+    """Number of the message of a talk that waits for an answer."""
+    busy: str = ""
+    """Busy policy of that message."""
+    status: str = EnvelopeStatus.READY
+
+    @property
+    def is_resumed(self) -> bool:
+        """Return whether its run was suspended: it runs again alone and unchanged, before later messages."""
+        return self.status == EnvelopeStatus.RESUMED
 
     @property
     def origin(self) -> str:
@@ -73,3 +83,35 @@ class Envelope:
     def past(self) -> str:
         """Return the lane that holds its history. Ticks of a schedule share a lane, but no history."""
         return self.envelope_id if self.recorded else self.lane
+
+
+def message_envelope(
+    envelope_id: str,
+    talk_id: str,
+    agent: str,
+    seq: int,
+    due: float,
+    busy: str,
+    *,
+    attempts: int = 1,
+    suspect: int = 0,
+    status: str = EnvelopeStatus.READY,
+) -> Envelope:
+    """Return the envelope of a message in a talk, with an agent or, if `agent` is empty, with a profile."""
+    return Envelope(
+        envelope_id,
+        agent,
+        Kind.TALK,
+        talk_id,
+        Priority.NORMAL,
+        "",
+        "",
+        due,
+        due,
+        due,
+        attempts,
+        suspect=suspect,
+        seq=seq,
+        busy=busy,
+        status=status,
+    )

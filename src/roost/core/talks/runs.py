@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.envelopes.effects import Effect
-from roost.core.envelopes.envelope import Envelope, EnvelopeStatus
+from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.limits.usage import NOTHING, Usage
 from roost.core.memory.brain_context import ContextWrite
@@ -45,27 +45,6 @@ class RunOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TalkEnvelope:
-    """Envelope of a talk: the message `seq`, which waits for an answer."""
-
-    envelope_id: str
-    lane: str
-    seq: int
-    attempts: int
-    """Number of the next or current attempt. The store counts failed ones."""
-    due: float
-    busy: str
-    suspect: int = 0
-    """A `Suspicion`."""
-    status: str = EnvelopeStatus.READY
-
-    @property
-    def is_resumed(self) -> bool:
-        """Return whether its run was suspended: it runs again alone and unchanged, before later messages."""
-        return self.status == EnvelopeStatus.RESUMED
-
-
-@dataclass(frozen=True, slots=True)
 class Stop:
     """Times of the three stages of a stop."""
 
@@ -89,7 +68,7 @@ class Closing:
     outcome: RunOutcome
     status: Status
     text: str
-    envelopes: tuple[TalkEnvelope, ...]
+    envelopes: tuple[Envelope, ...]
     handled: bool | None
     started: float
     first_chunk: float | None = None
@@ -132,7 +111,7 @@ class Posted:
     message: Message
     revision: int
     epoch: int
-    envelope: TalkEnvelope
+    envelope: Envelope
     superseded: StopReason | None = None
     withdrawn: int = 0
     repeated: bool = False
@@ -160,7 +139,7 @@ class Settled:
     waiting: int
     message: Message | None
     superseded: bool = False
-    left: tuple[TalkEnvelope, ...] = ()
+    left: tuple[Envelope, ...] = ()
     gone: bool = False
     posted: tuple[Envelope, ...] = ()
     """Envelopes it has posted to agents."""
@@ -174,7 +153,7 @@ class Claimed:
 
     revision: int
     epoch: int
-    envelopes: tuple[TalkEnvelope, ...]
+    envelopes: tuple[Envelope, ...]
     message: Message | None
 
 

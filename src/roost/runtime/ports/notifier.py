@@ -9,7 +9,6 @@ from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import WorkClosing
 from roost.core.envelopes.requests import Answered
-from roost.core.talks.runs import TalkEnvelope
 
 
 class Notifier(Protocol):
@@ -21,7 +20,7 @@ class Notifier(Protocol):
     def deliver(self, envelopes: tuple[Envelope, ...], /) -> None:
         """Hand over posted envelopes to the agents they are for."""
 
-    def deliver_talk(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "", /) -> None:
+    def deliver_talk(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "", /) -> None:
         """Hand over a posted message to the lane of its talk; None: the lane asks the store what there is."""
 
     def look(self, address: str, /) -> None:

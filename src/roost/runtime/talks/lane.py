@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
+from roost.core.envelopes.envelope import Envelope
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal.steps import Recorded, StepKind
 from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import Closing, RunOutcome, Settled, StopReason, TalkEnvelope
+from roost.core.talks.runs import Closing, RunOutcome, Settled, StopReason
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
 from roost.runtime.execution.turn_execution import excerpt_of, report
@@ -49,7 +50,7 @@ class TalkLane:
         self._loop = loop
         self.talk_id = talk_id
         self.user_id = user_id
-        self.waiting: deque[TalkEnvelope] = deque()
+        self.waiting: deque[Envelope] = deque()
         self.claim = False
         """True if the store must be asked what there is: the lane was someone else's before."""
         self.run: TalkRun | None = None
@@ -65,7 +66,7 @@ class TalkLane:
     def idle(self) -> bool:
         return self.ending or not (self.waiting or self.claim or self.run)
 
-    def deliver(self, envelope: TalkEnvelope | None) -> None:
+    def deliver(self, envelope: Envelope | None) -> None:
         """Accept an envelope; None: claim from the store."""
         if envelope is None:
             self.claim = True
@@ -73,7 +74,7 @@ class TalkLane:
             self.waiting.append(envelope)
         self._arrived.set()
 
-    def _steer(self, envelope: TalkEnvelope) -> bool:
+    def _steer(self, envelope: Envelope) -> bool:
         """Offer it to the run under way; whether that was possible."""
         live = self._talks.known(self.talk_id)
         if envelope.busy != "steer" or self.run is None or self.run.fenced or live is None:
@@ -203,14 +204,14 @@ class TalkLane:
             run.quiesced.set(run.stopped())
             run.part()
 
-    def _next(self) -> tuple[TalkEnvelope, ...]:
+    def _next(self) -> tuple[Envelope, ...]:
         """Return what the next run answers: all that waits, unless a run is taken up that a person has kept waiting.
 
         In quarantine only what is suspected: what came later must not fail with it.
         """
         return tuple(e for e in self.waiting if e.is_resumed) or self._suspects() or tuple(self.waiting)
 
-    def _suspects(self) -> tuple[TalkEnvelope, ...]:
+    def _suspects(self) -> tuple[Envelope, ...]:
         return tuple(e for e in self.waiting if e.suspect >= Suspicion.QUARANTINED)
 
     async def _answer_alone(self, live: LiveTalk) -> None:
@@ -234,7 +235,7 @@ class TalkLane:
             self._found = frozenset(tried), await self._context.store.write(steps.recorded, tried, key=tried[0])
         self._tried -= set(tried)
 
-    def _recorded_of(self, envelopes: tuple[TalkEnvelope, ...]) -> tuple[Recorded, ...]:
+    def _recorded_of(self, envelopes: tuple[Envelope, ...]) -> tuple[Recorded, ...]:
         (of, recorded), self._found = self._found, (frozenset(), ())
         return recorded if of <= {e.envelope_id for e in envelopes} else ()
 
@@ -295,22 +296,22 @@ class TalkLane:
         log.warning("the store is unavailable, trying again: %s", error, extra={"session": self.talk_id})
         await asyncio.sleep(0.2 + 0.8 * self._context.host.jitter())
 
-    def _given_up(self, live: LiveTalk, envelopes: tuple[TalkEnvelope, ...]) -> Closing:
+    def _given_up(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         error = BrainFailed(f"tried {self._context.limits.attempts} times", kind=Fault.LOST_WORKER)
         return self._failed(live, envelopes, error, RunOutcome.LOST)
 
-    def _refused(self, live: LiveTalk, envelopes: tuple[TalkEnvelope, ...]) -> Closing:
+    def _refused(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         """Return the closing of a run that is refused because the circuit of its provider is open."""
         error = BrainFailed("the provider fails again and again", kind=Fault.RESTING)
         return self._failed(live, envelopes, error, RunOutcome.FAILED)
 
-    def _unknown(self, live: LiveTalk, envelopes: tuple[TalkEnvelope, ...]) -> Closing:
+    def _unknown(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         """It is with an agent that cannot think here."""
         error = BrainFailed(f"the profile of {live.talk.agent!r} is not known here", kind=Fault.PROFILE)
         return self._failed(live, envelopes, error, RunOutcome.FAILED)
 
     def _failed(
-        self, live: LiveTalk, envelopes: tuple[TalkEnvelope, ...], error: BrainFailed, outcome: RunOutcome
+        self, live: LiveTalk, envelopes: tuple[Envelope, ...], error: BrainFailed, outcome: RunOutcome
     ) -> Closing:
         run_id, now = self._context.host.new_id("run"), self._context.host.clock.now()
         about = {

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from roost.core.envelopes.envelope import Envelope
 from roost.core.failures.faults import Fault
-from roost.core.talks.runs import Closing, Settled, StopReason, TalkEnvelope
+from roost.core.talks.runs import Closing, Settled, StopReason
 from roost.errors import Unavailable
 from roost.runtime.talks.lane import TalkLane
 from roost.runtime.talks.live_talk import LiveTalk
@@ -58,7 +59,7 @@ class Placement:
     def start_worker(self, name: str, ended: Callable[[Worker, BaseException | None], None]) -> None:
         self.workers.append(Worker(self._services, self._talks, name, release=self.release, ended=ended))
 
-    def deliver(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, agent: str = "") -> None:
+    def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "") -> None:
         """Hand a message to the lane of its talk; None: the lane claims from the store."""
         with self._lock:
             place = self._places.get(talk_id)

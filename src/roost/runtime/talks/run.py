@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.core.agents import wake
+from roost.core.envelopes.envelope import Envelope
 from roost.core.failures import faults
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
 from roost.core.journal.steps import Recorded, Try
 from roost.core.memory.brain_context import ContextKey, ContextWrite
 from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import REPEATED, Closing, RunOutcome, Stop, StopReason, TalkEnvelope
+from roost.core.talks.runs import REPEATED, Closing, RunOutcome, Stop, StopReason
 from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
 from roost.runtime.talks.answer_writer import Answer
@@ -36,7 +37,7 @@ class TalkRun(ActingTurn):
         services: TurnServices,
         loop: Loop,
         live: LiveTalk,
-        envelopes: tuple[TalkEnvelope, ...],
+        envelopes: tuple[Envelope, ...],
         profile: Profile,
         new: list[Message],
         history: Sequence[Message],
@@ -51,7 +52,7 @@ class TalkRun(ActingTurn):
         self.envelopes = envelopes
         self.quiesced: Pending[Stop] = context.host.pending()
         self._answer = Answer(context, loop, live, self.run_id, self.epoch)
-        self._steering: deque[tuple[TalkEnvelope, Message]] = deque()
+        self._steering: deque[tuple[Envelope, Message]] = deque()
         self._looks = 0
         self._steered: list[tuple[int, list[int]]] = []
         """At which of its looks for them it was given which further messages."""
@@ -174,10 +175,10 @@ class TalkRun(ActingTurn):
 
     # --- being steered ---------------------------------------------------------------------------
 
-    def offer(self, envelope: TalkEnvelope, message: Message) -> None:
+    def offer(self, envelope: Envelope, message: Message) -> None:
         self._steering.append((envelope, message))
 
-    def untaken(self) -> list[TalkEnvelope]:
+    def untaken(self) -> list[Envelope]:
         """Return what was offered and never taken; it waits for the next run."""
         left = [envelope for envelope, _ in self._steering]
         self._steering.clear()

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from roost.core.talks.runs import StopReason, TalkEnvelope
+from roost.core.envelopes.envelope import Envelope
+from roost.core.talks.runs import StopReason
 from roost.ports import Loop
 from roost.runtime.talks.lane import TalkLane
 from roost.runtime.talks.live_talks import LiveTalks
@@ -55,7 +56,7 @@ class TalkLanes(ABC):
     def post(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; from any thread."""
 
-    def deliver(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, arrived: Callable[[], None]) -> None:
+    def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         self.post(partial(self._deliver, talk_id, user_id, envelope, arrived))
 
     def stop(self, talk_id: str, why: StopReason, requested: float) -> None:
@@ -63,7 +64,7 @@ class TalkLanes(ABC):
 
     # --- on the loop -----------------------------------------------------------------------------
 
-    def _deliver(self, talk_id: str, user_id: str, envelope: TalkEnvelope | None, arrived: Callable[[], None]) -> None:
+    def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         arrived()
         if self.retired:
             return  # it is someone else's now, and so is whatever was on its way here

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from roost.core.envelopes.envelope import Envelope, message_envelope
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
-from roost.core.talks.runs import Posted, StopReason, TalkEnvelope
+from roost.core.talks.runs import Posted, StopReason
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores import bulk
@@ -176,7 +177,7 @@ def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Poste
         return None
     if row[2] != content:
         raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
-    envelope = TalkEnvelope("", talk_id, row[0], 0, 0.0, "")
+    envelope = message_envelope("", talk_id, row[10], row[0], 0.0, "")
     return Posted(message_of(row[:9]), row[7], row[9], envelope, agent=row[10], repeated=True)
 
 
@@ -236,10 +237,10 @@ def _say(
     policy: str,
     quiet: float,
     agent: str,
-) -> tuple[Message, TalkEnvelope]:
+) -> tuple[Message, Envelope]:
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
     insert(tx, talk_id, message, revision, now, key=key)
-    e = TalkEnvelope(envelope_id, talk_id, seq, 1, now + quiet if policy == "collect" else now, policy)
+    e = message_envelope(envelope_id, talk_id, agent, seq, now + quiet if policy == "collect" else now, policy)
     tx.later("inbox", _ENVELOPE, (envelope_id, talk_id, seq, 0, e.due, policy, agent, e.due))
     if agent:
         capacity.use(tx, agent)

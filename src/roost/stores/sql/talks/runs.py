@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from roost.core.envelopes.envelope import Envelope as Posting
-from roost.core.envelopes.envelope import EnvelopeStatus
+from roost.core.envelopes.envelope import Envelope, EnvelopeStatus, message_envelope
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
-from roost.core.talks.runs import Claimed, Closing, Halted, RunOutcome, Settled, TalkEnvelope
+from roost.core.talks.runs import Claimed, Closing, Halted, RunOutcome, Settled
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.batching import Calls, batched_by
@@ -138,7 +137,7 @@ def _settle_simple(tx: Tx, c: Closing, row: Row) -> Settled:
     return Settled(revision, c.epoch, waiting, message, posted=_act(tx, c, now))
 
 
-def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
+def _act(tx: Tx, c: Closing, now: float) -> tuple[Envelope, ...]:
     """Apply the turn's other effects: what it sends, and its agent's state and sleep."""
     if c.agent is not None and c.sleep is not None:
         window.lock(tx, [(c.agent, c.sleep)])
@@ -234,11 +233,14 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
         {"talk": talk_id},
     )
     taken = tx.read(
-        "SELECT envelope_id, lane, seq, attempts + 1, due, busy, suspect, status FROM inbox"
+        "SELECT envelope_id, address, seq, due, busy, attempts, suspect, status FROM inbox"
         " WHERE lane = :talk AND kind <> 'task' ORDER BY seq",
         {"talk": talk_id},
     )
-    envelopes = tuple(TalkEnvelope(*e) for e in taken)
+    envelopes = tuple(
+        message_envelope(name, talk_id, agent, seq, due, busy, attempts=failed + 1, suspect=suspect, status=status)
+        for name, agent, seq, due, busy, failed, suspect, status in taken
+    )
     message = None
     if answer_seq and any(e.is_resumed for e in envelopes):
         parked.close_answer(tx, talk_id, answer_seq, revision, again=True)
@@ -256,7 +258,7 @@ def _run_again(tx: Tx, c: Closing) -> None:
         bulk.change(tx, sql, [e.envelope_id for e in c.envelopes])
 
 
-def _remove(tx: Tx, envelopes: tuple[TalkEnvelope, ...]) -> int:
+def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
     """Delete envelopes; return how many existed."""
     return sum(
         len(tx.write("DELETE FROM inbox WHERE envelope_id = :id RETURNING seq", {"id": e.envelope_id}))
@@ -264,7 +266,7 @@ def _remove(tx: Tx, envelopes: tuple[TalkEnvelope, ...]) -> int:
     )
 
 
-def _still_there(tx: Tx, envelopes: tuple[TalkEnvelope, ...]) -> tuple[TalkEnvelope, ...]:
+def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
     return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))
 
 
