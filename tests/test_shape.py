@@ -85,7 +85,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "limits",
         "envelopes",
         "schedules talks",
-        "journal monitoring",
+        "journal monitoring runs",
     ),
     "core/meetings": ("log", "effects games", "view", "participants"),
     "ports": ("awaited host profiles tools", "servers store", "attending", "turns", "brains plain"),
@@ -98,7 +98,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "inbox",
         "agents schedules",
         "talks",
-        "dead_letters retention run_history",
+        "dead_letters retention run_history settlement",
     ),
 }
 MOST_FILES = 16

@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.core.envelopes.effects import Effect, Publish, SendTask
-from roost.core.envelopes.envelope import Envelope, Kind
+from roost.core.envelopes.envelope import Envelope, Kind, message_envelope
 from roost.core.envelopes.envelope import Envelope as Posted
-from roost.core.talks.messages import Status
-from roost.core.talks.runs import Closing, RunOutcome
+from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.errors import Invalid, RoostError
 from roost.hosts.pending import drive
 from roost.ports import Pending, Tx
 from roost.stores.batching import Calls, batch_function, batched_by
+from roost.stores.sql import settlement
 from roost.stores.sql.sending import effects as posting
 from roost.stores.sql.talks import answers, messages, runs, talks
 from tests.contracts.conftest import Driven
@@ -28,6 +28,16 @@ from tests.contracts.sql.test_events import create
 
 TABLES = ("talks", "messages", "inbox", "runs", "users", "parts", "tasks", "timers", "dead_letters")
 POLICIES = ("interrupt", "rollback", "queue", "collect", "reject")
+VERDICTS = (
+    Verdict.DONE,
+    Verdict.DONE,
+    Verdict.DEAD,
+    Verdict.CANCELLED,
+    Verdict.INTERRUPTED,
+    Verdict.RELEASED,
+    Verdict.RETRY,
+    Verdict.WAITING,
+)
 everywhere = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -182,29 +192,30 @@ def test_runs_are_settled_alike(store: Driven, there: list[Talk], data: st.DataO
     one_of = choices(data)
     drawn = [
         {
-            "outcome": one_of(RunOutcome.DONE, RunOutcome.FAILED, RunOutcome.STOPPED),
+            "verdict": one_of(*VERDICTS),
             "text": one_of("answer", ""),
-            "status": one_of(Status.COMPLETE, Status.COMPLETE, Status.FAILED, Status.INTERRUPTED),
-            "handled": one_of(True, True, False, None),
             "state": one_of(None, '{"n": 1}'),
-            "error": one_of(None, "it failed"),
-            "supersede": one_of(False, False, True),
+            "reason": one_of("", "it failed"),
+            "lost": one_of(False, False, True),
             "late": one_of(0, 0, 0, 1),
             "all": one_of(False, True),
         }
         for _ in there
     ]
 
-    def calls(prepared: list[Talk]) -> Sequence[tuple[Closing]]:
+    def calls(prepared: list[Talk]) -> Sequence[tuple[tuple[Closing, ...]]]:
         closings = []
         for talk, how in zip(prepared, drawn, strict=True):
             given = dict(how)
             epoch, every = talk.epoch - given.pop("late"), given.pop("all")
-            envelopes = tuple(talk.envelopes if every else talk.envelopes[:1])
-            closings.append((Closing(f"run-{talk.name}", talk.name, epoch, envelopes=envelopes, started=1.0, **given),))
+            first, *others = talk.envelopes or [message_envelope(f"gone-{talk.name}", talk.name, "", 1, 1.0, "queue")]
+            answer = AnswerEnd(lost=given.pop("lost"))
+            more = tuple(others) if every else ()
+            run = Closing(f"run-{talk.name}", first, epoch, started=1.0, ended=2.0, others=more, answer=answer, **given)
+            closings.append(((run,),))
         return closings
 
-    together, alone = both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], runs.settle, calls)
+    together, alone = both_ways(store, lambda tx: [talk.prepare(tx) for talk in there], settlement.settle, calls)
     assert together == alone
 
 

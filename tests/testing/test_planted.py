@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from roost.core.envelopes.outcomes import WorkClosing, WorkSettled
+from roost.core.runs import Closing, Settled
 from roost.ports import Tx
 from roost.runtime.agents.activation import Activation
 from roost.runtime.supervisor import Supervisor
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import settlement
 from roost.testing import Faults
 from tests.testing.team import simulate
 
@@ -32,11 +32,11 @@ def found(faults: Callable[[int], Faults] = Faults.some) -> tuple[int, BaseExcep
 def test_the_end_of_a_try_that_is_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = settlement.settle
 
-    def forgetful(tx: Tx, closings: tuple[WorkClosing, ...], *args: Any) -> tuple[WorkSettled, ...]:
+    def forgetful(tx: Tx, closings: tuple[Closing, ...], *args: Any) -> tuple[Settled, ...]:
         """Of each tenth one it is said that it was written."""
         kept = tuple(c for c in closings if not c.run_id.endswith("0"))
         settled = dict(zip((id(c) for c in kept), real(tx, kept, *args), strict=True))
-        return tuple(settled.get(id(c), WorkSettled(True)) for c in closings)
+        return tuple(settled.get(id(c), Settled(True)) for c in closings)
 
     monkeypatch.setattr(settlement, "settle", forgetful)
     assert found() is not None
@@ -45,7 +45,7 @@ def test_the_end_of_a_try_that_is_not_written_is_found(monkeypatch: pytest.Monke
 def test_an_end_that_is_written_and_not_acknowledged_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = Activation.settled
 
-    def deaf(self: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
+    def deaf(self: Activation, results: list[tuple[Closing, Settled]]) -> None:
         if not any(closing.run_id.endswith("0") for closing, _ in results):
             real(self, results)
 
@@ -56,7 +56,7 @@ def test_an_end_that_is_written_and_not_acknowledged_is_found(monkeypatch: pytes
 def test_an_epoch_that_is_not_checked_when_a_try_settles_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = settlement.settle
 
-    def trusting(tx: Tx, closings: tuple[WorkClosing, ...], *args: Any) -> tuple[WorkSettled, ...]:
+    def trusting(tx: Tx, closings: tuple[Closing, ...], *args: Any) -> tuple[Settled, ...]:
         """Accept a settle by any owner."""
         epochs: dict[str, int] = {row[0]: row[1] for row in tx.read("SELECT address, epoch FROM agents")}
         return real(tx, tuple(replace(c, epoch=epochs.get(c.envelope.address, -1)) for c in closings), *args)

@@ -11,8 +11,8 @@ from typing import Any
 
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import WorkClosing
 from roost.core.envelopes.requests import Answered
+from roost.core.runs import Closing
 from roost.hosts.simulated import Crash, SimulatedHost
 from roost.hosts.virtual_time import VirtualClock
 from roost.runtime.ports.notifier import Notifier
@@ -224,7 +224,7 @@ class UnreliableNotifier:
     def answered(self, answered: Answered) -> None:
         self._chaos.unreliably("bell", self._inner.answered, answered)
 
-    def ended(self, closing: WorkClosing) -> None:
+    def ended(self, closing: Closing) -> None:
         self._chaos.unreliably("bell", self._inner.ended, closing)
 
     def changed(self, task_id: str) -> None:

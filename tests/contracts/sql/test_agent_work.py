@@ -11,14 +11,15 @@ from roost.core.agents import wake
 from roost.core.agents.agent import State
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import StateChange, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import StateChange
 from roost.core.journal.steps import Try
 from roost.core.limits.usage import Usage
+from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, NotFound
-from roost.stores.sql import mail, tasks
+from roost.stores.sql import mail, settlement, tasks
 from roost.stores.sql.agents import agents, inspection
-from roost.stores.sql.inbox import in_progress, settlement
+from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
 from roost.stores.sql.tables import envelopes, token_usage
@@ -93,7 +94,7 @@ def test_one_that_is_restarted_has_all_that_waits_and_who_had_it_writes_no_more(
     before = take(store, address)
     stopped, _ = store.write(agents.restart, "ann", "d", change(State.STOPPED), change(State.IDLE))
     assert stopped
-    closing = WorkClosing("run_1", before.envelopes[0], before.epoch, Verdict.DONE, "", 1.0, 2.0)
+    closing = Closing("run_1", before.envelopes[0], before.epoch, Verdict.DONE, "", 1.0, 2.0)
     assert not store.write(settlement.settle, (closing,))[0].taken
     assert [e.envelope_id for e in take(store, address).envelopes] == ["task_1"]
     assert store.write(agents.stop, "ann", "d", change(State.STOPPED), news("d")) is not None
@@ -167,9 +168,7 @@ def test_all_about_an_agent_is_seen_by_its_owner(store: Driven) -> None:
     for number in (2, 3):
         given(store, address, f"task_{number}", lane="same")
     taken = take(store, address)
-    done = WorkClosing(
-        "run_1", replace(first, attempts=1), taken.epoch, Verdict.DONE, "did", 1.0, 2.0, memory='{"a": 1}'
-    )
+    done = Closing("run_1", replace(first, attempts=1), taken.epoch, Verdict.DONE, "did", 1.0, 2.0, state='{"a": 1}')
     assert store.write(settlement.settle, (done,))[0].taken
     seen = store.read(inspection.seen, "ann", "d", 10)
     assert (seen.agent.agent_id, seen.memory, seen.memories) == ("d", '{"a": 1}', 0)
@@ -266,7 +265,7 @@ def test_tokens_are_counted_once_a_run_by_the_day_and_the_profile(store: Driven)
         given(store, address, name)
         taken = take(store, address)
         [envelope] = taken.envelopes
-        closing = WorkClosing(
+        closing = Closing(
             f"run_{number}", envelope, taken.epoch, Verdict.DONE, "", 1.0, ended, usage=Usage(7, 3), profile=profile
         )
         assert store.write(settlement.settle, (closing,))[0].taken

@@ -11,14 +11,15 @@ from roost.core.agents.agent import AgentConfig, State
 from roost.core.envelopes.claims import Taken
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import StateChange, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import StateChange
 from roost.core.limits.usage import Usage
+from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached
 from roost.ports import Tx
-from roost.stores.sql import tasks
+from roost.stores.sql import settlement, tasks
 from roost.stores.sql.agents import agents
-from roost.stores.sql.inbox import in_progress, settlement
+from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.sending import effects
 from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_events import create, take
@@ -33,7 +34,7 @@ def given_task(store: Driven, address: str, name: str = "task_1") -> tuple[Taken
 
 
 def done(store: Driven, envelope: Envelope, epoch: int) -> bool:
-    closing = WorkClosing(f"run_{epoch}", envelope, epoch, Verdict.DONE, f"of {epoch}", 1.0, 2.0, memory="{}")
+    closing = Closing(f"run_{epoch}", envelope, epoch, Verdict.DONE, f"of {epoch}", 1.0, 2.0, state="{}")
     [settled] = store.write(settlement.settle, (closing,))
     assert isinstance(settled.taken, bool)
     return settled.taken
@@ -71,7 +72,7 @@ def test_a_try_is_counted_when_it_has_failed_and_not_before(store: Driven) -> No
     address = create(store, "d")
     taken, envelope = given_task(store, address)
     assert [row[0] for row in store.read(lambda tx: tx.read("SELECT attempts FROM inbox"))] == [0]
-    closing = WorkClosing("run_1", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, due=3.0)
+    closing = Closing("run_1", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, due=3.0)
     for _ in range(2):  # the second time it is not known whether the first was done
         assert store.write(settlement.settle, (closing,))[0].taken
         assert [row[0] for row in store.read(lambda tx: tx.read("SELECT attempts FROM inbox"))] == [1]
@@ -93,8 +94,8 @@ def test_a_try_that_is_cut_off_leaves_a_record_and_what_it_has_cost(store: Drive
         new = StateChange("change_y", 5.0, None, State.IDLE, "created", "ann")
         store.write(agents.create, "ann", ("d",), AgentConfig(), new, 100)
     verdict = {"cancelled": Verdict.CANCELLED, "released": Verdict.RELEASED}.get(how, Verdict.DONE)
-    closing = WorkClosing(
-        "run_1", envelope, taken.epoch, verdict, "half", 2.0, 4.0, memory="{}", usage=Usage(7, 3), profile="p"
+    closing = Closing(
+        "run_1", envelope, taken.epoch, verdict, "half", 2.0, 4.0, state="{}", usage=Usage(7, 3), profile="p"
     )
     for _ in range(2):  # as when it is not known whether it was written
         [settled] = store.write(settlement.settle, (closing,))
@@ -114,7 +115,7 @@ def test_of_several_turns_that_ask_for_sleep_one_is_on_record(store: Driven) -> 
     for other in others:
         store.write(effects.post, SendTask(other))
     closings = [
-        WorkClosing(
+        Closing(
             f"run_{number}",
             envelope,
             taken.epoch,
@@ -149,7 +150,7 @@ def test_what_a_refused_try_remembered_is_not_kept_by_those_that_follow_it(store
         store.write(effects.post, SendTask(envelope))
     said = ["{}", '{"a": 1}', '{"a": 1, "again": 1}', '{"a": 1, "again": 1, "b": 2}', '{"again": 1, "b": 2}']
     tries = [
-        WorkClosing(f"run_{n}", e, taken.epoch, Verdict.DONE, "", 1.0, 2.0, knew=said[n], memory=said[n + 1])
+        Closing(f"run_{n}", e, taken.epoch, Verdict.DONE, "", 1.0, 2.0, knew=said[n], state=said[n + 1])
         for n, e in enumerate((others[0], first, others[1], others[2]))
     ]
     groups = [tries] if together else [[one] for one in tries]
@@ -171,7 +172,7 @@ def test_of_many_that_end_at_once_each_is_looked_at(store: Driven, odd: str) -> 
     given = [given_task(store, create(store, f"a{number}"), f"task_{number}") for number in range(7)]
     if odd == "has failed":
         taken, envelope = given[3]
-        again = WorkClosing("run_x", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, "no", "brain", due=1.0)
+        again = Closing("run_x", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, "no", "brain", due=1.0)
         assert store.write(settlement.settle, (again,))[0].taken
         assert errors(store) == [0, 0, 0, 1, 0, 0, 0]
     elif odd == "taken over":
@@ -179,7 +180,7 @@ def test_of_many_that_end_at_once_each_is_looked_at(store: Driven, odd: str) -> 
     elif odd == "gone":
         store.write(lambda tx: tx.write("DELETE FROM agents WHERE address = 'ann/a3'"))
     closings = tuple(
-        WorkClosing(f"run_{number}", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0)
+        Closing(f"run_{number}", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0)
         for number, (taken, envelope) in enumerate(given)
     )
     lost = odd in ("taken over", "gone")

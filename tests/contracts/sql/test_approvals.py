@@ -9,18 +9,17 @@ import pytest
 
 from roost.core.envelopes.effects import Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.journal.approvals import Approval, ApprovalRequest, Decision, Question
 from roost.core.journal.steps import StepKind, StepOutcome, Try
-from roost.core.talks.messages import Status, at
-from roost.core.talks.runs import Closing, RunOutcome
+from roost.core.runs import AnswerEnd, Closing, Verdict
+from roost.core.talks.messages import at
+from roost.core.talks.runs import TalkUpdate
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, NotFound
-from roost.stores.sql import run_history, tasks
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import run_history, settlement, tasks
 from roost.stores.sql.journal import approvals, steps
 from roost.stores.sql.sending import effects
-from roost.stores.sql.talks import messages, runs, talks
+from roost.stores.sql.talks import messages, talks
 from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_events import LAST, create, take
 
@@ -45,10 +44,10 @@ def asks(store: Driven, place: Try, name: str, number: int = 1) -> None:
     assert store.write(steps.begin, place, number, *begun)
 
 
-def closing(store: Driven, place: Try, verdict: Verdict, **more: Any) -> WorkClosing:
+def closing(store: Driven, place: Try, verdict: Verdict, **more: Any) -> Closing:
     [envelope] = take(store, D).envelopes or [None]
     assert envelope is not None
-    return WorkClosing(place.run_id, envelope, store.read(epoch), verdict, "", 1.0, 3.0, journaled=True, **more)
+    return Closing(place.run_id, envelope, store.read(epoch), verdict, "", 1.0, 3.0, journaled=True, **more)
 
 
 def epoch(tx: Any) -> int:
@@ -95,24 +94,29 @@ def test_what_was_put_to_rest_is_taken_up_when_it_is_decided(store: Driven, mine
     assert [e.envelope_id for e in take(store, D).envelopes] == ["task_1"]
 
 
+def ended(store: Driven, c: Closing) -> TalkUpdate:
+    [settled] = store.write(settlement.settle, (c,))
+    assert isinstance(settled.talk, TalkUpdate)
+    return settled.talk
+
+
 def test_the_run_of_a_talk_rests_until_it_is_decided(store: Driven) -> None:
     store.write(talks.create, "t", "ann", "echo", "queue", "", "{}", 10)
     posted = store.write(messages.post, "ann", "t", "pay", None, None, "title", "e-1", 1.0, 10)
     place = Try("e-1", "t", True, posted.epoch, "run_t", "ann", None)
     asks(store, place, "approval_1")
-    waits = Closing(
-        "run_t", "t", posted.epoch, RunOutcome.WAITING, Status.STREAMING, "half", (posted.envelope,), False, 1.0
-    )
-    settled = store.write(runs.park, waits)
-    assert (settled.rested, settled.left) == (True, ())
+    waiting = (posted.epoch, Verdict.WAITING, "half", 1.0, 2.0)
+    waits = Closing("run_t", posted.envelope, *waiting, answer=AnswerEnd())
+    settled = ended(store, waits)
+    assert (settled.parked, settled.left) == (True, ())
     decided = store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 5.0)
     assert (decided.rested, decided.talker) == (True, "ann")
     asks(store, replace(place, run_id="run_u"), "approval_2", 2)
     store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
-    settled = store.write(runs.park, replace(waits, run_id="run_u"))
-    assert not settled.rested
+    settled = ended(store, replace(waits, run_id="run_u"))
+    assert not settled.parked
     assert [e.envelope_id for e in settled.left] == ["e-1"], "they have decided meanwhile: it is run again at once"
-    assert store.write(runs.park, replace(waits, talk_id="nowhere")).gone
+    assert ended(store, replace(waits, envelope=replace(posted.envelope, lane="nowhere"))).gone
 
 
 def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Try) -> None:

@@ -19,15 +19,16 @@ from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.envelopes.effects import Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.events import Event
-from roost.core.envelopes.outcomes import StateChange, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import StateChange
 from roost.core.journal.steps import Try
+from roost.core.runs import Closing, Verdict
 from roost.core.values import patterns
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Look, Tx, World
-from roost.stores.sql import dead_letters, events, tasks
+from roost.stores.sql import dead_letters, events, settlement, tasks
 from roost.stores.sql.agents import agents
-from roost.stores.sql.inbox import claims, in_progress, settlement
+from roost.stores.sql.inbox import claims, in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
 from tests.contracts.conftest import Driven
@@ -100,7 +101,7 @@ def envelope(key: str, number: int, **changes: Any) -> Envelope:
 def die(store: Driven, e: Envelope, **changes: Any) -> DeadLetter:
     """Have it tried for the last time."""
     values: dict[str, Any] = {"reason": "it broke", "fault": "internal", **changes}
-    closing = WorkClosing("run_1", e, 0, Verdict.DEAD, "", 110.0, 120.0, **values)
+    closing = Closing("run_1", e, 0, Verdict.DEAD, "", 110.0, 120.0, **values)
     told: list[DeadLetter] = []
     store.engine.listen(told.extend)
     [settled] = store.write(settlement.settle, (closing,))
@@ -479,7 +480,7 @@ def test_what_dies_again_is_a_new_letter(store: Driven) -> None:
     store.write(effects.post, SendTask(envelope(key, 1)))
     first = die(store, envelope(key, 1))
     [again] = store.write(dead_letters.retry, "ann", first.letter_id, 1_000.0)
-    closing = WorkClosing("run_2", again, 0, Verdict.DEAD, "", 1_001.0, 1_002.0, reason="again", fault="internal")
+    closing = Closing("run_2", again, 0, Verdict.DEAD, "", 1_001.0, 1_002.0, reason="again", fault="internal")
     store.write(settlement.settle, (closing,))
     [second] = dead(store)
     assert second.letter_id > first.letter_id

@@ -10,15 +10,15 @@ import pytest
 from roost.core.agents.agent import AgentConfig, Invitations, State
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.lanes import is_post
-from roost.core.envelopes.outcomes import StateChange, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import StateChange
 from roost.core.meetings.effects import EndTurn, WriteEntry
 from roost.core.meetings.log.bodies import Body, Called, Ended, Joined, Left, Said
 from roost.core.meetings.participants.seated import Seated
 from roost.core.meetings.view.view import View
+from roost.core.runs import Closing, Verdict
 from roost.errors import Conflict, Forbidden, NotFound
-from roost.stores.sql import retention
+from roost.stores.sql import retention, settlement
 from roost.stores.sql.agents import agents
-from roost.stores.sql.inbox import settlement
 from roost.stores.sql.meetings import actions, receive, registry
 from roost.stores.sql.meetings import registry as registry_sql
 from roost.stores.sql.meetings.outcomes import Acted, Heard
@@ -136,7 +136,7 @@ def test_new_words_lead_to_one_turn_which_is_posted_again_only_when_it_is_over(s
     [turn] = [e for e in first if e.address == "ann/d"]
     heard = EndTurn(name(), D, meeting, {**seated.version.view.seen, ANN: 3}, ())  # it was told of the first one only
     written = WriteEntry(name(), D, meeting, Said("well"))
-    closing = WorkClosing("", turn, 0, Verdict.DONE, "", 1.0, 1.0, sent=(written, heard))
+    closing = Closing("", turn, 0, Verdict.DONE, "", 1.0, 1.0, sent=(written, heard))
     [settled] = store.write(settlement.settle, (closing,))
     assert settled.taken
     turns = [e for e in settled.posted if not is_post(e)]
@@ -151,7 +151,7 @@ def test_what_a_turn_writes_into_a_meeting_that_is_over_is_left_out_and_the_turn
     act(store, meeting, Ended())
     settle(store)
     written = WriteEntry(name(), D, meeting, Said("but"))
-    closing = WorkClosing("", turn, 0, Verdict.DONE, "", 1.0, 1.0, sent=(written,))
+    closing = Closing("", turn, 0, Verdict.DONE, "", 1.0, 1.0, sent=(written,))
     assert store.write(settlement.settle, (closing,))[0].taken
     assert [word.text for word in view(store, D, meeting).words] == ["one"]
 
@@ -161,7 +161,7 @@ def test_a_turn_that_failed_has_its_agent_leave(store: Driven) -> None:
     act(store, meeting, Said("one"))
     [turn] = [e for e in settle(store) if e.address == "ann/d"]
     failed = EndTurn(name(), D, meeting, None, (), "it failed: no model")
-    closing = WorkClosing("", turn, 0, Verdict.DEAD, "", 1.0, 1.0, "no model", "brain", sent=(failed,))
+    closing = Closing("", turn, 0, Verdict.DEAD, "", 1.0, 1.0, "no model", "brain", sent=(failed,))
     store.write(settlement.settle, (closing,))
     settle(store)
     one = view(store, ANN, meeting).participants[D]

@@ -7,18 +7,17 @@ from typing import Any
 
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.journal.steps import Try
-from roost.core.talks.messages import Status
-from roost.core.talks.runs import RunOutcome
+from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
-from roost.stores.sql.inbox import recovery, settlement
+from roost.stores.sql import settlement
+from roost.stores.sql.inbox import recovery
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
 from roost.stores.sql.talks import runs
 from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_events import create, take
-from tests.contracts.sql.test_talks import TALK, closing, post, talk
+from tests.contracts.sql.test_talks import TALK, closing, post, settle, talk
 
 __all__ = ["talk"]
 NOW = 1_000.0
@@ -124,7 +123,7 @@ def test_a_try_that_settles_clears_the_suspicion(store: Driven) -> None:
     taken = take(store, "ann/d")
     [envelope] = taken.envelopes
     assert envelope.suspect == 3
-    failed = WorkClosing("run_1", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, due=3.0)
+    failed = Closing("run_1", envelope, taken.epoch, Verdict.RETRY, "", 1.0, 2.0, due=3.0)
     assert store.write(settlement.settle, (failed,))[0].taken
     assert marks(store) == {"a": (0, 1)}
 
@@ -134,7 +133,7 @@ def test_a_try_that_is_repeated_for_the_memory_clears_the_suspicion(store: Drive
     live(store, 3)
     store.write(recovery.isolate, ["a"])
     taken = take(store, "ann/d")
-    repeated = WorkClosing("run_1", taken.envelopes[0], taken.epoch, Verdict.REPEATED, "", 1.0, 2.0)
+    repeated = Closing("run_1", taken.envelopes[0], taken.epoch, Verdict.REPEATED, "", 1.0, 2.0)
     assert store.write(settlement.settle, (repeated,))[0].taken
     assert marks(store) == {"a": (0, 0)}
 
@@ -164,7 +163,7 @@ def test_one_that_is_ended_from_outside_waits_in_quarantine_again(store: Driven)
     live(store, 3)
     store.write(recovery.isolate, ["a"])
     taken = take(store, "ann/d")
-    released = WorkClosing("run_1", taken.envelopes[0], taken.epoch, Verdict.RELEASED, "", 1.0, 2.0)
+    released = Closing("run_1", taken.envelopes[0], taken.epoch, Verdict.RELEASED, "", 1.0, 2.0)
     assert store.write(settlement.settle, (released,))[0].taken
     assert marks(store) == {"a": (2, 0)}
 
@@ -187,11 +186,8 @@ def test_of_a_run_whose_worker_is_lost_a_try_is_counted_if_nobody_else_is_to_bla
             claimed.epoch,
             *claimed.envelopes,
             run_id=f"run_{tried}{tries}",
-            outcome=RunOutcome.LOST,
-            status=Status.INTERRUPTED,
-            handled=False,
-            supersede=True,
-            tried=tried,
+            verdict=Verdict.RETRY if tried else Verdict.RELEASED,
+            lost=True,
         )
-        store.write(runs.settle, lost)
+        settle(store, lost)
         assert marks(store) == {posted.envelope.envelope_id: (0, tries)}

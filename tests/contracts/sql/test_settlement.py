@@ -10,12 +10,11 @@ import pytest
 
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import Verdict, WorkClosing, WorkSettled
 from roost.core.envelopes.tasks import Task
+from roost.core.runs import Closing, Settled, Verdict
 from roost.core.values.priority import Priority
 from roost.ports import Tx
-from roost.stores.sql import tasks
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import settlement, tasks
 from roost.stores.sql.sending import effects
 from tests.conftest import eventually
 from tests.contracts.conftest import Driven
@@ -40,7 +39,7 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
     ]
     for task in all_tasks:
         store.write(effects.post, SendTask(task))
-    may_end, settled = threading.Event(), list[WorkSettled]()
+    may_end, settled = threading.Event(), list[Settled]()
 
     def cancel(tx: Tx) -> Task:
         done = tasks.cancel(tx, "ann", "task_1", 2.0)
@@ -48,7 +47,7 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
         return done
 
     def settle() -> None:
-        closings = tuple(WorkClosing(f"run_{e.lane}", e, 0, Verdict.DONE, "done", 1.0, 3.0) for e in all_tasks)
+        closings = tuple(Closing(f"run_{e.lane}", e, 0, Verdict.DONE, "done", 1.0, 3.0) for e in all_tasks)
         settled.extend(store.write(settlement.settle, closings))
 
     cancelling = threading.Thread(target=lambda: store.write(cancel, key="another writer"))

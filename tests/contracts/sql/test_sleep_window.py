@@ -10,11 +10,11 @@ import pytest
 
 from roost.core.agents import wake
 from roost.core.envelopes.effects import Publish
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
+from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.hosts.pending import drive
 from roost.ports import Pending, Tx
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import settlement
 from roost.stores.sql.sending import effects
 from roost.stores.sql.tables import envelopes
 from tests.contracts.conftest import Driven
@@ -31,9 +31,7 @@ def slept(key: str) -> Callable[[Tx], None]:
     asleep = wake.to_json(wake.event("ready"))
 
     def settle(tx: Tx) -> None:
-        closing = WorkClosing(
-            f"run_{BEGAN}", envelope(key, 1), 0, Verdict.DONE, "", 1.0, 3.0, sleep=asleep, journaled=True
-        )
+        closing = Closing(f"run_{BEGAN}", envelope(key, 1), 0, Verdict.DONE, "", 1.0, 3.0, sleep=asleep, journaled=True)
         [settled] = settlement.settle(tx, (closing,))
         assert settled.taken
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from roost.core.envelopes.envelope import Envelope
-from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import Closing, Posted, RunOutcome, Settled, StopReason
+from roost.core.runs import AnswerEnd, Closing, Verdict
+from roost.core.talks.messages import Message
+from roost.core.talks.runs import Posted, StopReason, TalkUpdate
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Tx
-from roost.stores.sql import run_history, stored_size
+from roost.stores.sql import run_history, settlement, stored_size
 from roost.stores.sql.talks import answers, messages, runs, talks
 from tests.contracts.conftest import Driven
 
@@ -31,19 +32,18 @@ def post(store: Driven, content: str, *, key: str | None = None, busy: str | Non
     return posted
 
 
-def closing(epoch: int, *envelopes: Envelope, **changes: Any) -> Closing:
-    fields: dict[str, Any] = {
-        "run_id": "run_1",
-        "talk_id": TALK,
-        "epoch": epoch,
-        "outcome": RunOutcome.DONE,
-        "status": Status.COMPLETE,
-        "text": "answer",
-        "envelopes": envelopes,
-        "handled": True,
-        "started": 1.0,
-    }
-    return Closing(**{**fields, **changes})
+def closing(
+    epoch: int, *envelopes: Envelope, run_id: str = "run_1", text: str = "answer", lost: bool = False, **changes: Any
+) -> Closing:
+    fields: dict[str, Any] = {"verdict": Verdict.DONE, "answer": AnswerEnd(lost=lost), "others": envelopes[1:]}
+    return Closing(run_id, envelopes[0], epoch, text=text, started=1.0, ended=2.0, **{**fields, **changes})
+
+
+def settle(store: Driven, c: Closing) -> TalkUpdate:
+    [settled] = store.write(settlement.settle, (c,))
+    assert isinstance(settled.talk, TalkUpdate)
+    assert settled.taken is not settled.talk.superseded
+    return settled.talk
 
 
 def all_of(store: Driven) -> list[tuple[int, str, str]]:
@@ -105,7 +105,7 @@ def test_reject_and_a_full_lane_refuse_and_change_nothing(store: Driven, talk: s
 
 def test_a_run_that_ends_at_once_adds_its_answer(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    settled: Settled = store.write(runs.settle, closing(posted.epoch, posted.envelope))
+    settled = settle(store, closing(posted.epoch, posted.envelope))
     assert settled.message is not None
     assert all_of(store) == [(1, "a", "complete"), (2, "answer", "complete")]
     assert waiting(store) == (0, 0)
@@ -113,7 +113,7 @@ def test_a_run_that_ends_at_once_adds_its_answer(store: Driven, talk: str) -> No
 
 def test_a_run_that_says_nothing_leaves_no_empty_answer(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    store.write(runs.settle, closing(posted.epoch, posted.envelope, text=""))
+    settle(store, closing(posted.epoch, posted.envelope, text=""))
     assert all_of(store) == [(1, "a", "complete")]
     assert waiting(store) == (0, 0)
 
@@ -124,7 +124,7 @@ def test_an_opened_answer_grows_by_checkpoints_and_is_closed(store: Driven, talk
     for part, text in enumerate(["one ", "two "], start=1):
         store.write(answers.checkpoint, TALK, "run_1", posted.epoch, part, text)
     assert all_of(store)[1] == (opened.message.seq, "one two ", "streaming")
-    store.write(runs.settle, closing(posted.epoch, posted.envelope, text="one two three"))
+    settle(store, closing(posted.epoch, posted.envelope, text="one two three"))
     assert all_of(store)[1] == (2, "one two three", "complete")
 
 
@@ -137,7 +137,7 @@ def test_what_seemed_to_fail_and_was_committed_is_not_done_twice(store: Driven, 
         store.write(answers.checkpoint, TALK, "run_1", posted.epoch, 1, words)
     assert all_of(store)[1] == (2, "one two three four ", "streaming")
     for _ in range(2):
-        store.write(runs.settle, closing(posted.epoch, posted.envelope, text="one two three four five"))
+        settle(store, closing(posted.epoch, posted.envelope, text="one two three four five"))
     assert all_of(store)[1:] == [(2, "one two three four five", "complete")]
     assert waiting(store) == (0, 0)
 
@@ -148,7 +148,7 @@ def test_a_superseded_run_may_close_its_message_and_nothing_else(store: Driven, 
     second = post(store, "b")
     assert store.write(answers.open_answer, TALK, "run_9", first.epoch, "") is None
     store.write(answers.checkpoint, TALK, "run_1", first.epoch, 1, "late")
-    settled = store.write(runs.settle, closing(first.epoch, first.envelope, text="part", state='{"x": 1}'))
+    settled = settle(store, closing(first.epoch, first.envelope, text="part", state='{"x": 1}'))
     assert settled.superseded
     assert all_of(store) == [(1, "a", "complete"), (2, "part", "interrupted"), (3, "b", "complete")]
     assert waiting(store) == (1, 1)
@@ -159,7 +159,7 @@ def test_a_superseded_run_may_close_its_message_and_nothing_else(store: Driven, 
 def test_a_superseded_run_that_said_nothing_leaves_its_envelopes(store: Driven, talk: str) -> None:
     first = post(store, "a")
     post(store, "b")
-    settled = store.write(runs.settle, closing(first.epoch, first.envelope))
+    settled = settle(store, closing(first.epoch, first.envelope))
     assert settled.left == (first.envelope,)
     assert settled.message is None
     assert waiting(store) == (2, 2)
@@ -170,10 +170,10 @@ def test_a_stale_run_cannot_touch_the_message_of_the_one_after_it(store: Driven,
     store.write(runs.claim, TALK)
     claimed = store.write(runs.claim, TALK)
     store.write(answers.open_answer, TALK, "run_2", claimed.epoch, "")
-    settled = store.write(runs.settle, closing(first.epoch, first.envelope, text="stale"))
+    settled = settle(store, closing(first.epoch, first.envelope, text="stale"))
     assert settled.message is None
     assert all_of(store) == [(1, "a", "complete"), (2, "", "streaming")]
-    store.write(runs.settle, closing(claimed.epoch, *claimed.envelopes, run_id="run_2", text="fresh"))
+    settle(store, closing(claimed.epoch, *claimed.envelopes, run_id="run_2", text="fresh"))
     assert all_of(store)[1] == (2, "fresh", "complete")
 
 
@@ -183,7 +183,7 @@ def test_a_superseded_run_opens_nothing_and_adds_nothing_to_what_it_has_opened(s
     second = post(store, "b")
     store.write(answers.checkpoint, TALK, "run_1", first.epoch, 1, "two ")
     assert all_of(store)[1] == (2, "one ", "streaming")
-    store.write(runs.settle, closing(first.epoch, first.envelope, text="one "))
+    settle(store, closing(first.epoch, first.envelope, text="one "))
     assert store.write(answers.open_answer, TALK, "run_1", first.epoch, "three ") is None
     assert [text for _, text, _ in all_of(store)] == ["a", "one ", "b"]
     assert store.write(answers.open_answer, TALK, "run_2", second.epoch, "four ").message.seq == 4
@@ -202,7 +202,7 @@ def test_rollback_withdraws_the_open_answer(store: Driven, talk: str) -> None:
     store.write(answers.checkpoint, TALK, "run_1", first.epoch, 1, "part")
     second = post(store, "b", busy="rollback")
     assert second.withdrawn == 2
-    store.write(runs.settle, closing(first.epoch, first.envelope, text="part"))
+    settle(store, closing(first.epoch, first.envelope, text="part"))
     assert all_of(store) == [(1, "a", "complete"), (2, "", "withdrawn"), (3, "b", "complete")]
     assert waiting(store) == (1, 1)
 
@@ -221,7 +221,7 @@ def test_splitting_ends_a_message_and_the_run_goes_on(store: Driven, talk: str) 
     posted = post(store, "a")
     store.write(answers.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(answers.split_answer, TALK, "run_1", posted.epoch, "one")
-    store.write(runs.settle, closing(posted.epoch, posted.envelope, text="two"))
+    settle(store, closing(posted.epoch, posted.envelope, text="two"))
     assert all_of(store)[1:] == [(2, "one", "complete"), (3, "two", "complete")]
 
 
@@ -283,7 +283,7 @@ def test_deleting_removes_everything(store: Driven, talk: str) -> None:
         return sum((tx.one(f"SELECT count(*) FROM {table}") or [0])[0] for table in tables)
 
     assert store.read(rows) == 0
-    assert store.write(runs.settle, closing(posted.epoch, posted.envelope)).gone
+    assert settle(store, closing(posted.epoch, posted.envelope)).gone
 
 
 OTHERS: list[Callable[[Driven], object]] = [
@@ -322,7 +322,7 @@ def test_what_a_user_has_stored_grows_with_what_is_said_and_is_nobody_elses(stor
 
 def test_messages_before_a_number_are_counted_by_their_sender(store: Driven, talk: str) -> None:
     first = post(store, "a")
-    store.write(runs.settle, closing(first.epoch, first.envelope))
+    settle(store, closing(first.epoch, first.envelope))
     post(store, "b")
     counted = [
         store.read(messages.count_of, "ann", TALK, seq, sender) for seq in (1, 3, 9) for sender in ("user", "agent")
@@ -333,8 +333,8 @@ def test_messages_before_a_number_are_counted_by_their_sender(store: Driven, tal
 
 def test_the_traceback_of_a_failed_run_is_kept_with_its_record_for_its_owner(store: Driven, talk: str) -> None:
     posted = post(store, "a")
-    failed = {"outcome": RunOutcome.FAILED, "status": Status.FAILED, "error": "It failed.", "traceback": "at ä.py:3"}
-    store.write(runs.settle, closing(posted.epoch, posted.envelope, **failed))
+    failed = closing(posted.epoch, posted.envelope, verdict=Verdict.DEAD, reason="It failed.", traceback="at ä.py:3")
+    settle(store, failed)
     assert store.read(run_history.entry, "ann", "run_1").traceback == "at ä.py:3"
     with pytest.raises(NotFound):
         store.read(run_history.entry, "bob", "run_1")

@@ -1,16 +1,12 @@
-"""Runs of talks: their envelopes, outcomes, and the results of store operations."""
+"""Runs of talks: why they are stopped, and the results of store operations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import StateChange
-from roost.core.limits.usage import NOTHING, Usage
-from roost.core.memory.brain_context import ContextWrite
-from roost.core.talks.messages import Message, Status
+from roost.core.talks.messages import Message
 from roost.core.talks.talk import Talk
 
 
@@ -31,19 +27,6 @@ REPEATED = frozenset({StopReason.DRAIN, StopReason.LOST, StopReason.WAIT})
 """Reasons after which the same turn runs again."""
 
 
-class RunOutcome(StrEnum):
-    """Outcome of a run."""
-
-    DONE = "done"
-    FAILED = "failed"
-    STOPPED = "stopped"
-    LOST = "lost"
-    WAITING = "waiting"
-    """Suspended until a person decides. Another run continues from its journal."""
-    REPEATED = "repeated"
-    """Another turn has changed the same names of `turn.state`. Another run continues from its journal."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Times of the three stages of a stop."""
@@ -52,53 +35,6 @@ class Stop:
     acknowledged: float
     quiesced: float
     abandoned: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """Final record of a run; written in one transaction.
-
-    `handled`: delete its envelopes; otherwise they wait for another run; None: handled if any part of the answer was
-    readable. `supersede`: later writes of this run are ignored, as when its worker is lost.
-    """
-
-    run_id: str
-    talk_id: str
-    epoch: int
-    outcome: RunOutcome
-    status: Status
-    text: str
-    envelopes: tuple[Envelope, ...]
-    handled: bool | None
-    started: float
-    first_chunk: float | None = None
-    error: str | None = None
-    fault: str | None = None
-    state: str | None = None
-    knew: str | None = None
-    """The agent's `turn.state` before the run, if the state belongs to an agent."""
-    stop: Stop | None = None
-    supersede: bool = False
-    sent: tuple[Effect, ...] = ()
-    agent: str | None = None
-    """Agent whose `turn.state` it is, if it is not the talk's own."""
-    sleep: str | None = None
-    """Wake condition, if the turn asked for sleep."""
-    published: tuple[str, ...] = ()
-    """Events that the turn published before it asked for sleep: they do not wake it."""
-    asleep: StateChange | None = None
-    notes: str = ""
-    """Output of the side channels, as stored."""
-    usage: Usage = NOTHING
-    profile: str = ""
-    diary: ContextWrite | None = None
-    """Brain context to write, whatever the outcome."""
-    given: str | None = None
-    """Input of the turn beside its messages, for a replay."""
-    tried: bool = False
-    """Whether this counts as an attempt although its envelopes wait for another run."""
-    traceback: str | None = None
-    """The traceback of a failure, for the author of the brain."""
 
 
 # --- results of store operations -------------------------------------------------------------------
@@ -131,8 +67,11 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Result of settling a run. `message` is its answer, if any; `left` are its envelopes that wait for another run."""
+class TalkUpdate:
+    """A talk after the end of a run or of one of its messages.
+
+    `message` is the answer, if any; `left` are envelopes of the run that wait for another one.
+    """
 
     revision: int
     epoch: int
@@ -141,10 +80,9 @@ class Settled:
     superseded: bool = False
     left: tuple[Envelope, ...] = ()
     gone: bool = False
-    posted: tuple[Envelope, ...] = ()
-    """Envelopes it has posted to agents."""
-    rested: bool = False
-    """It is suspended, and so are all later messages."""
+    """The talk was deleted."""
+    parked: bool = False
+    """The run is suspended, and so are all later messages."""
 
 
 @dataclass(frozen=True, slots=True)

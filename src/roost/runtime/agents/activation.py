@@ -17,8 +17,9 @@ from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State
 from roost.core.envelopes.claims import Taken
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import KEPT, NEVER, MemoryWrite, StateChange, Verdict, WorkClosing, WorkSettled
-from roost.core.talks.runs import RunOutcome, StopReason
+from roost.core.envelopes.outcomes import NEVER, MemoryWrite, StateChange
+from roost.core.runs import KEPT, Closing, RunOutcome, Settled, Verdict
+from roost.core.talks.runs import StopReason
 from roost.errors import Invalid
 from roost.ports import Profile
 from roost.runtime.agents import meeting_turn, start
@@ -179,7 +180,7 @@ class Activation(Presence):
         left = self._servers or self.lane_queue.lanes or self.talks.lanes or self._orphans or self._more or self.ending
         return not left
 
-    def is_over(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+    def is_over(self, results: list[tuple[Closing, Settled]]) -> bool:
         """Return True if nothing is left to do once these are written."""
         return (
             len(results) == self._unsettled
@@ -298,7 +299,7 @@ class Activation(Presence):
 
     # --- settling --------------------------------------------------------------------------------
 
-    def close(self, closing: WorkClosing, lane: Lane) -> None:
+    def close(self, closing: Closing, lane: Lane) -> None:
         """The next in the lane may begin before this is written: if it is refused, all of it is discarded."""
         lane.work, lane.busy = None, False
         if closing.envelope.suspect:
@@ -323,7 +324,7 @@ class Activation(Presence):
             self._settle_down()
         self._settle(closing)
 
-    def _not_done(self, closing: WorkClosing, lane: Lane) -> WorkClosing:
+    def _not_done(self, closing: Closing, lane: Lane) -> Closing:
         """Add the notifications of a failure; delay the lane if there is a retry."""
         self.dispatcher.forget_task(closing.envelope.envelope_id)
         if closing.verdict is Verdict.WAITING:
@@ -341,9 +342,9 @@ class Activation(Presence):
             return replace(closing, sent=closing.sent + news(self, closing))
         return closing
 
-    def _settle(self, closing: WorkClosing) -> None:
+    def _settle(self, closing: Closing) -> None:
         self._unsettled += 1
-        if closing.memory is not None:
+        if closing.state is not None:
             self.memory.begun()
         self.dispatcher.settler.put(self, closing, self.memory.edits)
 
@@ -351,11 +352,11 @@ class Activation(Presence):
         """What a turn of a talk has changed goes to the store in order with the ends of other turns."""
         self.dispatcher.settler.put(self, write, self.memory.edits)
 
-    def settled(self, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
+    def settled(self, results: list[tuple[Closing, Settled]]) -> None:
         """These are written, or were refused."""
         self._unsettled -= len(results)
         for closing, one in results:
-            if closing.memory is not None:
+            if closing.state is not None:
                 self.memory.is_written()
             if closing.verdict not in KEPT:
                 self._known.discard(closing.envelope.envelope_id)
@@ -374,7 +375,7 @@ class Activation(Presence):
         pause = 0.2 + 0.8 * self.context.host.jitter()
         asyncio.get_running_loop().call_later(pause, self.dispatcher.settler.resume, self)
 
-    def _again(self, lane: Lane, closing: WorkClosing) -> None:
+    def _again(self, lane: Lane, closing: Closing) -> None:
         lane.due = 0.0
         if lane.waiting and lane.waiting[0].envelope_id == closing.envelope.envelope_id:
             e = closing.envelope
@@ -477,7 +478,7 @@ class Activation(Presence):
         """Begin its turn in this meeting without waiting for a quiet moment."""
         meeting_turn.hurry(self, meeting_id)
 
-    def leave(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+    def leave(self, results: list[tuple[Closing, Settled]]) -> bool:
         """Retire if it is parked and these were its last closings; from any thread."""
         return self.dispatcher.leave(self, results)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from roost.core.agents.agent import State
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import WorkClosing
+from roost.core.runs import Closing
 from roost.runtime.agents.lane_queue import Lane, LaneQueue
 from roost.runtime.agents.state_log import StateLog
 from roost.runtime.agents.work import WorkOwner
@@ -23,7 +23,7 @@ class Home(WorkOwner, Protocol):
     def go_on(self) -> None:
         """Start as many lanes as there may be."""
 
-    def close(self, closing: WorkClosing, lane: Lane) -> None:
+    def close(self, closing: Closing, lane: Lane) -> None:
         """Settle the first envelope of a lane."""
 
     def forget(self, lane: Lane, envelope: Envelope) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from roost.core.envelopes.outcomes import WorkClosing, WorkSettled
+from roost.core.runs import Closing, Settled
 from roost.runtime.agents.loop_pool import LoopPool
 from roost.runtime.agents.settler import Settler
 from roost.runtime.ports.notifier import Notifier
@@ -55,7 +55,7 @@ class AgentHost(Protocol):
     def unpark(self, activation: Presence) -> None:
         """Give it a loop again."""
 
-    def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+    def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
         """Retire a parked agent if these results were its last; False: it needs a loop."""
 
     def release(self, activation: Activation) -> bool:

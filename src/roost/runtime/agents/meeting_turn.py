@@ -7,8 +7,8 @@ import asyncio
 from roost.core.agents.agent import Invitations
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.lanes import meeting_of, turn_lane
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.journal.steps import Recorded, StepKind
+from roost.core.runs import Closing, Verdict
 from roost.ports import Meeting
 from roost.runtime.agents.home import Home
 from roost.runtime.agents.lane_queue import Lane
@@ -22,14 +22,14 @@ async def attended(home: Home, envelope: Envelope) -> Meeting | None:
     return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
 
 
-def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> WorkClosing | None:
+def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> Closing | None:
     """Of a turn in which there is nothing to react to any more, and nothing was done yet: what ends it."""
     meeting = home.letters[envelope.envelope_id]
     if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
         return None
     del home.letters[envelope.envelope_id]
     sent = () if meeting is None else (meeting.end_of_turn(home.context.host.new_id("entry")),)
-    return WorkClosing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
+    return Closing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
 
 
 # --- turns that wait for a quiet moment, since others are speaking -----------------------------------

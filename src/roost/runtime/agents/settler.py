@@ -8,16 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from roost.core.envelopes.outcomes import MemoryWrite, StateChange, WorkClosing, WorkSettled
+from roost.core.envelopes.outcomes import MemoryWrite, StateChange
+from roost.core.runs import Closing, Settled
 from roost.ports import Loop
 from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.turns.agent_state import AgentState
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import settlement
 
 MOST = 2_000
 """Closings in one write."""
-Results = list[tuple[WorkClosing, WorkSettled]]
+Results = list[tuple[Closing, Settled]]
 
 
 class Settling(Protocol):
@@ -44,7 +45,7 @@ class Settling(Protocol):
         """Retire if it is parked and these were its last closings; False: it needs a loop."""
 
 
-Try = tuple[Settling, WorkClosing | MemoryWrite, int]
+Try = tuple[Settling, Closing | MemoryWrite, int]
 """The agent, its closing, and how often its memory had been edited by then.
 
 A turn of a talk that is not over leaves a change of the memory, in order with the ends of other turns.
@@ -57,7 +58,7 @@ class Settler:
     def __init__(
         self,
         context: RuntimeContext,
-        settled: Callable[[tuple[WorkClosing, ...], tuple[WorkSettled, ...]], None],
+        settled: Callable[[tuple[Closing, ...], tuple[Settled, ...]], None],
         notifier: Notifier,
     ) -> None:
         self._context = context
@@ -74,7 +75,7 @@ class Settler:
         """What could not be written, with all of the same agent's since: it is written in order, after a pause."""
         self._resumed: deque[Settling] = deque()
 
-    def put(self, activation: Settling, closing: WorkClosing | MemoryWrite, edits: int) -> None:
+    def put(self, activation: Settling, closing: Closing | MemoryWrite, edits: int) -> None:
         self._waiting.append((activation, closing, edits))
         self._begin_soon(activation)
 
@@ -119,7 +120,7 @@ class Settler:
             if not (waiting or notes or self._resumed) or not self._begins():  # something may have come in between
                 return
             group = self._group()
-        closings = tuple(_remembered(one, of, edits) for one, of, edits in group if isinstance(of, WorkClosing))
+        closings = tuple(_remembered(one, of, edits) for one, of, edits in group if isinstance(of, Closing))
         noted = tuple(notes.popleft() for _ in range(min(len(notes), MOST)))
         try:
             self._context.store.write(
@@ -147,14 +148,14 @@ class Settler:
                 group.append(one)
         return group
 
-    def _written(self, group: list[Try], settled: tuple[WorkSettled, ...]) -> None:
+    def _written(self, group: list[Try], settled: tuple[Settled, ...]) -> None:
         """On the writer's thread, after the commit."""
-        closings = tuple(one for _, one, _ in group if isinstance(one, WorkClosing))
+        closings = tuple(one for _, one, _ in group if isinstance(one, Closing))
         self._settled(closings, settled)
         told: dict[Settling, Results] = {}
         left = iter(settled)
         for activation, one, _ in group:
-            if isinstance(one, WorkClosing):
+            if isinstance(one, Closing):
                 told.setdefault(activation, []).append((one, next(left)))
             else:
                 activation.memory.is_written()
@@ -165,7 +166,7 @@ class Settler:
 
     def _failed(self, group: list[Try], error: Exception) -> None:
         told = dict.fromkeys(activation for activation, _, _ in group)
-        self._notifier.missed(effect for _, one, _ in group if isinstance(one, WorkClosing) for effect in one.sent)
+        self._notifier.missed(effect for _, one, _ in group if isinstance(one, Closing) for effect in one.sent)
         for one in group:
             self._held.setdefault(one[0], []).append(one)
         for activation in told:
@@ -173,9 +174,9 @@ class Settler:
         self._write()
 
 
-def _remembered(activation: Settling, closing: WorkClosing, edits: int) -> WorkClosing:
+def _remembered(activation: Settling, closing: Closing, edits: int) -> Closing:
     """Drop memory that is older than the last edit by a person."""
-    return closing if closing.memory is None or edits == activation.memory.edits else replace(closing, memory=None)
+    return closing if closing.state is None or edits == activation.memory.edits else replace(closing, state=None)
 
 
 def _writes(group: list[Try]) -> tuple[MemoryWrite, ...]:
@@ -183,7 +184,7 @@ def _writes(group: list[Try]) -> tuple[MemoryWrite, ...]:
     writes: list[MemoryWrite] = []
     closings = 0
     for activation, one, edits in group:
-        if isinstance(one, WorkClosing):
+        if isinstance(one, Closing):
             closings += 1
         elif edits == activation.memory.edits:
             whose = replace(one, address=activation.address, epoch=activation.epoch)

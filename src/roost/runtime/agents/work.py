@@ -12,12 +12,13 @@ from roost.core.agents import wake
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import from_body
 from roost.core.envelopes.mail import Mail
-from roost.core.envelopes.outcomes import LONGEST_PAUSE, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import LONGEST_PAUSE
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
 from roost.core.journal.steps import Recorded, StepKind, Try
 from roost.core.memory.brain_context import ContextKey
+from roost.core.runs import Closing, Verdict
 from roost.core.talks.messages import Message, Status, at
 from roost.core.talks.runs import StopReason
 from roost.core.values import checks
@@ -236,7 +237,7 @@ class Work(ActingTurn):
 
     # --- ending ----------------------------------------------------------------------------------
 
-    def closing(self) -> WorkClosing:
+    def closing(self) -> Closing:
         if self.fenced:
             self._context.breakers.unused(self.turn.profile)
             if self.why is StopReason.WAIT:
@@ -255,21 +256,21 @@ class Work(ActingTurn):
         if self._diary is not None:
             written = self._diary.written(entry=self.envelope.past != self.envelope.envelope_id)
         if means is None:
-            return self._closing(Verdict.DONE, memory=memory, knew=knew, diary=written)
+            return self._closing(Verdict.DONE, state=memory, knew=knew, context=written)
         asleep = wake.to_json(means.asleep) if means.asleep else None
         published = tuple(means.published) if asleep else ()
         sent = means.unsent()
         if self._voice is not None:
             sent = (*sent, self._voice.meeting.end_of_turn(self._context.host.new_id("entry")))
         return self._closing(
-            Verdict.DONE, memory=memory, knew=knew, sent=sent, sleep=asleep, published=published, diary=written
+            Verdict.DONE, state=memory, knew=knew, sent=sent, sleep=asleep, published=published, context=written
         )
 
-    def lost(self, fault: Fault) -> WorkClosing:
+    def lost(self, fault: Fault) -> Closing:
         """Return the closing of a work that blocked or ended its loop."""
         return self._failure(BrainFailed("it has blocked or ended the loop of its agent", kind=fault))
 
-    def _failure(self, error: BaseException) -> WorkClosing:
+    def _failure(self, error: BaseException) -> Closing:
         e = self.envelope
         report = self.report(error)
         failed = partial(self._closing, reason=report.sentence, fault=report.fault, traceback=report.traceback)
@@ -278,10 +279,10 @@ class Work(ActingTurn):
         pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._context.host.jitter())
         return failed(Verdict.RETRY, due=self._context.host.clock.now() + pause)
 
-    def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> WorkClosing:
+    def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> Closing:
         said, now = "".join(self._said), self._context.host.clock.now()
         journaled = self.is_journaled
-        return WorkClosing(
+        return Closing(
             self.run_id,
             self.envelope,
             self._home.epoch,

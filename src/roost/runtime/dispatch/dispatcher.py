@@ -12,8 +12,8 @@ from roost.core.envelopes.claims import Taken
 from roost.core.envelopes.effects import Effect, Publish, SendTask, messages
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.lanes import is_post
-from roost.core.envelopes.outcomes import WorkClosing, WorkSettled
 from roost.core.failures.faults import Fault
+from roost.core.runs import Closing, Settled
 from roost.core.talks.runs import StopReason
 from roost.ports import Loop
 from roost.runtime.agents.activation import SHARE, Activation
@@ -122,7 +122,7 @@ class Dispatcher:
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
-    def settled(self, closings: tuple[WorkClosing, ...], all_settled: tuple[WorkSettled, ...]) -> None:
+    def settled(self, closings: tuple[Closing, ...], all_settled: tuple[Settled, ...]) -> None:
         self.context.monitor.settled(closings, all_settled)
         notifier = self.notifier
         notifier.deliver(tuple(envelope for one in all_settled for envelope in one.posted))
@@ -272,7 +272,7 @@ class Dispatcher:
         if not activation.retired and activation.unpark():
             self.loops.lend([activation])
 
-    def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
+    def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
         """Retire a parked agent if these results were its last; False: it needs a loop."""
         with self._lock:
             if not activation.unpark():

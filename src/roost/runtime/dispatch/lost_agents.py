@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roost.core.agents.agent import State
-from roost.core.envelopes.outcomes import Verdict, WorkClosing, WorkSettled
 from roost.core.failures.faults import Fault
-from roost.core.talks.runs import RunOutcome, StopReason
+from roost.core.runs import Closing, RunOutcome, Settled, Verdict
+from roost.core.talks.runs import StopReason
 from roost.errors import Unavailable
 from roost.runtime.agents.failures import news
-from roost.stores.sql.inbox import settlement
+from roost.stores.sql import settlement
 
 if TYPE_CHECKING:
     from roost.runtime.agents.activation import Activation
@@ -45,7 +45,7 @@ def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: 
     dispatcher.placement.move_all(lost, culprit if culprit in runs else None, fault)
 
 
-def _closing(activation: Activation, work: Work, fault: Fault) -> WorkClosing:
+def _closing(activation: Activation, work: Work, fault: Fault) -> Closing:
     closing = work.lost(fault)
     activation.dispatcher.forget_task(closing.envelope.envelope_id)
     if activation.state_log.state is not State.IDLE:
@@ -56,7 +56,7 @@ def _closing(activation: Activation, work: Work, fault: Fault) -> WorkClosing:
     return replace(closing, sent=closing.sent + news(activation, closing))
 
 
-def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[WorkClosing, ...]) -> None:
+def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Closing, ...]) -> None:
     """Write what failed before the agent is looked at again: the look starts a new epoch."""
     look = partial(dispatcher.notifier.look, activation.address)
     if not closings:
@@ -64,7 +64,7 @@ def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Work
         look()
         return
 
-    def written(settled: tuple[WorkSettled, ...]) -> None:
+    def written(settled: tuple[Settled, ...]) -> None:
         dispatcher.settled(closings, settled)
         for closing in closings:
             dispatcher.notifier.wake_at(closing.due)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.envelopes.tasks import Task, TaskStatus
+from roost.core.runs import Closing, Verdict
 from roost.core.talks.messages import at
 from roost.core.values.addresses import of_key
 from roost.ports import Host, Pending
@@ -49,7 +49,7 @@ class TaskWaiters:
             if not bells:
                 self._bells.pop(task_id, None)
 
-    def done(self, closing: WorkClosing) -> None:
+    def done(self, closing: Closing) -> None:
         """It was settled, and is over."""
         task_id = closing.envelope.envelope_id
         is_whole = self._sent.pop(task_id, None) is not None
@@ -74,7 +74,7 @@ def _ring(bells: list[Pending[Task | None]], task: Task | None) -> None:
         bell.set(task)
 
 
-def _task_of(c: WorkClosing) -> Task | None:
+def _task_of(c: Closing) -> Task | None:
     """One that was done at its first try, as it is kept; of all others there is more to know."""
     e = c.envelope
     if c.verdict is not Verdict.DONE or e.attempts != 1:

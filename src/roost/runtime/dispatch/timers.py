@@ -19,8 +19,8 @@ from roost.errors import Unavailable
 from roost.ports import Loop
 from roost.runtime.agents.failures import expired
 from roost.runtime.context import RuntimeContext
+from roost.stores.sql import settlement
 from roost.stores.sql.agents import agents
-from roost.stores.sql.inbox import settlement
 from roost.stores.sql.schedules import clock_changes, schedules
 from roost.stores.sql.tables import envelopes
 

@@ -21,8 +21,9 @@ from roost.core.failures import faults, tracebacks
 from roost.core.journal.action_log import Deeds
 from roost.core.limits.budgets import Resource
 from roost.core.limits.usage import NOTHING, Usage
+from roost.core.runs import RunOutcome
 from roost.core.talks.messages import at
-from roost.core.talks.runs import RunOutcome, Stop, StopReason
+from roost.core.talks.runs import Stop, StopReason
 from roost.core.talks.side_channels import Channel
 from roost.core.values.correlation import ROOT
 from roost.core.values.ids import reference

@@ -15,7 +15,6 @@ from typing import Any
 from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.envelopes.effects import Broadcast, Effect, Publish, SendMail, SendTask, urgent_mail
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import Verdict, WorkClosing, WorkSettled
 from roost.core.limits.limits import Limits
 from roost.core.limits.usage import NOTHING as UNUSED
 from roost.core.limits.usage import Usage
@@ -24,8 +23,8 @@ from roost.core.meetings.log.bodies import Called, Ended
 from roost.core.memory.memories import Remember
 from roost.core.monitoring.facts import Fact, FactPage, Name, decode, encode
 from roost.core.monitoring.metrics import Metric
+from roost.core.runs import Closing, RunOutcome, Settled, Verdict
 from roost.core.talks.messages import MOST, at
-from roost.core.talks.runs import Closing, RunOutcome, Settled
 from roost.core.values import checks
 from roost.ports import Host, Pending
 from roost.runtime.monitoring.metrics import Metrics
@@ -34,15 +33,6 @@ SLOW_LOOK = 5.0
 EXPIRED = "expired"
 FULL = "full"
 NOTHING: Mapping[str, Any] = {}
-OUTCOMES = {
-    Verdict.DONE: RunOutcome.DONE,
-    Verdict.RETRY: RunOutcome.FAILED,
-    Verdict.DEAD: RunOutcome.FAILED,
-    Verdict.CANCELLED: RunOutcome.STOPPED,
-    Verdict.RELEASED: RunOutcome.STOPPED,
-    Verdict.WAITING: RunOutcome.WAITING,
-    Verdict.REPEATED: RunOutcome.REPEATED,
-}
 ENDS = {
     Verdict.DONE: Name.TASK_DONE,
     Verdict.RETRY: Name.TASK_RETRIED,
@@ -111,7 +101,7 @@ class FactStream:
                 told.append((Name.TASK_STARTED, now, None, e.address, {"task_id": e.envelope_id}, e.origin))
             self._tell(told)
 
-    def settled(self, closings: tuple[WorkClosing, ...], all_settled: tuple[WorkSettled, ...]) -> None:
+    def settled(self, closings: tuple[Closing, ...], all_settled: tuple[Settled, ...]) -> None:
         told: list[_Told] = []
         metrics = self.metrics_kept
         with self._lock:
@@ -121,7 +111,7 @@ class FactStream:
                 verdict, e = c.verdict, c.envelope
                 metrics.settled[(verdict,)] += 1
                 if c.run_id:
-                    metrics.ran(e.kind, OUTCOMES[verdict], c.ended - c.started)
+                    metrics.ran(e.kind, c.outcome, c.ended - c.started)
                     metrics.spent(c.profile, c.usage)
                 if verdict is not Verdict.DONE or e.recorded or e.kind is not Kind.TASK:
                     _ended(told, c, metrics)
@@ -153,9 +143,8 @@ class FactStream:
         self.tell(Name.RUN_STARTED, talk_id, {"run_id": run_id, "kind": Kind.TALK}, root=root, user_id=user_id)
 
     def talk_settled(self, user_id: str, c: Closing, settled: Settled) -> None:
-        now = self._clock.now()
-        outcome = RunOutcome.STOPPED if settled.superseded else c.outcome
-        root = c.envelopes[0].envelope_id if c.envelopes else ""
+        now, root = self._clock.now(), c.envelope.origin
+        outcome = c.outcome if settled.taken else RunOutcome.STOPPED
         data = {"run_id": c.run_id, "kind": Kind.TALK, "outcome": outcome, "seconds": now - c.started}
         data |= c.usage.facts()
         told: list[_Told] = []
@@ -165,9 +154,9 @@ class FactStream:
             if c.fault and outcome is not RunOutcome.STOPPED:
                 self.metrics_kept.faults[(c.fault,)] += 1
                 data["fault"] = c.fault
-            told.append((Name.RUN_ENDED, now, user_id, c.talk_id, data, root))
-            if not settled.superseded and (c.sent or c.sleep is not None):
-                address, asleep = c.agent or f"{user_id}/", c.sleep is not None
+            told.append((Name.RUN_ENDED, now, user_id, c.envelope.lane, data, root))
+            if settled.taken and (c.sent or c.sleep is not None):
+                address, asleep = c.envelope.address or f"{user_id}/", c.sleep is not None
                 _acted(told, c.sent, settled.posted, address, root, now, asleep=asleep)
         self._tell(told)
 
@@ -315,7 +304,7 @@ def _is_for(user_id: str, told: _Told) -> bool:
     return told[2] == "" or _owner(told) == user_id
 
 
-def _ended(told: list[_Told], c: WorkClosing, metrics: Metrics) -> None:
+def _ended(told: list[_Told], c: Closing, metrics: Metrics) -> None:
     """Append the facts of an attempt that is over."""
     e, verdict, when, root = c.envelope, c.verdict, c.ended, c.envelope.origin
     failed = verdict is Verdict.RETRY or verdict is Verdict.DEAD
@@ -327,7 +316,7 @@ def _ended(told: list[_Told], c: WorkClosing, metrics: Metrics) -> None:
             "run_id": c.run_id,
             "kind": e.kind,
             "envelope_id": e.envelope_id,
-            "outcome": OUTCOMES[verdict],
+            "outcome": c.outcome,
             "attempt": e.attempts,
             "seconds": c.ended - c.started,
         }

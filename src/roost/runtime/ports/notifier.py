@@ -7,8 +7,8 @@ from typing import Protocol
 
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import WorkClosing
 from roost.core.envelopes.requests import Answered
+from roost.core.runs import Closing
 
 
 class Notifier(Protocol):
@@ -32,7 +32,7 @@ class Notifier(Protocol):
     def answered(self, answered: Answered, /) -> None:
         """Resume the turn that waits for this answer."""
 
-    def ended(self, closing: WorkClosing, /) -> None:
+    def ended(self, closing: Closing, /) -> None:
         """Resume the callers that wait for this task, which is over."""
 
     def changed(self, task_id: str, /) -> None:

@@ -19,8 +19,9 @@ from roost.core.journal.action_log import PARTIAL, changes, differences
 from roost.core.journal.run_history import FORMAT, Replay
 from roost.core.limits.usage import Usage
 from roost.core.memory.brain_context import ContextEntry, ContextKey, Scope
+from roost.core.runs import RunOutcome
 from roost.core.talks.messages import Message
-from roost.core.talks.runs import RunOutcome, StopReason
+from roost.core.talks.runs import StopReason
 from roost.core.talks.side_channels import Channel
 from roost.core.values import checks
 from roost.ports import Loop, Turn

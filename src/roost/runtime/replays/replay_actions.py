@@ -29,7 +29,7 @@ from roost.core.meetings.log.bodies import Body, kind_of
 from roost.core.meetings.log.stamps import milliseconds
 from roost.core.meetings.view.shown import MeetingSummary, summary_of
 from roost.core.memory.memories import Memory
-from roost.core.talks.runs import RunOutcome
+from roost.core.runs import RunOutcome
 from roost.core.values import addresses, checks
 from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
 from roost.ports import Meeting, ModelCall, Tool

@@ -13,8 +13,9 @@ from roost.core.envelopes.envelope import Envelope
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal.steps import Recorded, StepKind
-from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import Closing, RunOutcome, Settled, StopReason
+from roost.core.runs import AnswerEnd, Closing, Settled, Verdict
+from roost.core.talks.messages import Message
+from roost.core.talks.runs import StopReason, TalkUpdate
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
 from roost.runtime.execution.turn_execution import excerpt_of, report
@@ -24,6 +25,7 @@ from roost.runtime.talks.run import TalkRun
 from roost.runtime.turns.history import TalkHistory
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
+from roost.stores.sql import settlement
 from roost.stores.sql.inbox import recovery
 from roost.stores.sql.journal import steps
 from roost.stores.sql.talks import messages, runs
@@ -183,26 +185,30 @@ class TalkLane:
             closing = run.closing()
             if self._home is not None:
                 await self._home.memory.written()
-            settled = await self._settle(closing, live)
-            if self._home is not None and settled.superseded:
+            settled, after = await self._settle(closing, live)
+            if settled.taken:
+                self._apply(closing, settled, live)
+            elif self._home is not None:
                 run.refused(closing)
-            if closing.state is not None and not settled.superseded and self._home is None:
-                live.state = closing.state
-            if closing.sleep is not None and self._home is not None and not settled.superseded:
-                self._home.fell_asleep(closing.sleep)
-            if settled.posted:
-                self._services.notifier.deliver(settled.posted)
-            # Stopped meanwhile: what the store had left then is gone there now.
-            if settled.left and run.is_journaled:
-                self._tried |= {e.envelope_id for e in settled.left}
-            if settled.rested:
+            if after.left and run.is_journaled:
+                self._tried |= {e.envelope_id for e in after.left}
+            if after.parked:
                 self.waiting.clear()  # all that is left waits in the store
-            elif not self._stopped and not settled.gone:
-                self.waiting.extendleft(reversed([*settled.left, *run.untaken()]))
+            elif not self._stopped and not after.gone:  # a stop has removed the rest from the store
+                self.waiting.extendleft(reversed([*after.left, *run.untaken()]))
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
             run.part()
+
+    def _apply(self, closing: Closing, settled: Settled, live: LiveTalk) -> None:
+        """Apply what was written with the end of a run: the state, the sleep of the agent, and what was posted."""
+        if self._home is None and closing.state is not None:
+            live.state = closing.state
+        if self._home is not None and closing.sleep is not None:
+            self._home.fell_asleep(closing.sleep)
+        if settled.posted:
+            self._services.notifier.deliver(settled.posted)
 
     def _next(self) -> tuple[Envelope, ...]:
         """Return what the next run answers: all that waits, unless a run is taken up that a person has kept waiting.
@@ -268,29 +274,29 @@ class TalkLane:
         options = live.talk.options
         return profile.told(options) if options else profile
 
-    async def _settle(self, closing: Closing, live: LiveTalk) -> Settled:
-        """Write it, however long the store takes to be able to: until then the answer is kept in memory."""
+    async def _settle(self, closing: Closing, live: LiveTalk) -> tuple[Settled, TalkUpdate]:
+        """Write the end of a run, however long the store takes: until then the answer is kept in memory."""
         failed = False
-        settle = runs.park if closing.outcome is RunOutcome.WAITING else runs.settle
         while True:
             try:
-                settled: Settled = await self._context.store.write(
-                    settle, closing, key=self.talk_id, then=partial(self._settled, live)
+                [settled] = await self._context.store.write(
+                    settlement.settle, (closing,), key=self.talk_id, then=partial(self._settled, live)
                 )
             except Unavailable as error:
                 failed = True
                 await self._patience(error)
                 continue
             self._context.monitor.talk_settled(self.user_id, closing, settled)
-            if failed and settled.superseded:
+            if failed and not settled.taken:
                 live.drop()  # an attempt that seemed to fail may have been committed
-            return settled
+            assert settled.talk is not None
+            return settled, settled.talk
 
-    def _settled(self, live: LiveTalk, settled: Settled) -> None:
+    def _settled(self, live: LiveTalk, all_settled: tuple[Settled, ...]) -> None:
         """Update the talk in memory; it may have been dropped and loaded again while the run was under way."""
         known = self._talks.known(self.talk_id) if live.gone else live
-        if known is not None:
-            known.settled(settled)
+        if known is not None and (after := all_settled[0].talk) is not None:
+            known.settled(after)
 
     async def _patience(self, error: Unavailable) -> None:
         log.warning("the store is unavailable, trying again: %s", error, extra={"session": self.talk_id})
@@ -298,20 +304,20 @@ class TalkLane:
 
     def _given_up(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         error = BrainFailed(f"tried {self._context.limits.attempts} times", kind=Fault.LOST_WORKER)
-        return self._failed(live, envelopes, error, RunOutcome.LOST)
+        return self._failed(live, envelopes, error, lost=True)
 
     def _refused(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         """Return the closing of a run that is refused because the circuit of its provider is open."""
         error = BrainFailed("the provider fails again and again", kind=Fault.RESTING)
-        return self._failed(live, envelopes, error, RunOutcome.FAILED)
+        return self._failed(live, envelopes, error)
 
     def _unknown(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
         """It is with an agent that cannot think here."""
         error = BrainFailed(f"the profile of {live.talk.agent!r} is not known here", kind=Fault.PROFILE)
-        return self._failed(live, envelopes, error, RunOutcome.FAILED)
+        return self._failed(live, envelopes, error)
 
     def _failed(
-        self, live: LiveTalk, envelopes: tuple[Envelope, ...], error: BrainFailed, outcome: RunOutcome
+        self, live: LiveTalk, envelopes: tuple[Envelope, ...], error: BrainFailed, *, lost: bool = False
     ) -> Closing:
         run_id, now = self._context.host.new_id("run"), self._context.host.clock.now()
         about = {
@@ -322,18 +328,18 @@ class TalkLane:
         }
         found = report(error, run_id, about, self._context.redactor.clean)
         return Closing(
-            run_id=run_id,
-            talk_id=self.talk_id,
-            epoch=live.epoch,
-            outcome=outcome,
-            status=Status.FAILED,
-            text="",
-            envelopes=envelopes,
-            handled=True,
-            started=now,
-            error=found.sentence,
-            fault=found.fault,
+            run_id,
+            envelopes[0],
+            live.epoch,
+            Verdict.DEAD,
+            "",
+            now,
+            now,
+            found.sentence,
+            found.fault,
             traceback=found.traceback,
+            others=envelopes[1:],
+            answer=AnswerEnd(lost=lost),
         )
 
 

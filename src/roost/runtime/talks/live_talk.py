@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from roost.core.talks import side_channels as notes
 from roost.core.talks.messages import Cursor, Message, Page, Status, TalkLog
-from roost.core.talks.runs import Claimed, Halted, Loaded, Opened, Posted, Settled
+from roost.core.talks.runs import Claimed, Halted, Loaded, Opened, Posted, TalkUpdate
 from roost.core.talks.side_channels import Note, Notes
 from roost.core.talks.talk import Talk
 from roost.ports import Host, Pending
@@ -115,12 +115,12 @@ class LiveTalk:
             self._set(opened.message, opened.revision)
             self._moved(opened.revision, self.epoch, waiting=1)
 
-    def settled(self, settled: Settled) -> None:
+    def settled(self, settled: TalkUpdate) -> None:
         with self._lock:
             if settled.message is not None:
                 self._set(settled.message, settled.revision)
                 self.answer = None
-            self.rests = settled.rested
+            self.rests = settled.parked
             if settled.revision:
                 self._moved(settled.revision, settled.epoch, waiting=settled.waiting)
 

@@ -9,7 +9,8 @@ from functools import partial
 
 from roost.core.envelopes.envelope import Envelope
 from roost.core.failures.faults import Fault
-from roost.core.talks.runs import Closing, Settled, StopReason
+from roost.core.runs import Closing, Settled
+from roost.core.talks.runs import StopReason
 from roost.errors import Unavailable
 from roost.runtime.talks.lane import TalkLane
 from roost.runtime.talks.live_talk import LiveTalk
@@ -17,7 +18,7 @@ from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.run import TalkRun
 from roost.runtime.talks.worker import TalkLanes, Worker
 from roost.runtime.turns.services import TurnServices
-from roost.stores.sql.talks import runs
+from roost.stores.sql import settlement
 
 log = logging.getLogger("roost.inbox")
 
@@ -158,8 +159,10 @@ class Placement:
     def _close(self, lane: LostLane, live: LiveTalk, run: TalkRun, closing: Closing) -> None:
         """Close what a lost run was writing, with all that was said; then the lane runs elsewhere."""
 
-        def written(settled: Settled) -> None:
-            live.settled(settled)
+        def written(all_settled: tuple[Settled, ...]) -> None:
+            [settled] = all_settled
+            if settled.talk is not None:
+                live.settled(settled.talk)
             self._context.monitor.talk_settled(lane.user_id, closing, settled)
             moved()
 
@@ -171,9 +174,9 @@ class Placement:
             run.quiesced.set(run.stopped())
             self._deliver_again(lane)
 
-        settle = runs.settle
+        settle = settlement.settle
         try:
-            self._context.store.write(settle, closing, key=lane.talk_id, then=written, failed=failed)
+            self._context.store.write(settle, (closing,), key=lane.talk_id, then=written, failed=failed)
         except Unavailable as error:
             failed(error)
 

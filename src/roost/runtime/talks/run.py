@@ -15,8 +15,9 @@ from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
 from roost.core.journal.steps import Recorded, Try
 from roost.core.memory.brain_context import ContextKey, ContextWrite
-from roost.core.talks.messages import Message, Status
-from roost.core.talks.runs import REPEATED, Closing, RunOutcome, Stop, StopReason
+from roost.core.runs import AnswerEnd, Closing, Verdict
+from roost.core.talks.messages import Message
+from roost.core.talks.runs import REPEATED, Stop, StopReason
 from roost.errors import BrainFailed
 from roost.ports import Loop, Pending, Profile, Turn
 from roost.runtime.talks.answer_writer import Answer
@@ -27,6 +28,14 @@ from roost.runtime.turns.brain_context import BrainContext
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
 from roost.runtime.turns.shared_state import kept_state
+
+_VERDICTS = {
+    StopReason.WAIT: Verdict.WAITING,
+    StopReason.INTERRUPT: Verdict.INTERRUPTED,
+    StopReason.ROLLBACK: Verdict.INTERRUPTED,
+    StopReason.DRAIN: Verdict.RELEASED,
+}
+"""Verdicts on runs that were stopped; all other reasons cancel."""
 
 
 class TalkRun(ActingTurn):
@@ -203,66 +212,48 @@ class TalkRun(ActingTurn):
         """Return the closing of the run. Unless it is repeated, its open questions are withdrawn."""
         if self._means is not None and self.why not in REPEATED:
             self._means.withdraw()
-        common: dict[str, Any] = {
-            "run_id": self.run_id,
-            "talk_id": self._live.talk_id,
-            "epoch": self.epoch,
-            "text": self._answer.said(),
-            "envelopes": self.envelopes,
-            "started": self._started,
-            "first_chunk": self._answer.first_chunk,
-            "given": self._given(),
-            "notes": self._answer.noted(),
-            "usage": self.usage,
-            "profile": self.turn.profile.name,
-            "diary": self._written(),
-        }
         if self.fenced:
             self._withdraw()
-        if self.why is StopReason.WAIT:
-            return Closing(
-                outcome=RunOutcome.WAITING, status=Status.INTERRUPTED, handled=False, stop=self.stopped(), **common
-            )
-        if self.fenced:
-            self._context.breakers.unused(self.turn.profile)
-            handled = {StopReason.INTERRUPT: None, StopReason.ROLLBACK: None, StopReason.DRAIN: False}.get(
-                self.why or StopReason.STOP, True
-            )
-            return Closing(
-                outcome=RunOutcome.STOPPED,
-                status=Status.INTERRUPTED,
-                handled=handled,
-                stop=self.stopped(),
-                **common,
-            )
+            if self.why is not StopReason.WAIT:
+                self._context.breakers.unused(self.turn.profile)
+            return self._closing(_VERDICTS.get(self.why or StopReason.STOP, Verdict.CANCELLED), stop=self.stopped())
         knew, state, error = self._state()
         if error is not None:
             self._withdraw()
             report = self.report(error)
-            return Closing(
-                outcome=RunOutcome.FAILED,
-                status=Status.FAILED,
-                handled=True,
-                error=report.sentence,
-                fault=report.fault,
-                traceback=report.traceback,
-                **common,
-            )
+            return self._closing(Verdict.DEAD, reason=report.sentence, fault=report.fault, traceback=report.traceback)
         self._context.breakers.told(self.turn.profile, None)
-        means = self._means
-        asleep = means.asleep if means is not None else None
-        return Closing(
-            outcome=RunOutcome.DONE,
-            status=Status.COMPLETE,
-            handled=True,
+        if (means := self._means) is None:
+            return self._closing(Verdict.DONE, state=state, knew=knew)
+        asleep = means.asleep if self._home is not None else None
+        return self._closing(
+            Verdict.DONE,
             state=state,
             knew=knew,
-            sent=means.unsent() if means is not None else (),
-            agent=self._home.address if self._home else None,
+            sent=means.unsent(),
             sleep=wake.to_json(asleep) if asleep else None,
-            published=tuple(means.published) if means is not None and asleep else (),
-            asleep=self._home.asleep() if asleep and self._home else None,
-            **common,
+            published=tuple(means.published) if asleep else (),
+            changes=[self._home.asleep()] if asleep and self._home is not None else [],
+        )
+
+    def _closing(self, verdict: Verdict, *, stop: Stop | None = None, lost: bool = False, **more: Any) -> Closing:
+        answer, first = self._answer, self.envelopes[0]
+        return Closing(
+            self.run_id,
+            first,
+            self.epoch,
+            verdict,
+            answer.said(),
+            self._started,
+            self._context.host.clock.now(),
+            usage=self.usage,
+            profile=self.turn.profile.name,
+            journaled=self.is_journaled,
+            given=None if lost else self._given(),
+            context=None if lost else self._written(),
+            others=self.envelopes[1:],
+            answer=AnswerEnd(answer.noted(), answer.first_chunk, stop, lost),
+            **more,
         )
 
     def _written(self) -> ContextWrite | None:
@@ -294,30 +285,11 @@ class TalkRun(ActingTurn):
         `tried`: whether to run it again counts as a try.
         """
         self.fence(StopReason.LOST, self._context.host.clock.now())
-        error = traceback = None
-        if fault is not None:
-            report = self.report(BrainFailed("it has blocked or ended the loop of its worker", kind=fault))
-            error, traceback = report.sentence, report.traceback
-        return Closing(
-            run_id=self.run_id,
-            talk_id=self._live.talk_id,
-            epoch=self.epoch,
-            text=self._answer.said(),
-            envelopes=self.envelopes,
-            started=self._started,
-            first_chunk=self._answer.first_chunk,
-            outcome=RunOutcome.LOST,
-            status=Status.FAILED if error else Status.INTERRUPTED,
-            handled=error is not None,
-            error=error,
-            fault=fault or faults.Fault.LOST_WORKER,
-            supersede=True,
-            notes=self._answer.noted(),
-            usage=self.usage,
-            profile=self.turn.profile.name,
-            tried=tried,
-            traceback=traceback,
-        )
+        if fault is None:
+            verdict = Verdict.RETRY if tried else Verdict.RELEASED
+            return self._closing(verdict, fault=faults.Fault.LOST_WORKER, lost=True)
+        report = self.report(BrainFailed("it has blocked or ended the loop of its worker", kind=fault))
+        return self._closing(Verdict.DEAD, reason=report.sentence, fault=fault, traceback=report.traceback, lost=True)
 
     def _state(self) -> tuple[str | None, str | None, BaseException | None]:
         """Return what was kept before, and what is kept now."""
@@ -338,5 +310,5 @@ class TalkRun(ActingTurn):
 
     def refused(self, closing: Closing) -> None:
         """Nothing of it was written but its words: it does not change the memory of its agent either."""
-        if closing.outcome is RunOutcome.DONE:
+        if closing.verdict is Verdict.DONE:
             self._withdraw(None if closing.state is None else (closing.knew, closing.state))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import MemoryWrite, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import MemoryWrite
+from roost.core.runs import Closing, Verdict
+from roost.stores.sql import settlement
 from roost.stores.sql.agents import inspection
-from roost.stores.sql.inbox import settlement
 from roost.stores.sql.sending import effects
 from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_agents import given_task, rows
@@ -24,8 +25,8 @@ def three(store: Driven, address: str) -> tuple[int, list[Envelope]]:
     return taken.epoch, [first, *others]
 
 
-def closing(number: int, envelope: Envelope, epoch: int, knew: str | None, after: str) -> WorkClosing:
-    return WorkClosing(f"run_{number}", envelope, epoch, Verdict.DONE, "", 1.0, 2.0, knew=knew, memory=after)
+def closing(number: int, envelope: Envelope, epoch: int, knew: str | None, after: str) -> Closing:
+    return Closing(f"run_{number}", envelope, epoch, Verdict.DONE, "", 1.0, 2.0, knew=knew, state=after)
 
 
 def memory(store: Driven) -> object:

@@ -7,19 +7,19 @@ from typing import Any
 from roost.core.agents.agent import AgentConfig, State
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import StateChange, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import StateChange
 from roost.core.memory.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
-from roost.core.talks.messages import Status
-from roost.core.talks.runs import Closing, Posted, RunOutcome
+from roost.core.runs import AnswerEnd, Closing, Verdict
+from roost.core.talks.runs import Posted
 from roost.core.values.ids import encode
 from roost.core.values.priority import Priority
 from roost.ports import Look, World
-from roost.stores.sql import retention
+from roost.stores.sql import retention, settlement
 from roost.stores.sql.agents import agents
 from roost.stores.sql.brain_data import brain_context
-from roost.stores.sql.inbox import claims, settlement
+from roost.stores.sql.inbox import claims
 from roost.stores.sql.sending import effects
-from roost.stores.sql.talks import messages, runs, talks
+from roost.stores.sql.talks import messages, talks
 from tests.contracts.conftest import Driven
 
 TALK = ContextKey("talk_1", "", "ann")
@@ -76,10 +76,9 @@ def test_it_is_written_with_the_answer_and_gone_with_the_talk(store: Driven) -> 
     written = ContextWrite(
         TALK, "app", ContextEntry("run_1", "[]", (1,)), {Scope.OWN: {"a": "1"}, Scope.USER: {"b": "2"}}
     )
-    closing = Closing(
-        "run_1", "talk_1", 0, RunOutcome.DONE, Status.COMPLETE, "hello", (posted.envelope,), True, 1.0, diary=written
-    )
-    store.write(runs.settle, closing)
+    done = (0, Verdict.DONE, "hello", 1.0, 2.0)
+    closing = Closing("run_1", posted.envelope, *done, context=written, answer=AnswerEnd())
+    store.write(settlement.settle, (closing,))
     assert read(store) == ([ContextEntry("run_1", "[]", (1,))], {"own": {"a": "1"}, "user": {"b": "2"}})
     store.write(talks.delete, "ann", "talk_1")
     assert read(store) == ([], {"user": {"b": "2"}})
@@ -93,7 +92,7 @@ def test_of_an_agent_it_is_written_with_the_try_and_gone_with_the_agent(store: D
     taken = store.write(claims.take, (Look("ann/d", True),), World(2.0, lambda: "change_2"))[0]
     place = ContextKey("ann/d", "from:x", "ann")
     written = ContextWrite(place, "app", ContextEntry("run_1", "[]"), {Scope.OWN: {"a": "1"}})
-    closing = WorkClosing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, diary=written)
+    closing = Closing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, context=written)
     store.write(settlement.settle, (closing,))
     assert read(store, place) == ([ContextEntry("run_1", "[]")], {"own": {"a": "1"}})
     assert read(store, ContextKey("ann/d", "from:y", "ann")) == ([], {})

@@ -9,8 +9,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from roost.core.envelopes.outcomes import MemoryWrite, Verdict, WorkClosing
+from roost.core.envelopes.outcomes import MemoryWrite
 from roost.core.memory.state_merge import conflicting, merged, rebased
+from roost.core.runs import Closing, Verdict
 from roost.ports import Tx
 from roost.stores import bulk
 
@@ -24,12 +25,10 @@ class Memories:
     """Refused closings, by the id of the object."""
 
 
-def remembered(
-    tx: Tx, closings: Sequence[WorkClosing], ours: Sequence[WorkClosing], writes: Sequence[MemoryWrite]
-) -> Memories:
+def remembered(tx: Tx, closings: Sequence[Closing], ours: Sequence[Closing], writes: Sequence[MemoryWrite]) -> Memories:
     """Compute the states in the order of the changes; `ours` are the closings that may be settled at all."""
     memories = Memories()
-    told = [c for c in ours if c.memory is not None and c.verdict is Verdict.DONE]
+    told = [c for c in ours if c.state is not None and c.verdict is Verdict.DONE]
     if not told and not writes:
         return memories
     locked = f" ORDER BY envelope_id{tx.for_update}"
@@ -72,9 +71,9 @@ def add(tx: Tx, address: str, knew: str | None, memory: str, now: float) -> None
 
 
 def _in_order(
-    closings: Sequence[WorkClosing], told: set[int], writes: Sequence[MemoryWrite]
-) -> list[WorkClosing | MemoryWrite]:
-    changes: list[WorkClosing | MemoryWrite] = []
+    closings: Sequence[Closing], told: set[int], writes: Sequence[MemoryWrite]
+) -> list[Closing | MemoryWrite]:
+    changes: list[Closing | MemoryWrite] = []
     left = list(writes)
     for place, closing in enumerate(closings):
         while left and left[0].position <= place:
@@ -84,9 +83,9 @@ def _in_order(
     return changes + left
 
 
-def _followed(c: WorkClosing, there: str) -> str | None:
+def _followed(c: Closing, there: str) -> str | None:
     """Return the state with the turn's changes; None if it changed names that differ from what it knew."""
-    knew, memory = c.knew or "", c.memory or "{}"
+    knew, memory = c.knew or "", c.state or "{}"
     if knew == there:
         return memory
     return None if conflicting(knew, memory, there) else json.dumps(merged(knew, memory, there))

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from roost.core.agents.agent import State
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import to_body
-from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.envelopes.requests import Answered, Request, asks_in_talk, request_name, request_parts
 from roost.core.journal.steps import Try, digest
+from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import rank
 from roost.errors import LimitReached
 from roost.ports import Tx
@@ -125,7 +125,7 @@ def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | Non
     return row[0] if row else None
 
 
-def answer(tx: Tx, closings: Sequence[WorkClosing]) -> dict[int, tuple[Answered | None, tuple[Envelope, ...]]]:
+def answer(tx: Tx, closings: Sequence[Closing]) -> dict[int, tuple[Answered | None, tuple[Envelope, ...]]]:
     """Give requests their answers, by the id of each closing; return also the envelopes put into inboxes.
 
     An answer that is no longer awaited is delivered as an envelope of the kind `answer`. If a turn of a talk asked, it
@@ -179,7 +179,7 @@ def _all_wait(tx: Tx, steps: list[tuple[str, int]]) -> bool:
     return bool(sum(count for (count,) in counted) == len(steps))
 
 
-def _answer_of(c: WorkClosing) -> dict[str, str]:
+def _answer_of(c: Closing) -> dict[str, str]:
     return {"text": c.text} if c.verdict is Verdict.DONE else {"error": c.reason or "it was cancelled"}
 
 
@@ -188,7 +188,7 @@ def _as_json(answer: Mapping[str, str]) -> str:
     return "{" + ", ".join([f'"{key}": {json.dumps(value)}' for key, value in answer.items()]) + "}"
 
 
-def _late(tx: Tx, c: WorkClosing, answered: Answered) -> tuple[Envelope, ...]:
+def _late(tx: Tx, c: Closing, answered: Answered) -> tuple[Envelope, ...]:
     e = c.envelope
     if asks_in_talk(answered.request):
         _note_late(tx, answered)

@@ -10,7 +10,7 @@ from typing import Any
 from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
 from roost.core.envelopes.effects import Effect, Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import WorkClosing
+from roost.core.runs import Closing
 from roost.core.talks.messages import at
 from roost.core.values.addresses import of_key
 from roost.core.values.ids import RANDOM_BITS, encode
@@ -40,7 +40,7 @@ def add_dead_letter(tx: Tx, letter: DeadLetter) -> None:
         tx.died.append(letter)
 
 
-def failed(c: WorkClosing) -> DeadLetter:
+def failed(c: Closing) -> DeadLetter:
     """Return the dead letter of an envelope after its last attempt."""
     e = c.envelope
     return _letter(

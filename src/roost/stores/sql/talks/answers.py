@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
-from roost.core.talks.runs import Opened, Settled
+from roost.core.talks.runs import Opened, TalkUpdate
 from roost.ports import Row, Tx
 from roost.stores.sql.talks.messages import (
     MESSAGE,
@@ -60,11 +60,11 @@ def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content
     )
 
 
-def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Settled:
+def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> TalkUpdate:
     """Close the current message while its run continues in a new one."""
     row = lock(tx, talk_id)
     if row is None or row[0] != epoch:
-        return Settled(0, epoch, 0, None, superseded=True, gone=row is None)
+        return TalkUpdate(0, epoch, 0, None, superseded=True, gone=row is None)
     if not content:
         return write_answer(tx, talk_id, run_id, row, "", "", Status.WITHDRAWN, None)
     return write_answer(tx, talk_id, run_id, row, content, noted, Status.COMPLETE, None)
@@ -92,7 +92,7 @@ def write_answer(
     supersede: bool = False,
     superseded: bool = False,
     again: bool = False,
-) -> Settled:
+) -> TalkUpdate:
     """Close the open message, or add one if none was opened and there is text.
 
     An interrupted run adds none: text that nobody could read was never said. An open message without text is withdrawn;
@@ -123,7 +123,7 @@ def write_answer(
             last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, side_channels.unpack(noted)
         )
         insert(tx, talk_id, message, revision, now, noted=noted)
-    return Settled(revision, epoch, waiting, message, superseded)
+    return TalkUpdate(revision, epoch, waiting, message, superseded)
 
 
 def close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Message | None:

@@ -1,33 +1,23 @@
-"""Runs of talks: settle, park, stop, and claim lanes. What they write meanwhile is in `answers`.
+"""Runs of talks: end, stop, and claim lanes. What they write meanwhile is in `answers`.
 
 Each statement that writes for a run checks the talk's epoch.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from roost.core.envelopes.envelope import Envelope, EnvelopeStatus, message_envelope
+from roost.core.runs import FINAL, AnswerEnd, Closing, RunOutcome, Verdict
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
-from roost.core.talks.runs import Claimed, Closing, Halted, RunOutcome, Settled
+from roost.core.talks.runs import Claimed, Halted, TalkUpdate
 from roost.ports import Row, Tx
 from roost.stores import bulk
-from roost.stores.batching import Calls, batched_by
-from roost.stores.sql.brain_data import agent_state, brain_context
-from roost.stores.sql.sending.effects import post_all
-from roost.stores.sql.sleep import window
 from roost.stores.sql.tables import parked
-from roost.stores.sql.tables.agent_changes import append
 from roost.stores.sql.tables.parked import PARKED_TALK, UNCLAIMED_TALK
-from roost.stores.sql.tables.token_usage import spend
-from roost.stores.sql.talks.answers import (
-    close_lost,
-    lock,
-    message_at,
-    write_answer,
-)
+from roost.stores.sql.talks.answers import close_lost, lock, message_at, write_answer
 from roost.stores.sql.talks.messages import insert
 from roost.stores.sql.talks.talks import found
 
@@ -40,141 +30,132 @@ _END = (
 _GIVEN = {"talk": "TEXT", "reign": "BIGINT", "kept": "TEXT", "envelope": "TEXT"}
 
 
-def settle_many(tx: Tx, calls: Calls) -> list[Settled | None]:
-    """Settle short turns in few statements; leave those that are not simple."""
-    simple = [c for [c] in calls if _is_simple(c)]
-    given = [(c.talk_id, c.epoch, None if c.agent else c.state, c.envelopes[0].envelope_id) for c in simple]
-    ended = {row[0]: row[1:] for row in bulk.using(tx, _END, _GIVEN, given)}
-    gone = [c.envelopes[0].envelope_id for c in simple if c.talk_id in ended]
-    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone)
-    return [_settle_simple(tx, c, ended[c.talk_id]) if c.talk_id in ended else None for [c] in calls]
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """Run of a talk that has ended in the store; `outcome`: for its record, None if the talk is gone."""
+
+    update: TalkUpdate
+    outcome: RunOutcome | None
+    ended: float
 
 
-@batched_by(settle_many)
-def settle(tx: Tx, c: Closing) -> Settled:
-    """End a run: its message, envelopes, record and the talk's state, in one transaction.
+def end(tx: Tx, closings: Sequence[Closing]) -> list[EndedRun]:
+    """End runs of talks: the answer, the envelopes and the talk. Records and effects are up to `settlement`.
 
     A superseded run may only close the message it opened, as interrupted. If it opened none, or wrote nothing but
     notes, its envelopes stay for the next run.
     """
-    [settled] = settle_many(tx, [(c,)])
-    if settled is not None:
-        return settled
-    row = lock(tx, c.talk_id)
+    short = {id(c): c for c in closings if _is_short(c)}
+    given = [(c.envelope.lane, c.epoch, _own_state(c), c.envelope.envelope_id) for c in short.values()]
+    ended = {row[0]: row[1:] for row in bulk.using(tx, _END, _GIVEN, given)}
+    gone = [c.envelope.envelope_id for c in short.values() if c.envelope.lane in ended]
+    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone)
+    return [
+        _end_short(tx, c, ended[c.envelope.lane]) if id(c) in short and c.envelope.lane in ended else _end(tx, c)
+        for c in closings
+    ]
+
+
+def _is_short(c: Closing) -> bool:
+    """Return whether it handles one message and ended before its answer was opened."""
+    answer = _answer(c)
+    said = bool(c.text or c.reason or answer.notes)
+    return said and c.verdict in (Verdict.DONE, Verdict.DEAD) and not c.others and not answer.lost
+
+
+def _own_state(c: Closing) -> str | None:
+    """Return the state of the talk, if it is not that of an agent."""
+    return None if c.envelope.address else c.state
+
+
+def _end_short(tx: Tx, c: Closing, row: Row) -> EndedRun:
+    seq, revision, waiting, now = row
+    notes = _answer(c).notes
+    message = Message(
+        seq, Sender.AGENT, c.text, c.status, at(now), c.reason or None, c.run_id, side_channels.unpack(notes)
+    )
+    insert(tx, c.envelope.lane, message, revision, now, noted=notes)
+    return EndedRun(TalkUpdate(revision, c.epoch, waiting, message), c.outcome, now)
+
+
+def _end(tx: Tx, c: Closing) -> EndedRun:
+    talk_id, answer = c.envelope.lane, _answer(c)
+    row = lock(tx, talk_id)
     if row is None:
-        return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
-    _note(tx, c)
+        return EndedRun(TalkUpdate(0, c.epoch, 0, None, superseded=True, gone=True), None, c.ended)
     # Without envelopes it was settled before, or they were dropped.
     if row[0] != c.epoch or not _still_there(tx, c.envelopes):
-        return _settle_superseded(tx, c, row)
-    handled = bool(row[2]) if c.handled is None else c.handled
+        return _end_superseded(tx, c, row)
+    if c.verdict is Verdict.WAITING:
+        return _park(tx, c, row)
+    handled = bool(row[2]) if c.verdict is Verdict.INTERRUPTED else c.verdict in FINAL
     done = _remove(tx, c.envelopes) if handled else 0
     if not handled:
         _run_again(tx, c)
-    settled = write_answer(
+    update = write_answer(
         tx,
-        c.talk_id,
+        talk_id,
         c.run_id,
         row,
         c.text,
-        c.notes,
+        answer.notes,
         c.status,
-        c.error,
+        c.reason or None,
         done=done,
-        state=None if c.agent else c.state,
-        supersede=c.supersede,
+        state=_own_state(c),
+        supersede=answer.lost,
         again=not handled,
     )
-    _record(tx, c, c.outcome, settled.message, row[3])
-    if c.sent or c.agent:
-        settled = replace(settled, posted=_act(tx, c, row[3]))
-    return settled if handled else replace(settled, left=c.envelopes)
+    return EndedRun(update if handled else replace(update, left=c.envelopes), c.outcome, row[3])
 
 
-def park(tx: Tx, c: Closing) -> Settled:
+def _answer(c: Closing) -> AnswerEnd:
+    assert c.answer is not None
+    return c.answer
+
+
+def _park(tx: Tx, c: Closing, row: Row) -> EndedRun:
     """Park a run that waits for a person: its answer stays open, and the whole lane waits.
 
     If the person has decided meanwhile, its envelopes are `left`, to run again at once.
     """
-    row = lock(tx, c.talk_id)
-    if row is None:
-        return Settled(0, c.epoch, 0, None, superseded=True, gone=True)
-    if row[0] != c.epoch or not _still_there(tx, c.envelopes):
-        return _settle_superseded(tx, c, row)
-    rested = bool(parked.park(tx, [e.envelope_id for e in c.envelopes], retry_now=True))
-    _, _, answer_seq, now = row
+    talk_id, (_, _, answer_seq, now) = c.envelope.lane, row
+    is_parked = bool(parked.park(tx, [e.envelope_id for e in c.envelopes], retry_now=True))
     advance = "UPDATE talks SET revision = revision + 1 WHERE talk_id = :talk RETURNING revision, waiting"
-    revision, waiting = tx.write(advance, {"talk": c.talk_id})[0]
+    revision, waiting = tx.write(advance, {"talk": talk_id})[0]
     message = None
     if answer_seq:
-        ids = {"talk": c.talk_id, "seq": answer_seq, "text": c.text, "notes": c.notes, "revision": revision}
+        ids = {"talk": talk_id, "seq": answer_seq, "text": c.text, "notes": _answer(c).notes, "revision": revision}
         tx.write(
             "UPDATE messages SET content = :text, notes = :notes, revision = :revision"
             " WHERE talk_id = :talk AND seq = :seq",
             ids,
         )
         tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
-        if not rested:
-            parked.close_answer(tx, c.talk_id, answer_seq, revision, again=True)
-        message = message_at(tx, c.talk_id, answer_seq)
-    _record(tx, c, RunOutcome.WAITING, message, now)
-    left = () if rested else tuple(replace(e, status=EnvelopeStatus.RESUMED, suspect=0) for e in c.envelopes)
-    return Settled(revision, c.epoch, waiting, message, left=left, rested=rested)
+        if not is_parked:
+            parked.close_answer(tx, talk_id, answer_seq, revision, again=True)
+        message = message_at(tx, talk_id, answer_seq)
+    left = () if is_parked else tuple(replace(e, status=EnvelopeStatus.RESUMED, suspect=0) for e in c.envelopes)
+    update = TalkUpdate(revision, c.epoch, waiting, message, left=left, parked=is_parked)
+    return EndedRun(update, RunOutcome.WAITING, now)
 
 
-def _is_simple(c: Closing) -> bool:
-    """Return whether it handles one message and ended before its answer was opened."""
-    said = bool(c.text or c.error or c.notes) and c.status is not Status.INTERRUPTED
-    return bool(c.handled) and not c.supersede and said and len(c.envelopes) == 1
-
-
-def _settle_simple(tx: Tx, c: Closing, row: Row) -> Settled:
-    seq, revision, waiting, now = row
-    _note(tx, c)
-    message = Message(seq, Sender.AGENT, c.text, c.status, at(now), c.error, c.run_id, side_channels.unpack(c.notes))
-    insert(tx, c.talk_id, message, revision, now, noted=c.notes)
-    _record(tx, c, c.outcome, message, now)
-    return Settled(revision, c.epoch, waiting, message, posted=_act(tx, c, now))
-
-
-def _act(tx: Tx, c: Closing, now: float) -> tuple[Envelope, ...]:
-    """Apply the turn's other effects: what it sends, and its agent's state and sleep."""
-    if c.agent is not None and c.sleep is not None:
-        window.lock(tx, [(c.agent, c.sleep)])
-    if c.agent is not None and c.state is not None:
-        agent_state.add(tx, c.agent, c.knew, c.state, now)
-    if c.agent is not None and c.sleep is not None and c.asleep is not None:
-        append(tx, [(c.agent, c.asleep)])
-    posted = post_all(tx, c.sent, now) if c.sent else ()
-    if c.agent is not None and c.sleep is not None:
-        handled = [e.envelope_id for e in c.envelopes]
-        posted += window.fall_asleep(tx, c.agent, c.sleep, c.run_id, handled, c.published, now)
-    return posted
-
-
-def _note(tx: Tx, c: Closing) -> None:
-    if c.diary is not None:
-        brain_context.write(tx, (c.diary,))
-
-
-def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
-    _, _, answer_seq, now = row
+def _end_superseded(tx: Tx, c: Closing, row: Row) -> EndedRun:
+    talk_id, (_, _, answer_seq, now) = c.envelope.lane, row
     mine = answer_seq and tx.one(
         "SELECT seq FROM messages WHERE talk_id = :talk AND seq = :seq AND run_id = :run",
-        {"talk": c.talk_id, "seq": answer_seq, "run": c.run_id},
+        {"talk": talk_id, "seq": answer_seq, "run": c.run_id},
     )
     if not mine:
-        _record(tx, c, RunOutcome.STOPPED, None, now)
-        return Settled(0, c.epoch, 0, None, superseded=True, left=_still_there(tx, c.envelopes))
+        left = _still_there(tx, c.envelopes)
+        return EndedRun(TalkUpdate(0, c.epoch, 0, None, superseded=True, left=left), RunOutcome.STOPPED, now)
     left = () if c.text else _still_there(tx, c.envelopes)
     # Nobody has read any text: withdraw the answer, and leave its envelopes to the next run.
     status = Status.WITHDRAWN if left else Status.INTERRUPTED
     done = 0 if left else _remove(tx, c.envelopes)
-    settled = write_answer(
-        tx, c.talk_id, c.run_id, row, c.text, "" if left else c.notes, status, None, done=done, superseded=True
-    )
-    _record(tx, c, RunOutcome.STOPPED, settled.message, now)
-    return replace(settled, left=left)
+    notes = "" if left else _answer(c).notes
+    update = write_answer(tx, talk_id, c.run_id, row, c.text, notes, status, None, done=done, superseded=True)
+    return EndedRun(replace(update, left=left), RunOutcome.STOPPED, now)
 
 
 def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
@@ -252,9 +233,10 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
 
 def _run_again(tx: Tx, c: Closing) -> None:
     """Leave the envelopes for another run; count an attempt if the cause of its end is unknown."""
-    counted = "attempts = attempts + 1, " if c.tried else ""
+    tried = c.verdict is Verdict.RETRY
+    counted = "attempts = attempts + 1, " if tried else ""
     sql = f"UPDATE inbox SET {counted}suspect = CASE WHEN suspect > 2 THEN 2 ELSE suspect END WHERE envelope_id IN"
-    if c.tried or any(e.suspect for e in c.envelopes):
+    if tried or any(e.suspect for e in c.envelopes):
         bulk.change(tx, sql, [e.envelope_id for e in c.envelopes])
 
 
@@ -268,41 +250,3 @@ def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
 
 def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
     return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))
-
-
-def _record(tx: Tx, c: Closing, outcome: RunOutcome, message: Message | None, now: float) -> None:
-    stop, usage = c.stop, c.usage
-    spend(tx, c.run_id, c.profile, usage, now)
-    tx.later(
-        "runs",
-        _RUN,
-        (
-            c.run_id,
-            c.talk_id,
-            outcome,
-            message and message.seq,
-            max((e.attempts for e in c.envelopes), default=1),
-            c.started,
-            c.first_chunk,
-            now,
-            c.fault,
-            stop and stop.requested,
-            stop and stop.acknowledged,
-            stop and stop.quiesced,
-            json.dumps(stop.abandoned) if stop and stop.abandoned else None,
-            c.envelopes[0].envelope_id if c.envelopes else "",
-            usage.model,
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cost,
-            c.given,
-            c.traceback,
-        ),
-        " ON CONFLICT (run_id) DO NOTHING",
-    )
-
-
-_RUN = bulk.columns(
-    "run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault, stop_requested, stop_acknowledged,"
-    " stop_quiesced, abandoned, root, model, input_tokens, output_tokens, cost, given, traceback"
-)

@@ -1,67 +1,126 @@
-"""Settlement: end attempts of many agents in one transaction and few statements."""
+"""Settlement: end attempts of many talks and agents in one transaction and few statements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import islice
 
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import KEPT, NEVER, MemoryWrite, StateChange, Verdict, WorkClosing, WorkSettled
+from roost.core.envelopes.outcomes import NEVER, MemoryWrite, StateChange
 from roost.core.envelopes.requests import Answered
 from roost.core.envelopes.tasks import TaskStatus
 from roost.core.failures.suspicion import Suspicion
+from roost.core.runs import FINAL, KEPT, Closing, RunOutcome, Settled, Verdict
 from roost.ports import Tx
 from roost.stores import bulk
+from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import agent_state, brain_context
 from roost.stores.sql.journal import steps
-from roost.stores.sql.sending.effects import post_each
+from roost.stores.sql.sending.effects import post_all, post_each
 from roost.stores.sql.sending.requests import answer
 from roost.stores.sql.sleep import window
 from roost.stores.sql.tables import dead_letters
 from roost.stores.sql.tables.agent_changes import append
 from roost.stores.sql.tables.dead_letters import add_dead_letter
 from roost.stores.sql.tables.parked import park
+from roost.stores.sql.tables.runs import record
 from roost.stores.sql.tables.timers import arm
-from roost.stores.sql.tables.token_usage import spend
+from roost.stores.sql.talks import runs as talk_runs
 
 
+def settle_many(tx: Tx, calls: Calls) -> list[tuple[Settled, ...] | None]:
+    """Settle the closings of several calls together; leave all but the first call that also has notes or writes."""
+    rich = [call for call in calls if any(call[1:])]
+    together = [call for call in calls if not any(call[1:]) or call is rich[0]]
+    together.sort(key=lambda call: not any(call[1:]))  # first, since writes refer to the positions of its closings
+    settled = iter(settle(tx, tuple(c for call in together for c in call[0]), *(rich[0][1:] if rich else ())))
+    results = {id(call): tuple(islice(settled, len(call[0]))) for call in together}
+    return [results.get(id(call)) for call in calls]
+
+
+@batched_by(settle_many)
 def settle(
     tx: Tx,
-    closings: tuple[WorkClosing, ...],
+    closings: tuple[Closing, ...],
     notes: tuple[tuple[str, int, StateChange], ...] = (),
     writes: tuple[MemoryWrite, ...] = (),
-) -> tuple[WorkSettled, ...]:
-    """End attempts. For each: envelope, run record, agent state and everything it sends, or nothing of it.
+) -> tuple[Settled, ...]:
+    """End attempts. For each: envelope, run record, answer, state and everything it sends, or nothing of it.
 
     A failed attempt is counted here. `notes`: state changes without an attempt, each with the epoch in which it was
     announced. `writes`: state changes by turns of talks, in order with the closings; they are merged, never refused.
 
     An attempt whose agent was stopped or taken over, or whose task was cancelled, has no effect: its run is recorded as
     `stopped` with its cost; for a deleted agent nothing is recorded. An attempt that changed state which differs from
-    what it knew is refused: it runs again and is not counted.
+    what it knew is refused: it runs again and is not counted. A superseded run of a talk may close its message.
     """
     if tx.for_share:
         window.lock(tx, [(c.envelope.address, c.sleep) for c in closings if c.sleep is not None])
+    if all(c.answer is None for c in closings):
+        return _settle_agents(tx, closings, notes, writes)
+    of_agents = tuple(c for c in closings if c.answer is None)
+    settled = dict(zip(map(id, of_agents), _settle_agents(tx, of_agents, notes, writes), strict=True))
+    of_talks = tuple(c for c in closings if c.answer is not None)
+    settled |= zip(map(id, of_talks), _settle_talks(tx, of_talks), strict=True)
+    return tuple(settled[id(c)] for c in closings)
+
+
+def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
+    ended = talk_runs.end(tx, closings)
+    brain_context.write(
+        tx, (c.context for c, run in zip(closings, ended, strict=True) if c.context is not None and not run.update.gone)
+    )
+    return [_settle_talk(tx, replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
+
+
+def _settle_talk(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
+    """Record a run of a talk that has ended, and apply its effects unless it was superseded."""
+    update, agent = run.update, c.envelope.address
+    if run.outcome is not None:
+        record(tx, c, run.outcome, None if update.message is None else update.message.seq)
+    if update.superseded:
+        return Settled(False, talk=update)
+    if agent and c.state is not None:
+        agent_state.add(tx, agent, c.knew, c.state, c.ended)
+    if c.changes:
+        append(tx, [(agent, change) for change in c.changes])
+    posted = post_all(tx, c.sent, c.ended) if c.sent else ()
+    return Settled(True, posted + _fall_asleep(tx, c), talk=update)
+
+
+def _fall_asleep(tx: Tx, c: Closing) -> tuple[Envelope, ...]:
+    """Put the agent to sleep if the turn asked for it; return the events that are delivered to it."""
+    if c.sleep is None:
+        return ()
+    handled = [e.envelope_id for e in c.envelopes]
+    return window.fall_asleep(tx, c.envelope.address, c.sleep, c.run_id, handled, c.published, c.ended)
+
+
+def _settle_agents(
+    tx: Tx,
+    closings: tuple[Closing, ...],
+    notes: tuple[tuple[str, int, StateChange], ...],
+    writes: tuple[MemoryWrite, ...],
+) -> tuple[Settled, ...]:
     ours, errors = _ours(tx, closings)
     memories = agent_state.remembered(tx, closings, ours, writes)
     if memories.refused:
         ours = [c for c in ours if id(c) not in memories.refused]
-    gone = [c.envelope.envelope_id for c in ours if c.verdict in _FINAL]
+    gone = [c.envelope.envelope_id for c in ours if c.verdict in FINAL]
     removed = _remove(tx, gone)
     taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in KEPT and _keep_on(tx, c))]
     told = _eventful(taken, errors)
     for c in told:
-        if c.usage.tokens:
-            spend(tx, c.run_id, c.profile, c.usage, c.ended)
-    bulk.insert(tx, "runs", _RUN, [_run_of(c) for c in told if c.run_id and not _is_plain(c)], _ONCE)
+        if c.run_id and not _is_plain(c):
+            record(tx, c, c.outcome)
     noted = _noted(tx, notes)
     append(tx, sorted([*_changed(told), *noted], key=_by_id))
     _keep(tx, told, errors, noted)
     if memories.texts:
         agent_state.write(tx, memories)
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
-    brain_context.write(tx, (c.diary for c in told if c.diary is not None))
+    brain_context.write(tx, (c.context for c in told if c.context is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in told])
     answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
     settled = {
@@ -79,7 +138,7 @@ def settle(
     return tuple(settled.get(id(c), _REFUSED) for c in closings)
 
 
-def _cut_off(tx: Tx, stopped: list[WorkClosing]) -> None:
+def _cut_off(tx: Tx, stopped: list[Closing]) -> None:
     """Record attempts that have no effect any more: the run and its cost, nothing else.
 
     Their agents were stopped or taken over, or their tasks cancelled. For a deleted agent nothing is recorded, though a
@@ -89,8 +148,7 @@ def _cut_off(tx: Tx, stopped: list[WorkClosing]) -> None:
     born = {row[0]: row[1] for row in bulk.among(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
     there = [c for c in stopped if c.started >= born.get(c.envelope.address, NEVER)]
     for c in there:
-        spend(tx, c.run_id, c.profile, c.usage, c.ended)
-    bulk.insert(tx, "runs", _RUN, [_run_of(replace(c, verdict=Verdict.CANCELLED)) for c in there], _ONCE)
+        record(tx, c, RunOutcome.STOPPED)
     bulk.using(
         tx,
         "UPDATE tasks SET attempts = given.attempts, started = COALESCE(tasks.started, given.started) FROM given"
@@ -100,7 +158,7 @@ def _cut_off(tx: Tx, stopped: list[WorkClosing]) -> None:
     )
 
 
-def _ours(tx: Tx, closings: tuple[WorkClosing, ...]) -> tuple[Sequence[WorkClosing], dict[str, int]]:
+def _ours(tx: Tx, closings: tuple[Closing, ...]) -> tuple[Sequence[Closing], dict[str, int]]:
     """Return the attempts whose agents were not taken over, and each agent's number of failures in a row.
 
     In the usual case, no takeover and no failure, one count is enough.
@@ -126,7 +184,7 @@ def _remove(tx: Tx, gone: list[str]) -> set[str]:
     return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
 
 
-def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkClosing]:
+def _eventful(taken: list[Closing], errors: Mapping[str, int]) -> list[Closing]:
     """Return the closings with more effects than being done, and all of agents that have failed."""
     told = [c for c in taken if not _is_uneventful(c)]
     failing = {c.envelope.address for c in told if c.verdict is not Verdict.DONE}
@@ -136,13 +194,13 @@ def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkC
     return [c for c in taken if c.envelope.address in failing or not _is_uneventful(c)]
 
 
-def _is_uneventful(c: WorkClosing) -> bool:
-    if c.sent or c.changes or c.memory is not None or c.sleep is not None or c.diary is not None or c.usage.tokens:
+def _is_uneventful(c: Closing) -> bool:
+    if c.sent or c.changes or c.state is not None or c.sleep is not None or c.context is not None or c.usage.tokens:
         return False
     return c.envelope.ask is None and _is_plain(c)
 
 
-def _changed(told: list[WorkClosing]) -> list[tuple[str, StateChange]]:
+def _changed(told: list[Closing]) -> list[tuple[str, StateChange]]:
     return [(c.envelope.address, change) for c in told for change in c.changes]
 
 
@@ -157,28 +215,22 @@ def _noted(tx: Tx, notes: tuple[tuple[str, int, StateChange], ...]) -> list[tupl
     return [(key, change) for key, epoch, change in notes if (key, epoch) in there]
 
 
-_TAKEN, _REFUSED = WorkSettled(True), WorkSettled(False)
+_TAKEN, _REFUSED = Settled(True), Settled(False)
 _NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
-_FINAL = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.CANCELLED})
 _WELL = (
     "SELECT count(DISTINCT address) FROM (SELECT address FROM given CROSS JOIN agents WHERE address = given.agent"
     " AND epoch = given.reign AND errors = 0 ORDER BY address{}) AS found"
 )
 _DELETE = "DELETE FROM inbox WHERE envelope_id IN"
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
-_ONCE = " ON CONFLICT (run_id) DO NOTHING"
-_RUN = bulk.columns(
-    "run_id, talk_id, outcome, attempts, started, ended, fault, address, kind, envelope_id, said, root, model,"
-    " input_tokens, output_tokens, cost, given, traceback"
-)
 
 
-def _is_plain(c: WorkClosing) -> bool:
+def _is_plain(c: Closing) -> bool:
     """Return whether it is a message between agents, handled without a step: these are many and leave no record."""
     return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded and not c.journaled
 
 
-def _keep_on(tx: Tx, c: WorkClosing) -> bool:
+def _keep_on(tx: Tx, c: Closing) -> bool:
     """Keep the envelope in its inbox for another attempt."""
     if c.verdict is Verdict.WAITING:
         return park(tx, [c.envelope.envelope_id]) is not None
@@ -197,7 +249,7 @@ def _keep_on(tx: Tx, c: WorkClosing) -> bool:
     return True
 
 
-def _repeat(tx: Tx, c: WorkClosing) -> bool:
+def _repeat(tx: Tx, c: Closing) -> bool:
     """Run it again at once: it ended without harm to the process."""
     ids = {"id": c.envelope.envelope_id}
     if c.envelope.suspect:
@@ -205,7 +257,7 @@ def _repeat(tx: Tx, c: WorkClosing) -> bool:
     return tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", ids) is not None
 
 
-def _released(tx: Tx, c: WorkClosing) -> WorkSettled:
+def _released(tx: Tx, c: Closing) -> Settled:
     """Release it: it was ended from outside and is not counted; one from quarantine returns there."""
     if c.envelope.suspect:
         ids = {"id": c.envelope.envelope_id, "quarantined": int(Suspicion.QUARANTINED)}
@@ -214,24 +266,22 @@ def _released(tx: Tx, c: WorkClosing) -> WorkSettled:
 
 
 def _settled(
-    tx: Tx, c: WorkClosing, posted: tuple[Envelope, ...], answered: Answered | None, late: tuple[Envelope, ...]
-) -> WorkSettled:
+    tx: Tx, c: Closing, posted: tuple[Envelope, ...], answered: Answered | None, late: tuple[Envelope, ...]
+) -> Settled:
     posted += late
     if _is_plain(c) and c.sleep is None:
-        return WorkSettled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
-    if c.sleep is not None:
-        e = c.envelope
-        posted += window.fall_asleep(tx, e.address, c.sleep, c.run_id, [e.envelope_id], c.published, c.ended)
+        return Settled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
+    posted += _fall_asleep(tx, c)
     if c.envelope.kind is Kind.MAIL and c.verdict is Verdict.DONE:
         processed = {"mail": c.envelope.body, "now": c.ended}
         tx.write("UPDATE mail SET processed = :now WHERE mail_id = :mail", processed)
     if c.verdict is Verdict.DEAD:
         add_dead_letter(tx, dead_letters.failed(c))
     over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
-    return WorkSettled(True, posted, over, answered)
+    return Settled(True, posted, over, answered)
 
 
-def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int], noted: list[tuple[str, StateChange]]) -> None:
+def _keep(tx: Tx, taken: list[Closing], errors: Mapping[str, int], noted: list[tuple[str, StateChange]]) -> None:
     """Update the agents' rows: last activity and number of failures in a row."""
     kept: dict[str, tuple[float, int]] = {}
     for c in taken:
@@ -239,7 +289,7 @@ def _keep(tx: Tx, taken: list[WorkClosing], errors: Mapping[str, int], noted: li
         if c.fault in ("expired", "withdrawn"):  # it was not attempted
             continue
         before = kept[address][1] if address in kept else errors[address]
-        if c.memory is None and not c.changes and c.verdict is Verdict.DONE and not before:
+        if c.state is None and not c.changes and c.verdict is Verdict.DONE and not before:
             continue
         failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
         kept[address] = (c.ended, before + 1 if failed else before if c.verdict in KEPT else 0)
@@ -264,7 +314,7 @@ _STATUS = {
 }
 
 
-def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
+def _end_tasks(tx: Tx, ended: list[Closing]) -> None:
     bulk.using(
         tx,
         "UPDATE tasks SET status = given.status, attempts = given.attempts,"
@@ -294,37 +344,3 @@ def _end_tasks(tx: Tx, ended: list[WorkClosing]) -> None:
             for c in ended
         ],
     )
-
-
-def _run_of(c: WorkClosing) -> tuple[Any, ...]:
-    e = c.envelope
-    return (
-        c.run_id,
-        "",
-        _OUTCOMES[c.verdict],
-        e.attempts,
-        c.started,
-        c.ended,
-        c.fault,
-        e.address,
-        e.kind,
-        e.envelope_id,
-        c.text[:10_000] or None,
-        e.origin,
-        c.usage.model,
-        c.usage.input_tokens,
-        c.usage.output_tokens,
-        c.usage.cost,
-        c.given,
-        c.traceback,
-    )
-
-
-_OUTCOMES = {
-    Verdict.DONE: "done",
-    Verdict.RETRY: "failed",
-    Verdict.DEAD: "failed",
-    Verdict.CANCELLED: "stopped",
-    Verdict.WAITING: "waiting",
-    Verdict.REPEATED: "repeated",
-}

@@ -1,0 +1,57 @@
+"""Records of runs, of talks and agents alike."""
+
+from __future__ import annotations
+
+import json
+
+from roost.core.envelopes.envelope import Kind
+from roost.core.runs import Closing, RunOutcome
+from roost.ports import Tx
+from roost.stores import bulk
+from roost.stores.sql.tables.token_usage import spend
+
+SAID = 10_000
+"""Characters of an agent's answer that its record keeps; the answer of a talk is a message."""
+_COLUMNS = bulk.columns(
+    "run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault, stop_requested, stop_acknowledged,"
+    " stop_quiesced, abandoned, address, kind, envelope_id, said, root, model, input_tokens, output_tokens, cost,"
+    " given, traceback"
+)
+
+
+def record(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None = None) -> None:
+    """Record a run and its usage, once. `seq`: number of its answer in a talk."""
+    e, usage, answer = c.envelope, c.usage, c.answer
+    spend(tx, c.run_id, c.profile, usage, c.ended)
+    stop = answer.stop if answer is not None else None
+    tx.later(
+        "runs",
+        _COLUMNS,
+        (
+            c.run_id,
+            "" if answer is None else e.lane,
+            outcome,
+            seq,
+            max(one.attempts for one in c.envelopes) if c.others else e.attempts,
+            c.started,
+            None if answer is None else answer.first_chunk,
+            c.ended,
+            c.fault,
+            stop and stop.requested,
+            stop and stop.acknowledged,
+            stop and stop.quiesced,
+            json.dumps(stop.abandoned) if stop and stop.abandoned else None,
+            e.address if answer is None else "",
+            e.kind if answer is None else Kind.TALK,
+            e.envelope_id if answer is None else "",
+            (c.text[:SAID] or None) if answer is None else None,
+            e.origin,
+            usage.model,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cost,
+            c.given,
+            c.traceback,
+        ),
+        " ON CONFLICT (run_id) DO NOTHING",
+    )
