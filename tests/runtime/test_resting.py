@@ -525,6 +525,11 @@ async def waiting_talk(service: AsyncAgentService, **options: Any) -> str:
     return talk
 
 
+async def released(service: AsyncAgentService, talk: str) -> None:
+    """Wait until no worker has the talk."""
+    await until(lambda: not service.roost.dispatcher.placement.holds(talk))
+
+
 async def shown(service: AsyncAgentService, talk: str) -> list[tuple[str, str]]:
     page = await service.get_messages("ann", talk)
     return [(m.content, str(m.status)) for m in page.messages if m.status != "withdrawn"]
@@ -600,7 +605,7 @@ def test_a_message_to_a_talk_that_rests_does_as_its_policy_says_and_a_stop_stops
         for busy, afterwards in AFTERWARDS.items():
             acted.clear()
             talk = await waiting_talk(service, profile="either")
-            await until(lambda talk=talk: not service.roost.dispatcher.placement.holds(talk))  # type: ignore[misc]
+            await released(service, talk)
             await service.add_message("ann", talk, "what now?", busy=busy)
             if busy not in ("interrupt", "rollback"):
                 [one] = await service.approvals.list("ann")
@@ -614,6 +619,7 @@ def test_a_message_to_a_talk_that_rests_does_as_its_policy_says_and_a_stop_stops
             assert acted.count("look") == 1
 
         talk = await waiting_talk(service, profile="either")
+        await released(service, talk)
         receipt = await service.stop("ann", talk)
         assert receipt.quiesced is not None, "at once"
         assert await shown(service, talk) == [("pay", "complete"), ("bill of 5: ", "interrupted")]
