@@ -60,6 +60,7 @@ def curt() -> Adk:
     return Adk(models.agent(model=Curt()))
 
 
+@pytest.mark.alone
 def test_a_late_turn_costs_about_what_the_tenth_did(service: Open) -> None:
     assert ratio(service({"helper": curt()}), 60, rounds=3) < 2
 

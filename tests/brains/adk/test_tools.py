@@ -83,7 +83,7 @@ def test_however_many_tools_block_after_they_were_stopped_others_are_answered(se
         """Do not block."""
         return "done"
 
-    one = service({"helper": Adk(models.agent(block, plain))}, limits=replace(QUICK, talk_workers=1))
+    one = service({"helper": Adk(models.agent(block, plain))}, limits=replace(QUICK, stop_patience=0.3, talk_workers=1))
     try:
         for number in range(8):
             talk = one.create_talk_session("ann", profile="helper")

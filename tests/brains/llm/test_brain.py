@@ -176,7 +176,7 @@ def test_what_nobody_can_read_fails_as_the_providers_and_keeps_what_was_said(
 def test_a_provider_that_falls_silent_is_given_up_after_the_patience(provider: Provider, opened: Any) -> None:
     held = threading.Event()
     provider.plays("one ", Wait(held.is_set))
-    last = said(opened(patience=1.0), "hello")
+    last = said(opened(patience=2.0), "hello")
     held.set()
     assert (last.content, last.status) == ("one ", "failed")
     assert "could not be reached or took too long" in str(last.error)
@@ -364,11 +364,11 @@ def test_the_time_in_which_a_person_is_asked_does_not_count(provider: Provider, 
 
     provider.plays(Call("buy", {}))
     provider.plays("It is yours.")
-    service = opened(tools=[buy], seconds_per_run=1.0)
+    service = opened(tools=[buy], seconds_per_run=3.0)
     talk = service.create_talk_session("ann")
     service.add_message("ann", talk, "buy it")
     asked = eventually(lambda: service.approvals.list("ann"))[0]
-    enough = time.monotonic() + 1.2
+    enough = time.monotonic() + 3.2
     eventually(lambda: time.monotonic() > enough)
     service.approvals.grant("ann", asked.approval_id)
     last = settled(service, "ann", talk)[-1]

@@ -79,6 +79,7 @@ def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: W
     async def story(service: AsyncAgentService) -> list[tuple[str | None, str, str, str]]:
         await service.agents.create("ann", "d", profile="teller")
         await done(service, "hello")
+        await until(service, lambda agent: agent.state == "idle")
         await service.agents.stop("ann", "d")
         await service.agents.start("ann", "d")
         changes = await becomes(lambda: service.agents.history("ann", "d"), lambda found: len(found) > 4)
@@ -134,7 +135,7 @@ def test_stopping_ends_what_runs_and_it_is_done_after_the_start(world: World) ->
     async def story(service: AsyncAgentService) -> tuple[str, str, roost.Task]:
         await service.agents.create("ann", "d", profile="slow")
         task_id = await service.tasks.send("ann", "d", "hello")
-        active = await until(service, lambda agent: agent.state == "active")
+        active = await until(service, lambda agent: bool(tries) and agent.state == "active")
         stopped = await service.agents.stop("ann", "d")
         await service.agents.start("ann", "d")
         return active.state, stopped.state, await service.tasks.wait("ann", task_id, timeout=20)

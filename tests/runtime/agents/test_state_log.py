@@ -16,6 +16,7 @@ from roost.core.agents.agent import MOVES, State
 from tests.conftest import eventually
 from tests.runtime.agents.test_agents import done, until
 from tests.runtime.conftest import World, becomes, ended
+from tests.runtime.conftest import until as until_so
 
 pytestmark = pytest.mark.order
 
@@ -27,9 +28,19 @@ async def busy(turn: Turn) -> AsyncIterator[str]:
         await asyncio.sleep(0.3)
     if turn.text in ("sleep", "late"):
         await turn.sleep(wake_on=roost.event("never"))
-    if turn.text == "long":
-        await asyncio.sleep(0.3)
     yield "done"
+
+
+class Holds:
+    """A brain that works on `long` until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = False
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[str]:
+        if turn.text == "long":
+            await until_so(lambda: self.may_end)
+        yield "done"
 
 
 async def course(service: AsyncAgentService, count: int) -> Told:
@@ -75,14 +86,18 @@ def test_the_same_in_a_talk(world: World) -> None:
 
 
 def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_work(world: World) -> None:
+    holds = Holds()
+
     async def story(service: AsyncAgentService) -> Told:
-        await service.agents.create("ann", "d", profile="busy", idle_timeout=0.0)
+        await service.agents.create("ann", "d", profile="holds", idle_timeout=0.0)
         first = await service.tasks.send("ann", "d", "long")
         await until(service, lambda agent: agent.state == "active")
         await service.agents.sleep("ann", "d", wake_on=roost.event("never"))
+        holds.may_end = True
         await service.tasks.wait("ann", first, timeout=20)
         await until(service, lambda agent: agent.state == "sleeping")
         await service.agents.wake("ann", "d")
+        holds.may_end = False
         await service.tasks.send("ann", "d", "long")
         await until(service, lambda agent: agent.state == "active")
         await service.agents.stop("ann", "d")
@@ -91,7 +106,7 @@ def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_
         await done(service, "short")
         return await course(service, 9)
 
-    told = world({"busy": busy}, story)
+    told = world({"holds": holds}, story)
     assert [after for _, after, _, _ in told] == [
         "idle", "active", "sleeping", "idle", "active", "stopped", "idle", "active", "idle"
     ]  # fmt: skip
@@ -199,19 +214,22 @@ def test_one_that_blocks_its_loop_while_it_is_stopped_stays_stopped_on_record(tm
 
 
 def test_that_it_was_paused_and_resumed_is_on_record_once_each(world: World) -> None:
+    holds = Holds()
+
     async def story(service: AsyncAgentService) -> Told:
-        await service.agents.create("ann", "d", profile="busy", idle_timeout=0.0)
+        await service.agents.create("ann", "d", profile="holds", idle_timeout=0.0)
         task = await service.tasks.send("ann", "d", "long")
         await until(service, lambda agent: agent.state == "active")
         for _ in range(2):
             await service.agents.pause("ann", "d")
+        holds.may_end = True
         await service.tasks.wait("ann", task, timeout=20)
         await course(service, 4)
         for _ in range(2):
             await service.agents.resume("ann", "d")
         return await course(service, 5)
 
-    assert world({"busy": busy}, story) == [
+    assert world({"holds": holds}, story) == [
         BEGUN,
         WORKS,
         ("active", "active", "paused", "user:ann"),

@@ -127,7 +127,7 @@ def test_health_and_metrics_say_that_agents_wait_for_a_place(world: World) -> No
         async def health() -> roost.Health:
             return service.health()
 
-        told = await becomes(health, lambda found: found.problem is not None)
+        told = await becomes(health, lambda found: found.problem and found.waiting_for_place == 2)
         states = Counter(str(one.health) for one in (await service.monitor.states("ann")).values())
         metrics = await service.monitor.metrics()
         go.append(True)

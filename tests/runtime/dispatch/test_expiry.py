@@ -63,7 +63,7 @@ def test_a_task_behind_one_that_takes_long_is_given_up_when_it_expires(world: Wo
 
     async def story(service: AsyncAgentService) -> tuple[tuple[str, str | None], str]:
         await service.agents.create("ann", "d", profile="slow", **FAST)
-        long = await service.tasks.send("ann", "d", "long", expires_in=5.0)
+        long = await service.tasks.send("ann", "d", "long", expires_in=60.0)
         behind = await service.tasks.send("ann", "d", "behind", expires_in=0.2)
         seen = await given_up(service, behind)
         may_end.append("now")
@@ -82,7 +82,7 @@ def test_what_waits_for_another_try_is_given_up_when_it_expires(world: World, st
     async def story(service: AsyncAgentService) -> None:
         idle = 0.0 if state == "at rest" else 60.0
         await service.agents.create("ann", "d", profile="fails", retry_delay=600.0, idle_timeout=idle)
-        task = await service.tasks.send("ann", "d", "go", expires_in=0.8)
+        task = await service.tasks.send("ann", "d", "go", expires_in=2.0)
         await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.error_count == 1)
         if state == "asleep":
             await service.agents.sleep("ann", "d", wake_on=roost.event("never"))

@@ -41,7 +41,7 @@ async def still_asleep(service: AsyncAgentService, agent_id: str = "d") -> bool:
 
 def test_it_sleeps_for_so_long_and_wakes_by_the_clock(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, bool, str | None]:
-        before = await asleep(service, seconds=0.3)
+        before = await asleep(service, seconds=1.5)
         assert before.sleep_until is not None
         return before.state, await still_asleep(service), await awake(service)
 
@@ -110,7 +110,7 @@ def test_mail_that_came_just_before_the_sleep_counts(world: World) -> None:
 
 def test_all_of_them_must_have_been(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[bool, str | None]:
-        soon = datetime.fromtimestamp(service.roost.context.host.clock.now() + 0.3, UTC)
+        soon = datetime.fromtimestamp(service.roost.context.host.clock.now() + 1.5, UTC)
         await asleep(service, wake_on=roost.all_of(roost.at(soon), roost.event("data_ready")))
         await service.events.publish("ann", "data_ready")
         return await still_asleep(service), await awake(service)
@@ -163,7 +163,7 @@ def test_a_task_does_not_wake_a_sleeper_and_is_done_when_it_is_woken(world: Worl
 
 def test_an_agent_puts_itself_to_sleep_and_sleeps_when_its_task_ends(world: World) -> None:
     async def sleepy(turn: Turn) -> AsyncIterator[str]:
-        await turn.sleep(0.2)
+        await turn.sleep(1.5)
         await asyncio.sleep(0.05)
         yield f"{turn.text} done"
 

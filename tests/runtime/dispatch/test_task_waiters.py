@@ -10,7 +10,7 @@ import pytest
 
 from roost import AsyncAgentService, LimitReached, NotFound, Turn
 from roost.core.envelopes.tasks import Task
-from tests.runtime.conftest import World
+from tests.runtime.conftest import World, until
 from tests.runtime.journal.test_approval_wait import SOON, waiting_task
 from tests.runtime.journal.test_approvals import asked, paying
 
@@ -73,12 +73,12 @@ def test_one_that_waits_is_told_when_it_is_cancelled_expires_or_its_agent_is_del
         expiring = await send(service, "expiring", expires_in=0.1)
         waits = [asyncio.create_task(service.tasks.wait("ann", one)) for one in (cancelled, expiring, gone)]
         await service.tasks.cancel("ann", cancelled)
-        told = [(await asyncio.wait_for(one, 4.0)).status for one in waits[:2]]
+        told = [(await asyncio.wait_for(one, 20.0)).status for one in waits[:2]]
         await service.agents.delete("ann", "d")
         with pytest.raises(NotFound):
-            await asyncio.wait_for(waits[2], 4.0)
+            await asyncio.wait_for(waits[2], 20.0)
         with pytest.raises(NotFound):
-            await asyncio.wait_for(service.tasks.wait("ann", unawaited), 4.0)
+            await asyncio.wait_for(service.tasks.wait("ann", unawaited), 20.0)
         return [str(status) for status in told]
 
     assert world(BRAINS, scenario) == ["cancelled", "expired"]
@@ -145,9 +145,10 @@ def test_whoever_waits_when_it_closes_is_told_how_it_is(world: World) -> None:
         await service.agents.create("ann", "d", profile="does", start=False)
         task = await send(service, "later")
         waits = [asyncio.create_task(service.tasks.wait("ann", task)) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        waiters = service.roost.dispatcher.task_waiters
+        await until(lambda: len(waiters._bells.get(task, ())) == 2)
         closing = asyncio.create_task(service.close())
-        told = [str((await asyncio.wait_for(one, 4.0)).status) for one in waits]
+        told = [str((await asyncio.wait_for(one, 20.0)).status) for one in waits]
         await closing
         return told
 

@@ -19,7 +19,7 @@ RAISED: list[type[BaseException]] = [
     GeneratorExit, SystemExit, KeyboardInterrupt, StopIteration, StopAsyncIteration, asyncio.CancelledError, Odd,
     RuntimeError,
 ]  # fmt: skip
-LIMITS = roost.Limits(drain=0.2, stop_patience=0.2, silent_loop=1.0)
+LIMITS = roost.Limits(drain=0.2, stop_patience=1.0, silent_loop=5.0)
 
 
 def brains(kind: type[BaseException]) -> dict[str, roost.Brain]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, PlainTurn, Turn, TurnStopped
 from roost.testing import Faults, Simulation
-from tests.runtime.conftest import World, becomes, ended, said, until
+from tests.runtime.conftest import QUICK, World, becomes, ended, said, until
 
 
 async def echo(turn: Turn) -> AsyncIterator[str]:
@@ -143,7 +144,7 @@ def test_a_plain_brain_that_waits_ends_at_once_when_it_is_stopped(world: World, 
         assert answer.status == "interrupted"
         return receipt
 
-    receipt = world({"waits": waits}, story)
+    receipt = world({"waits": waits}, story, replace(QUICK, stop_patience=5.0))
     assert (receipt.abandoned, receipt.quiesced is not None) == ((), True)
     assert [type(error) for error in raised] == [TurnStopped]
 

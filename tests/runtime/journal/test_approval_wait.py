@@ -48,7 +48,7 @@ def test_an_agent_that_waits_for_a_person_rests_and_goes_on_when_they_have_decid
     brains, tools = paying(acted)
 
     async def story(service: AsyncAgentService) -> roost.Task:
-        task = await waiting_task(service, task_expiry=5.0, max_attempts=1)
+        task = await waiting_task(service, task_expiry=60.0, max_attempts=1)
         assert (await service.agents.get("ann", "d")).state == "waiting"
         assert (await service.tasks.get("ann", task)).status == "waiting"
         assert [one.task_id for one in await service.tasks.list("ann", status="waiting")] == [task]

@@ -14,7 +14,7 @@ import roost
 from roost import AsyncAgentService, Message, Tool, ToolFailed, Turn
 from roost.ports import Profile
 from roost.runtime.toolbox import Toolbox
-from tests.runtime.conftest import World, ended, said, until
+from tests.runtime.conftest import World, ended, until
 
 FAST: dict[str, Any] = {"retry_delay": 0.05, "idle_timeout": 0.5}
 
@@ -127,10 +127,12 @@ def test_calls_may_run_side_by_side_and_each_has_a_key_of_its_own(world: World) 
 
 
 def test_what_is_stopped_in_the_middle_of_a_tool_is_cancelled_and_stated(world: World) -> None:
+    begun: list[str] = []
     cancelled: list[str] = []
 
     @roost.tool
     async def waits() -> str:
+        begun.append("waits")
         try:
             await asyncio.sleep(30)
         except asyncio.CancelledError:
@@ -145,8 +147,7 @@ def test_what_is_stopped_in_the_middle_of_a_tool_is_cancelled_and_stated(world: 
     async def story(service: AsyncAgentService) -> list[Message]:
         talk = await service.create_talk_session("ann", profile="calls")
         await service.add_message("ann", talk, "go")
-        await said(service, talk, "well")
-        await asyncio.sleep(0.05)
+        await until(lambda: begun)
         receipt = await service.stop("ann", talk, wait=5)
         assert receipt.quiesced
         return await ended(service, talk)
@@ -182,6 +183,7 @@ def stubborn(heard: list[str], limit: float) -> roost.Tool:
 
     @roost.tool(limit=limit)
     async def digs() -> str:
+        heard.append("begun")
         while "enough" not in heard:
             try:
                 await asyncio.sleep(0.01)
@@ -232,8 +234,7 @@ def test_a_tool_that_does_not_heed_a_stop_is_named_and_the_talk_goes_on(world: W
     async def story(service: AsyncAgentService) -> None:
         talk = await service.create_talk_session("ann", profile="calls")
         await service.add_message("ann", talk, "go")
-        await said(service, talk, "well")
-        await asyncio.sleep(0.05)
+        await until(lambda: "begun" in heard)
         receipt = await service.stop("ann", talk, wait=5)
         assert receipt.quiesced
         assert receipt.abandoned == ("tool digs",)

@@ -87,7 +87,7 @@ def test_a_run_that_takes_longer_than_it_may_fails_and_keeps_what_it_said(tmp_pa
         yield "well "
         await asyncio.sleep(60)
 
-    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=1.0)], "slow")
     with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
         last = said(service, "one")
         assert (last.content, last.status) == ("well ", "failed")
@@ -105,7 +105,7 @@ def test_a_blocking_brain_that_takes_longer_than_it_may_can_do_nothing_more(tmp_
             stopped.append(str(error))
             turn.mail("user:ann", "too late", "…")
 
-    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=1.0)], "slow")
     with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
         last = said(service, "one")
         assert (last.content, last.status) == ("well ", "failed")
@@ -124,7 +124,7 @@ def test_a_blocking_brain_that_takes_longer_than_it_may_is_asked_to_stop(tmp_pat
             pause.wait(0.01)
         stopped.set()
 
-    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=0.05)], "slow")
+    shelf = ProfileRegistry({"brain": slow}, [roost.Profile("slow", "brain", seconds_per_run=1.0)], "slow")
     with AgentService(open_roost(f"sqlite:///{tmp_path / 'roost.db'}", shelf, QUICK)) as service:
         assert said(service, "one").status == "failed"
         assert stopped.wait(10)

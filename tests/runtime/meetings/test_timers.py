@@ -79,6 +79,7 @@ def test_a_player_who_does_not_move_is_asked_again_and_loses_on_time() -> None:
     play(story, {**BRAINS, "stuck": stuck})
 
 
+@pytest.mark.alone
 def test_timers_are_as_precise_on_threads(world: World) -> None:
     async def story(s: AsyncAgentService) -> None:
         await s.agents.create("ann", "away", profile="silent", start=False)

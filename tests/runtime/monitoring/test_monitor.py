@@ -25,6 +25,7 @@ from roost.core.values.secrets import Redactor
 from roost.hosts.simulated import SimulatedLoop
 from roost.log import JsonFormatter
 from roost.testing import Simulation
+from tests.conftest import eventually
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
 from tests.runtime.monitoring.tracing import KeepingTracer
 
@@ -388,6 +389,7 @@ def test_whoever_follows_comes_to_an_end_with_the_program(tmp_path: Path) -> Non
     stream = service.monitor.follow("ann")
     reader = threading.Thread(target=lambda: heard.extend(stream))
     reader.start()
+    eventually(lambda: service.roost.context.monitor._bells)
     service.agents.create("ann", "d")
     service.close()
     reader.join(10)
@@ -463,13 +465,14 @@ def test_the_log_names_the_agent_and_the_run_that_blocks(tmp_path: Path, caplog:
         go_on.wait(20)
         yield turn.run_id
 
-    limits = replace(QUICK, silent_loop=0.1)
+    limits = replace(QUICK, silent_loop=1.0)
     with roost.open(f"sqlite:///{tmp_path}/roost.db", brains={"blocker": blocker}, limits=limits) as service:
         service.agents.create("ann", "d", profile="blocker")
         facts = service.monitor.follow("ann")
         task = service.tasks.send("ann", "d", "block")
         run_id = next(fact for fact in facts if fact.name == "RunStarted").data["run_id"]
         stuck = next(fact for fact in facts if fact.name == "AgentStuck")
+        eventually(lambda: service.health().abandoned == 1)
         go_on.set()
         assert service.tasks.wait("ann", task).result != run_id
     [line] = [record for record in caplog.records if record.name == "roost.watch" and record.levelno == logging.ERROR]

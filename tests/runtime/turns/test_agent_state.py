@@ -14,7 +14,7 @@ from roost import AsyncAgentService, Turn
 from roost.hosts.threads import ThreadHost
 from roost.runtime.turns.agent_state import AgentState
 from roost.runtime.turns.shared_state import SharedState
-from tests.runtime.conftest import World, becomes, ended, said
+from tests.runtime.conftest import World, becomes, ended, said, until
 
 pytestmark = pytest.mark.order
 
@@ -81,12 +81,21 @@ def test_a_turn_that_runs_again_sends_once_and_repeats_no_step(world: World) -> 
 
 
 def test_the_runs_that_were_repeated_can_be_seen(world: World) -> None:
+    begun: list[str] = []
+
+    async def overlaps(turn: Turn) -> AsyncIterator[str]:
+        before = turn.state.get("n", 0)
+        begun.append(turn.text)
+        await until(lambda: len(begun) >= 2)
+        turn.state["n"] = before + 1
+        yield "counted"
+
     async def story(service: AsyncAgentService) -> list[str]:
-        await service.agents.create("ann", "d", profile="waits", max_concurrent_tasks=2)
+        await service.agents.create("ann", "d", profile="overlaps", max_concurrent_tasks=2)
         await all_done(service, [await service.tasks.send("ann", "d", str(number)) for number in range(2)])
         return sorted(run.outcome for run in await service.runs.list("ann", agent="d"))
 
-    assert world({"waits": waits}, story) == ["done", "done", "repeated"]
+    assert world({"overlaps": overlaps}, story) == ["done", "done", "repeated"]
 
 
 async def waits(turn: Turn) -> AsyncIterator[str]:

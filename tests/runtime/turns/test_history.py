@@ -16,7 +16,7 @@ from roost.runtime.talks import live_talk as live
 from roost.runtime.talks import live_talks
 from roost.runtime.turns import history
 from roost.runtime.turns.history import TalkHistory
-from tests.runtime.conftest import World, ended, said
+from tests.runtime.conftest import World, ended, said, until
 
 TURNS = 30
 
@@ -161,11 +161,12 @@ def test_a_replay_is_given_the_history_as_it_was(world: World) -> None:
 
 def test_many_messages_that_wait_are_answered_together(world: World) -> None:
     """More than are kept in memory."""
+    begun: list[bool] = []
     gate: list[bool] = []
 
     async def waits(turn: Turn) -> AsyncIterator[str]:
-        while not gate:  # noqa: ASYNC110 — the story opens it
-            await asyncio.sleep(0.005)
+        begun.append(True)
+        await until(lambda: gate)
         yield f"{len(turn.messages)} new, {len(turn.history)} before"
 
     async def story(service: AsyncAgentService) -> list[str]:
@@ -173,6 +174,7 @@ def test_many_messages_that_wait_are_answered_together(world: World) -> None:
         await service.configure("ann", talk, profile="waits", busy="queue")
         for number in range(40):
             await service.add_message("ann", talk, f"more {number}")
+            await until(lambda: begun)
         gate.append(True)
         return [message.content for message in (await ended(service, talk))[-2:]]
 
