@@ -17,12 +17,15 @@ from hypothesis import HealthCheck, settings
 
 import roost
 from roost.brains.defaults import KEYS
+from roost.runtime import supervisor
+from roost.runtime.dispatch import timers
+from roost.runtime.handlers import talks, tasks
 from tests.servers import memory, postgres_server
 
 T = TypeVar("T")
 
-QUICK = roost.Limits(drain=0.5, stop_patience=0.3)
-"""The usual bounds, but for the time that closing may take."""
+QUICK = roost.Limits(drain=0.5, stop_patience=1.0)
+"""Default limits, but closing is quick. A brain that stops when it is asked to does so within `stop_patience`."""
 
 if (_place := memory()) and "TMPDIR" not in os.environ:  # for the tests' own files, and those of programs they start
     os.environ["TMPDIR"] = tempfile.tempdir = _place
@@ -64,7 +67,7 @@ class Open(Protocol):
     ) -> roost.AgentService: ...
 
 
-def eventually(predicate: Callable[[], T], seconds: float = 10.0) -> T:
+def eventually(predicate: Callable[[], T], seconds: float = 30.0) -> T:
     """Poll until the answer is true, and return it; fail after a timeout."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -100,6 +103,14 @@ def _eventually() -> Callable[[Callable[[], object], float], object]:
 @pytest.fixture(name="settled")
 def _settled() -> Callable[[roost.AgentService, str, str], tuple[roost.Message, ...]]:
     return settled
+
+
+@pytest.fixture
+def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Postpone polls of the store: what is found soon is found because of a notification."""
+    monkeypatch.setattr(supervisor, "SWEEP", 600.0)
+    for module in (talks, tasks, timers):
+        monkeypatch.setattr(module, "SLOW_LOOK", 600.0)
 
 
 @pytest.fixture(scope="session")

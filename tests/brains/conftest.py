@@ -12,7 +12,7 @@ Ask = Callable[[roost.AgentService, str, str], roost.Message]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentService]:
+def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[roost.AgentService]:
     """One Roost for a whole file of tests, with a guide that does not linger."""
     with open_roost(tmp_path_factory.mktemp("roost") / "roost.db") as opened:
         yield opened

@@ -28,77 +28,77 @@ def answers(service: roost.AgentService, talk: str) -> list[str]:
 
 
 def test_the_first_answer_greets_and_says_what_roost_is_and_later_ones_do_not(
-    service: roost.AgentService, ask: Ask
+    shared_service: roost.AgentService, ask: Ask
 ) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    first, second = ask(service, talk, "hello"), ask(service, talk, "hello")
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    first, second = ask(shared_service, talk, "hello"), ask(shared_service, talk, "hello")
     assert "I am the guide" in first.content
     assert "Roost is a home for agents" in first.content
     assert "I am the guide" not in second.content
 
 
 @given(st.lists(SAYINGS | TEXTS, min_size=1, max_size=6))
-def test_it_greets_once_whatever_is_said(service: roost.AgentService, ask: Ask, said: list[str]) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
+def test_it_greets_once_whatever_is_said(shared_service: roost.AgentService, ask: Ask, said: list[str]) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
     for text in said:
-        ask(service, talk, text)
-    given_answers = answers(service, talk)
+        ask(shared_service, talk, text)
+    given_answers = answers(shared_service, talk)
     assert len(given_answers) == len(said)
     assert ["I am the guide" in answer for answer in given_answers] == [True] + [False] * (len(said) - 1)
 
 
 @given(before=st.lists(SAYINGS | TEXTS, max_size=3), name=NAMES, after=st.lists(SAYINGS | TEXTS, max_size=3))
 def test_it_asks_the_name_at_most_once_and_never_after_it_was_told(
-    service: roost.AgentService, ask: Ask, before: list[str], name: str, after: list[str]
+    shared_service: roost.AgentService, ask: Ask, before: list[str], name: str, after: list[str]
 ) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
+    talk = shared_service.create_talk_session("ann", profile="guide")
     for text in [*before, f"my name is {name}", *after]:
-        ask(service, talk, text)
-    asked = [QUESTION in answer for answer in answers(service, talk)]
+        ask(shared_service, talk, text)
+    asked = [QUESTION in answer for answer in answers(shared_service, talk)]
     assert sum(asked) <= 1
     assert not any(asked[len(before) :])
 
 
 @given(name=NAMES, between=st.lists(SAYINGS, max_size=4))
 def test_a_name_that_was_told_is_known_later(
-    service: roost.AgentService, ask: Ask, name: str, between: list[str]
+    shared_service: roost.AgentService, ask: Ask, name: str, between: list[str]
 ) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    assert name in ask(service, talk, f"Hello, my name is {name}.").content
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    assert name in ask(shared_service, talk, f"Hello, my name is {name}.").content
     for text in between:
-        ask(service, talk, text)
-    assert ask(service, talk, "What is my name?").content == f"Your name is {name}."
+        ask(shared_service, talk, text)
+    assert ask(shared_service, talk, "What is my name?").content == f"Your name is {name}."
 
 
 @pytest.mark.parametrize("said", ["Ann", "ann", "I'm Ann", "it is Ann.", "My name is Ann, hello!", "call me Ann"])
-def test_a_name_given_after_the_question_is_understood(service: roost.AgentService, ask: Ask, said: str) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    assert ask(service, talk, "hello").content.endswith(QUESTION)
-    assert "Nice to meet you, Ann!" in ask(service, talk, said).content
-    assert "Good to see you, Ann" in ask(service, talk, "good morning").content
+def test_a_name_given_after_the_question_is_understood(shared_service: roost.AgentService, ask: Ask, said: str) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    assert ask(shared_service, talk, "hello").content.endswith(QUESTION)
+    assert "Nice to meet you, Ann!" in ask(shared_service, talk, said).content
+    assert "Good to see you, Ann" in ask(shared_service, talk, "good morning").content
 
 
 @pytest.mark.parametrize("said", ["no", "why?", "help", "hello again", "what is this thing", "I am not telling"])
-def test_what_is_no_name_is_not_taken_for_one(service: roost.AgentService, ask: Ask, said: str) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    ask(service, talk, "hello")
-    ask(service, talk, said)
-    assert ask(service, talk, "what is my name?").content == "You have not told me your name yet."
+def test_what_is_no_name_is_not_taken_for_one(shared_service: roost.AgentService, ask: Ask, said: str) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    ask(shared_service, talk, "hello")
+    ask(shared_service, talk, said)
+    assert ask(shared_service, talk, "what is my name?").content == "You have not told me your name yet."
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: str(topic.name))
-def test_it_refers_to_the_topic_last_talked_about(service: roost.AgentService, ask: Ask, topic: Topic) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
+def test_it_refers_to_the_topic_last_talked_about(shared_service: roost.AgentService, ask: Ask, topic: Topic) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
     for other in TOPICS:
-        ask(service, talk, f"what about {other.name}?")
-    assert topic.first in ask(service, talk, f"and {topic.name}?").content
-    ask(service, talk, "help")
-    assert topic.more in ask(service, talk, "Tell me more about it!").content
+        ask(shared_service, talk, f"what about {other.name}?")
+    assert topic.first in ask(shared_service, talk, f"and {topic.name}?").content
+    ask(shared_service, talk, "help")
+    assert topic.more in ask(shared_service, talk, "Tell me more about it!").content
 
 
-def test_it_without_a_topic_is_asked_back(service: roost.AgentService, ask: Ask) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    assert "More about what?" in ask(service, talk, "tell me more about it").content
+def test_it_without_a_topic_is_asked_back(shared_service: roost.AgentService, ask: Ask) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    assert "More about what?" in ask(shared_service, talk, "tell me more about it").content
 
 
 def test_name_and_topic_are_known_after_a_restart(file: Path, opened: Open, ask: Ask) -> None:
@@ -112,15 +112,15 @@ def test_name_and_topic_are_known_after_a_restart(file: Path, opened: Open, ask:
         assert "I am the guide" not in ask(service, talk, "hello").content
 
 
-def test_an_interrupted_count_keeps_what_was_counted(service: roost.AgentService) -> None:
-    talk = service.create_talk_session("ann", profile="unhurried")
-    service.add_message("ann", talk, "count")
-    for change in service.stream_messages("ann", talk):
+def test_an_interrupted_count_keeps_what_was_counted(shared_service: roost.AgentService) -> None:
+    talk = shared_service.create_talk_session("ann", profile="unhurried")
+    shared_service.add_message("ann", talk, "count")
+    for change in shared_service.stream_messages("ann", talk):
         if " 3," in change.message.content:
             break
-    service.add_message("ann", talk, "my name is Ann")
-    *_, last = service.stream_messages("ann", talk)
-    _, count, _, answer = service.get_messages("ann", talk).messages
+    shared_service.add_message("ann", talk, "my name is Ann")
+    *_, last = shared_service.stream_messages("ann", talk)
+    _, count, _, answer = shared_service.get_messages("ann", talk).messages
     assert (count.status, answer.status) == ("interrupted", "complete")
     assert "1, 2, 3," in count.content
     assert "100" not in count.content
@@ -128,63 +128,63 @@ def test_an_interrupted_count_keeps_what_was_counted(service: roost.AgentService
     assert last.message == answer
 
 
-def test_a_count_that_is_left_alone_reaches_100(service: roost.AgentService, ask: Ask) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    counted = ask(service, talk, "count").content
+def test_a_count_that_is_left_alone_reaches_100(shared_service: roost.AgentService, ask: Ask) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    counted = ask(shared_service, talk, "count").content
     assert counted.endswith("98, 99, 100.")
 
 
-def test_messages_that_wait_together_are_all_answered_but_shows_only_last(service: roost.AgentService) -> None:
-    talk = service.create_talk_session("ann", profile="unhurried", busy="queue")
-    service.add_message("ann", talk, "help")
+def test_messages_that_wait_together_are_all_answered_but_shows_only_last(shared_service: roost.AgentService) -> None:
+    talk = shared_service.create_talk_session("ann", profile="unhurried", busy="queue")
+    shared_service.add_message("ann", talk, "help")
     for said in ["count", "my name is Ann", "what is my name?"]:
-        service.add_message("ann", talk, said)
-    *_, last = service.stream_messages("ann", talk)
+        shared_service.add_message("ann", talk, said)
+    *_, last = shared_service.stream_messages("ann", talk)
     assert "Nice to meet you, Ann!" in last.message.content
     assert last.message.content.endswith("Your name is Ann.")
     assert "98, 99" not in last.message.content
 
 
 def test_a_failure_is_one_sentence_without_internals_and_the_talk_goes_on(
-    service: roost.AgentService, ask: Ask
+    shared_service: roost.AgentService, ask: Ask
 ) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    failed = ask(service, talk, "fail")
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    failed = ask(shared_service, talk, "fail")
     assert failed.status == "failed"
     assert "I am about to break down" in failed.content
     assert failed.error is not None
     assert "try again" in failed.error
     assert not any(word in failed.error for word in ["RuntimeError", "asked to fail", "Traceback", ".py", "\n"])
-    assert ask(service, talk, "hello").status == "complete"
+    assert ask(shared_service, talk, "hello").status == "complete"
 
 
 @pytest.mark.parametrize("said", ["help", "Help!", "please help me", "HELP, please"])
-def test_commands_may_be_asked_for_politely(service: roost.AgentService, ask: Ask, said: str) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    assert "Here is what you can say" in ask(service, talk, said).content
+def test_commands_may_be_asked_for_politely(shared_service: roost.AgentService, ask: Ask, said: str) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    assert "Here is what you can say" in ask(shared_service, talk, said).content
 
 
-def test_markdown_has_a_table_and_code(service: roost.AgentService, ask: Ask) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    content = ask(service, talk, "Markdown!").content
+def test_markdown_has_a_table_and_code(shared_service: roost.AgentService, ask: Ask) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    content = ask(shared_service, talk, "Markdown!").content
     assert "\n| --- | --- |\n" in content
     assert "\n```python\n" in content
     assert content.count("```") == 2
 
 
-def test_the_long_answer_is_long_and_help_names_every_command(service: roost.AgentService, ask: Ask) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    assert len(ask(service, talk, "long").content) > 2_000
-    helped = ask(service, talk, "help").content
+def test_the_long_answer_is_long_and_help_names_every_command(shared_service: roost.AgentService, ask: Ask) -> None:
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    assert len(ask(shared_service, talk, "long").content) > 2_000
+    helped = ask(shared_service, talk, "help").content
     assert all(f"**{command}**" in helped for command in ["count", "long", "markdown", "fail"])
 
 
 @given(st.text("bcdfgj ", min_size=1, max_size=40))
 def test_what_it_does_not_understand_is_mentioned_with_something_to_try(
-    service: roost.AgentService, ask: Ask, said: str
+    shared_service: roost.AgentService, ask: Ask, said: str
 ) -> None:
-    talk = service.create_talk_session("ann", profile="guide")
-    answer = ask(service, talk, said).content
+    talk = shared_service.create_talk_session("ann", profile="guide")
+    answer = ask(shared_service, talk, said).content
     assert f"“{' '.join(said.split()) or '…'}”" in answer
     assert "Try **" in answer
 

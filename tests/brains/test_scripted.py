@@ -21,24 +21,24 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 @example("\r\n\t\u2028\ufeff")
 @example("👩‍👩‍👧‍👦 e\u0301 \U0010ffff")
 @example("\N{REPLACEMENT CHARACTER}")
-def test_echo_gives_back_every_text_to_the_byte(service: roost.AgentService, ask: Ask, said: str) -> None:
-    talk = service.create_talk_session("ann", profile="echo")
-    assert ask(service, talk, said).content.encode() == said.encode()
+def test_echo_gives_back_every_text_to_the_byte(shared_service: roost.AgentService, ask: Ask, said: str) -> None:
+    talk = shared_service.create_talk_session("ann", profile="echo")
+    assert ask(shared_service, talk, said).content.encode() == said.encode()
 
 
 @given(TEXTS)
-def test_the_pieces_of_an_echo_make_up_its_text(service: roost.AgentService, said: str) -> None:
-    talk = service.create_talk_session("ann", profile="echo")
-    service.add_message("ann", talk, said)
-    pieces = [change for change in service.stream_messages("ann", talk) if change.message.sender == "agent"]
+def test_the_pieces_of_an_echo_make_up_its_text(shared_service: roost.AgentService, said: str) -> None:
+    talk = shared_service.create_talk_session("ann", profile="echo")
+    shared_service.add_message("ann", talk, said)
+    pieces = [change for change in shared_service.stream_messages("ann", talk) if change.message.sender == "agent"]
     assert "".join(change.text for change in pieces) == said
     assert not any(change.reset for change in pieces)
 
 
-def test_echo_gives_back_a_million_characters(service: roost.AgentService, ask: Ask) -> None:
+def test_echo_gives_back_a_million_characters(shared_service: roost.AgentService, ask: Ask) -> None:
     said = "né " * 333_333 + "é"
-    talk = service.create_talk_session("ann", profile="echo")
-    assert ask(service, talk, said).content == said
+    talk = shared_service.create_talk_session("ann", profile="echo")
+    assert ask(shared_service, talk, said).content == said
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 6))

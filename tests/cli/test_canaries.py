@@ -15,8 +15,8 @@ from roost.core.values.secrets import HIDDEN
 from roost.wiring import announce
 from tests.api.serving import Served, serving
 from tests.cli.running import command
-from tests.runtime.test_canaries import KNOWN, LOOKS, WORDS
-from tests.runtime.tracing import KeepingTracer
+from tests.runtime.monitoring.test_canaries import KNOWN, LOOKS, WORDS
+from tests.runtime.monitoring.tracing import KeepingTracer
 
 USER = "ann"
 FULL = f"{KNOWN} {LOOKS['provider']} {LOOKS['bearer']}"

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -337,11 +336,12 @@ def test_help_is_quick_and_loads_nothing_it_does_not_need(tmp_path: Path) -> Non
         "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
         f"assert not {heavy!r} & set(sys.modules), sorted({heavy!r} & set(sys.modules))"
     )
-    started = time.perf_counter()
+    before = os.times()
     command = [COMMAND[0], "-c", program]
     done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert time.perf_counter() - started < 3  # the goal is 0.3 s; a busy machine is no failure
+    after = os.times()
+    assert after.children_user - before.children_user < 2  # the goal is 0.3 s; other programs do not count
 
 
 def test_completion_is_there(tmp_path: Path) -> None:

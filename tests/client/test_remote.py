@@ -50,6 +50,7 @@ def test_a_stream_begun_in_the_middle_of_a_text_knows_the_whole_text(served: Ser
     assert later[-1].message == served.service.get_messages("ann", talk).messages[-1]
 
 
+@pytest.mark.alone
 def test_small_answers_on_a_kept_connection_do_not_wait_for_each_other(remote: RemoteService) -> None:
     def seconds() -> float:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The test's side of `brains/led_model.py`: it answers each question of that model with what it was told to play."""
+"""The test's side of `brains/gguf/led_model.py`: answers each question of that model as the test has scripted it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from roost.testing.provider import Act, Call, Cut, Wait
-from tests.brains.led_model import CUT, LOOK
+from tests.brains.gguf.led_model import CUT, LOOK
 
 
 class Leader:

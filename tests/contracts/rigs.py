@@ -22,7 +22,7 @@ from roost.brains.profiles import ProfileRegistry
 from roost.service import AgentService
 from roost.testing.provider import Act, Call, Cut, Provider, Refuse, Wait
 from roost.wiring import open_roost
-from tests.brains.led_model import PROGRAM, gguf_file
+from tests.brains.gguf.led_model import PROGRAM, gguf_file
 from tests.brains_for_tests import until
 from tests.conftest import ENVIRONMENT, QUICK
 from tests.contracts.leading import Leader
@@ -178,7 +178,7 @@ class AnthropicRig(ProviderRig):
 
 
 class GgufRig(Rig):
-    """The brain `gguf`, with a library in its process that asks this one what to say: see `brains/led_model.py`."""
+    """The brain `gguf`; the library in its process asks this one what to say: see `brains/gguf/led_model.py`."""
 
     without = frozenset({"faults", "retry"})
     profile = roost.Profile("gguf", "gguf")

@@ -9,7 +9,7 @@ import pytest
 import roost
 from roost.brains.adk import Adk
 from roost.brains.adk.history import UNKNOWN
-from tests.adk import models
+from tests.brains.adk import models
 from tests.conftest import QUICK, eventually, settled
 
 

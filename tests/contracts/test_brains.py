@@ -93,6 +93,7 @@ def test_it_is_stopped_between_two_words_and_what_it_said_stays(
     assert (last.content, last.status) == ("one ", "interrupted")
 
 
+@pytest.mark.alone
 def test_it_has_stopped_within_100_ms(rig: Rig, tmp_path: Path, held: threading.Event) -> None:
     """Before its first word, between two words, and in a tool. The best of some tries: machines are slow at times."""
     inside = threading.Event()
@@ -136,6 +137,7 @@ def test_it_is_stopped_while_it_waits_to_try_again(rig: Rig, tmp_path: Path) -> 
 
 
 @those_with("retry")
+@pytest.mark.alone
 def test_it_has_stopped_within_100_ms_while_it_waits_to_try_again(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 import roost
 from tests.conftest import Open, eventually, settled
 
-LIMITS = roost.Limits(drain=0.2, stop_patience=0.2, silent_loop=0.4)
+LIMITS = roost.Limits(drain=0.2, stop_patience=0.2, silent_loop=1.0)
 BLOCKED = "blocked its thread"
 ONCE: dict[str, Any] = {"max_attempts": 1, "retry_delay": 0.01}
 pytestmark = pytest.mark.timeout(60)

@@ -17,8 +17,6 @@ from tests.faults.pg_proxy import PostgresProxy, proxied
 from tests.servers import fresh_store
 
 pytestmark = pytest.mark.postgres
-AT_ONCE = 4.0
-"""Seconds; the slow look, which would find it anyway, comes later."""
 done: Counter[str] = Counter()
 
 
@@ -46,6 +44,7 @@ def service(proxy: PostgresProxy) -> Iterator[roost.AgentService]:
         yield opened
 
 
+@pytest.mark.usefixtures("no_polling")
 def test_a_message_whose_commit_lost_its_reply_is_there_once_and_readable_at_once(
     service: roost.AgentService, proxy: PostgresProxy
 ) -> None:
@@ -55,14 +54,13 @@ def test_a_message_whose_commit_lost_its_reply_is_there_once_and_readable_at_onc
     with pytest.raises(roost.Unavailable):
         service.add_message("ann", talk, "precious words", key="k")
     assert proxy.lost == 1
-    began = monotonic()
     message = service.add_message("ann", talk, "precious words", key="k")
     assert message.seq == 1
     assert service.get_messages("ann", talk, after=cursor).messages[0].content == "precious words"
     assert [m.content for m in settled(service, "ann", talk)] == ["precious words", "heard precious words"]
-    assert monotonic() - began < AT_ONCE
 
 
+@pytest.mark.usefixtures("no_polling")
 def test_an_interrupting_message_whose_commit_lost_its_reply_interrupts(
     service: roost.AgentService, proxy: PostgresProxy
 ) -> None:
@@ -73,10 +71,8 @@ def test_an_interrupting_message_whose_commit_lost_its_reply_interrupts(
     with pytest.raises(roost.Unavailable):
         service.add_message("ann", talk, "something else", key="k")
     assert proxy.lost == 1
-    began = monotonic()
     service.add_message("ann", talk, "something else", key="k")
     settled(service, "ann", talk)
-    assert monotonic() - began < AT_ONCE
     assert [(m.content, m.status) for m in everything(service, "ann", talk)] == [
         ("hold", "complete"),
         ("heard hold", "interrupted"),
@@ -85,6 +81,7 @@ def test_an_interrupting_message_whose_commit_lost_its_reply_interrupts(
     ]
 
 
+@pytest.mark.usefixtures("no_polling")
 def test_a_task_whose_commit_lost_its_reply_is_done_once_and_at_once(
     service: roost.AgentService, proxy: PostgresProxy
 ) -> None:
@@ -93,13 +90,12 @@ def test_a_task_whose_commit_lost_its_reply_is_done_once_and_at_once(
     with pytest.raises(roost.Unavailable):
         service.tasks.send("ann", "d", "count the birds", key="k")
     assert proxy.lost == 1
-    began = monotonic()
     task = service.tasks.send("ann", "d", "count the birds", key="k")
     assert service.tasks.wait("ann", task, timeout=10).result == "did count the birds"
-    assert monotonic() - began < AT_ONCE
     assert done == {"count the birds": 1}
 
 
+@pytest.mark.usefixtures("no_polling")
 def test_mail_whose_commit_lost_its_reply_is_handled_once_and_at_once(
     service: roost.AgentService, proxy: PostgresProxy
 ) -> None:
@@ -109,7 +105,7 @@ def test_mail_whose_commit_lost_its_reply_is_handled_once_and_at_once(
         service.mail.send("ann", "agent:d", "news", "the birds are gone", priority="high", key="k")
     assert proxy.lost == 1
     service.mail.send("ann", "agent:d", "news", "the birds are gone", priority="high", key="k")
-    eventually(lambda: done["the birds are gone"], AT_ONCE)
+    eventually(lambda: done["the birds are gone"])
     assert done == {"the birds are gone": 1}
 
 
@@ -141,7 +137,7 @@ def test_a_server_that_hangs_is_given_up_in_time_and_used_again_when_it_answers(
     for attempt in range(2):
         with pytest.raises(roost.Unavailable, match="cannot be reached or does not answer"):
             service.add_message("ann", talk, "meanwhile", key=f"k{attempt}")
-    assert monotonic() - began < 10
+    assert monotonic() - began < 25
     proxy.resume()
     service.add_message("ann", talk, "after", key="after")
     found = [m.content for m in settled(service, "ann", talk) if m.sender == "user"]
@@ -172,7 +168,7 @@ def test_many_calls_do_not_wait_for_a_server_that_hangs_one_after_the_other(
     with ThreadPoolExecutor(60) as pool:
         for one in [*(pool.submit(writes, n) for n in range(20)), *(pool.submit(reads, n) for n in range(40))]:
             one.result()
-    assert monotonic() - began < 20
+    assert monotonic() - began < 25
     proxy.resume()
     service.add_message("ann", talk, "after", key="after")
     assert [m.content for m in settled(service, "ann", talk) if m.sender == "user"][-1] == "after"

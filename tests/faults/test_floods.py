@@ -16,7 +16,7 @@ from tests.api.serving import Served, serving
 from tests.conftest import ENVIRONMENT, QUICK, Open, eventually
 from tests.faults.raw_http import answer, is_closed, request, sockets
 
-EAGER: dict[str, Any] = {"drain": 0.5, "stop_patience": 0.3, "request_timeout": 0.3, "send_timeout": 0.5}
+EAGER: dict[str, Any] = {"drain": 0.5, "stop_patience": 0.3, "request_timeout": 1.0, "send_timeout": 2.0}
 TALKS = "/api/v1/talks"
 
 

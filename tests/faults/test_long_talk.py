@@ -87,8 +87,8 @@ def test_the_next_answer_of_a_long_talk_is_quick_and_small(long_talk: tuple[str,
             there = LONG + 2 * number
             assert answer == f"{there}: {there} {there - 19} 1 {LONG // 2 + 1} {there}"
         assert memory() - before < MOST_MIB
-        assert min(durations) < 0.1  # all of it takes more than a second to read
-        assert looks.seconds < 0.1
+        assert min(durations) < 0.5  # all of it takes more than a second to read
+        assert looks.seconds < 0.5
         assert len(service.get_messages("ann", talk, limit=50).messages) == 50
         assert service.get_messages("ann", talk, before=3, limit=50).messages[0].content == "hello"
         assert service.get_messages("ann", beside).messages == ()

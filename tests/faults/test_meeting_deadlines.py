@@ -9,7 +9,7 @@ import pytest
 import roost
 from roost import AsyncAgentService
 from roost.testing import Clock, Simulation, simulated
-from tests.runtime.meeting_rooms import BRAINS
+from tests.runtime.meetings.meeting_rooms import BRAINS
 
 HOUR = 3_600.0
 

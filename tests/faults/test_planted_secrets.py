@@ -216,7 +216,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from roost.brains.adk import Adk
-from tests.adk import models
+from tests.brains.adk import models
 
 spans = InMemorySpanExporter()
 provider = TracerProvider()

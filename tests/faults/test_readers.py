@@ -16,7 +16,7 @@ from tests.api.test_streams import events, grown
 from tests.conftest import Open, eventually, settled
 from tests.faults.raw_http import answer, is_closed, request, sockets
 
-EAGER: dict[str, Any] = {"drain": 0.5, "stop_patience": 0.3, "send_timeout": 0.5}
+EAGER: dict[str, Any] = {"drain": 0.5, "stop_patience": 0.3, "send_timeout": 2.0}
 FAST = roost.Limits(drain=0.5, stop_patience=0.3, request_burst=1e9, address_request_burst=1e9)
 LONG = "0123456789abcdef" * 400_000
 """More than a connection between two programs takes unread."""
@@ -97,7 +97,7 @@ def test_a_slow_reader_gets_every_word(service: Open) -> None:
                 while b"event: end" not in got[-1_000:]:
                     got += slow.recv(200_000)
                     try:
-                        await asyncio.wait_for(pause.wait(), 0.03)
+                        await asyncio.wait_for(pause.wait(), 0.09)
                     except TimeoutError:
                         continue
 

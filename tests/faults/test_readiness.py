@@ -211,7 +211,7 @@ def test_a_writer_that_hangs_is_not_ready_in_bounded_time(served: Served, monkey
         release.wait(20)
 
     pending = served.service.roost.context.store.write(hang)
-    assert hangs.wait(5)
+    assert hangs.wait(20)
     try:
         eventually(lambda: probe(served)[0] == 503)
         assert "no write to the store has completed" in probe(served)[1]

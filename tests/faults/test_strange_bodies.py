@@ -73,7 +73,7 @@ def test_a_hostile_body_is_refused_and_others_are_answered_meanwhile(served: Ser
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
     assert len(answer.content) < 1_000
     assert len(waited) > 1
-    assert max(waited) < 3  # it took a minute
+    assert max(waited) < 15  # it took a minute
 
 
 def test_mistakes_are_told_by_the_first_of_each_list(served: Served) -> None:

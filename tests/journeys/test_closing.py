@@ -74,7 +74,7 @@ def test_closing_is_bounded_whatever_a_brain_does_and_its_turn_is_taken_up_at_th
 
 def test_an_answer_that_ends_in_time_is_whole(service: Open) -> None:
     puppet, release = Puppet(), threading.Event()
-    roosted = service({"puppet": puppet}, limits=roost.Limits(drain=10))
+    roosted = service({"puppet": puppet}, limits=roost.Limits(drain=30))
     talk = roosted.create_talk_session("ann", profile="puppet")
     puppet.play(talk, "part1 ", release.is_set, "part2")
     roosted.add_message("ann", talk, "hello")
@@ -83,7 +83,7 @@ def test_an_answer_that_ends_in_time_is_whole(service: Open) -> None:
     closing.start()
     eventually(lambda: _refuses(roosted, talk))
     release.set()
-    closing.join(9)
+    closing.join(29)
     assert not closing.is_alive()
     assert [m.content for m in everything(service({"puppet": puppet}), "ann", talk)] == ["hello", "part1 part2"]
 
@@ -125,7 +125,7 @@ def test_a_stream_that_waits_ends_when_the_service_is_closed(service: Open) -> N
     roosted.add_message("ann", talk, "hello")
     eventually(lambda: "".join(seen) == "helloheard hello")
     roosted.close()
-    reader.join(3)
+    reader.join(20)
     assert not reader.is_alive()
 
 
@@ -151,7 +151,7 @@ def test_only_an_abandoned_thread_is_left_and_it_is_named(tmp_path: Path, stubbo
     talk = service.create_talk_session("ann", profile="slow")
     begun(service, talk, stubborn)
     service.close()
-    assert sorted(set(threads()) - set(before)) == ["roost-brain-slow"]
+    eventually(lambda: sorted(set(threads()) - set(before)) == ["roost-brain-slow"])
     stubborn.gate.set()
     eventually(lambda: not set(threads()) - set(before))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["roost.db"]
@@ -192,7 +192,7 @@ def test_a_script_that_forgets_to_close_or_gets_a_ctrl_c_ends_by_itself_and_keep
         assert child.stdout.readline() == "ready\n"
         if how == "interrupt":
             child.send_signal(signal.SIGINT)
-        _, problem = child.communicate(timeout=10)
+        _, problem = child.communicate(timeout=60)
     assert child.returncode == (0 if how == "forget" else -signal.SIGINT), problem
     assert ("KeyboardInterrupt" in problem) == (how == "interrupt")
     assert "Exception ignored" not in problem
@@ -236,13 +236,13 @@ def test_talks_and_agents_come_to_their_ends_beside_each_other(service: Open) ->
         await asyncio.sleep(60)
         yield "never"
 
-    home = service({"waits": waits}, limits=roost.Limits(drain=1.0, stop_patience=0.3))
+    home = service({"waits": waits}, limits=roost.Limits(drain=3.0, stop_patience=0.3))
     home.agents.create("ann", "d", profile="waits")
     home.tasks.send("ann", "d", "wait")
     home.add_message("ann", home.create_talk_session("ann", profile="waits"), "wait")
     assert begun.acquire(timeout=10)
     assert begun.acquire(timeout=10)
-    assert 0.9 < seconds(home.close) < 1.8
+    assert 2.9 < seconds(home.close) < 5.8
 
 
 def test_what_is_sent_just_before_closing_is_not_counted_as_tried(service: Open) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.conftest import Open, eventually, everything, settled
 
 KINDS = ["sleeping", "blocking", "swallowing", "nested", "tool", "looping"]
 SLOW = roost.Limits(drain=0.5, stop_patience=0.3)
+PATIENT = replace(SLOW, stop_patience=5.0)
+"""For brains that stop when they are asked to."""
 
 
 @pytest.fixture
@@ -51,14 +54,16 @@ def test_a_second_message_keeps_part1_as_interrupted_never_shows_part2_and_is_an
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "looping"])
 def test_a_stop_is_receipted_and_names_what_had_to_be_abandoned(service: Open, stubborn: Stubborn, kind: str) -> None:
-    roosted = service({"slow": getattr(stubborn, kind)}, limits=SLOW)
+    is_abandoned = kind in ("blocking", "swallowing")
+    limits = SLOW if is_abandoned else PATIENT
+    roosted = service({"slow": getattr(stubborn, kind)}, limits=limits)
     talk = roosted.create_talk_session("ann", profile="slow")
     begun(roosted, talk, stubborn)
     receipt = roosted.stop("ann", talk, wait=5)
     assert receipt.acknowledged is not None
     assert receipt.quiesced is not None
     assert receipt.requested <= receipt.acknowledged <= receipt.quiesced
-    assert receipt.abandoned == (("brain slow",) if kind in ("blocking", "swallowing") else ())
+    assert receipt.abandoned == (("brain slow",) if is_abandoned else ())
     assert [(m.content, m.status) for m in everything(roosted, "ann", talk)][1:] == [("part1", "interrupted")]
     assert not roosted.get_messages("ann", talk).running
 
@@ -93,7 +98,7 @@ def test_what_an_abandoned_brain_says_later_reaches_no_one(service: Open, stubbo
 
 
 def test_a_stopped_tool_leaves_no_process_behind(service: Open, stubborn: Stubborn) -> None:
-    roosted = service({"slow": stubborn.tool}, limits=SLOW)
+    roosted = service({"slow": stubborn.tool}, limits=PATIENT)
     talk = roosted.create_talk_session("ann", profile="slow")
     begun(roosted, talk, stubborn)
     assert roosted.stop("ann", talk, wait=5).abandoned == ()

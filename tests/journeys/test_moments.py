@@ -51,6 +51,7 @@ def left_unfinished(service: Open, puppet: Puppet) -> str:
     return talk
 
 
+@pytest.mark.usefixtures("no_polling")
 def test_a_message_committed_right_after_its_lane_was_taken_over_is_answered_too(
     service: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,9 +59,9 @@ def test_a_message_committed_right_after_its_lane_was_taken_over_is_answered_too
     talk = left_unfinished(service, puppet)
     moment = SameBatch(monkeypatch, "post")
     roosted = service({"puppet": puppet})
-    assert moment.claiming.wait(5)
+    assert moment.claiming.wait(20)
     roosted.add_message("ann", talk, "second")
-    eventually(lambda: not roosted.get_messages("ann", talk).running, seconds=4)
+    eventually(lambda: not roosted.get_messages("ann", talk).running)
     heard = [m.content for turn in puppet.turns[talk][1:] for m in turn.messages]
     assert heard == ["first", "second"]
 
@@ -72,7 +73,7 @@ def test_a_stop_committed_right_after_its_lane_was_taken_over_stops_it(
     talk = left_unfinished(service, puppet)
     moment = SameBatch(monkeypatch, "stop")
     roosted = service({"puppet": puppet})
-    assert moment.claiming.wait(5)
+    assert moment.claiming.wait(20)
     roosted.stop("ann", talk, wait=5)
     roosted.add_message("ann", talk, "second")
     whole = settled(roosted, "ann", talk)
@@ -95,7 +96,7 @@ def test_a_reader_who_finds_a_message_in_the_store_before_the_memory_has_it_is_s
     monkeypatch.setattr(Talks, "_posted", late)
     with ThreadPoolExecutor(1) as threads:
         sending = threads.submit(roosted.add_message, "ann", talk, "hello")
-        assert committed.wait(5)
+        assert committed.wait(20)
         try:
             page = roosted.get_messages("ann", talk, before=10)
         finally:
@@ -130,11 +131,11 @@ def test_an_interruption_just_before_a_steered_answer_is_split_leaves_what_was_r
     roosted.add_message("ann", talk, "two")
     monkeypatch.setattr(Engine, "write", watched)
     with ThreadPoolExecutor(1) as threads:
-        roosted.roost.context.store.write(lambda tx: queued["split_answer"].wait(3))
+        roosted.roost.context.store.write(lambda tx: queued["split_answer"].wait(20))
         interrupting = threads.submit(roosted.add_message, "ann", talk, "three", busy="interrupt")
-        assert queued["post"].wait(5)
+        assert queued["post"].wait(20)
         steer.set()
-        interrupting.result(10)
+        interrupting.result(30)
     roosted.stop("ann", talk, wait=5)
     assert everything(roosted, "ann", talk)[1].content.startswith("before ")
 
@@ -164,10 +165,10 @@ def test_who_asks_for_something_at_the_very_moment_of_closing_is_told_so_and_doe
 
     asking = threading.Thread(target=ask, name="asking", daemon=True)
     asking.start()
-    assert asked.wait(5)
+    assert asked.wait(20)
     roosted.close()
     closed.set()
-    asking.join(3)
+    asking.join(20)
     assert [str(error) for error in told] == ["this Roost is closed"]
 
 

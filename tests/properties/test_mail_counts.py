@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from roost import AsyncAgentService
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK
-from tests.runtime.mailing import BRAINS
+from tests.runtime.handlers.mailing import BRAINS
 
 
 @dataclass(slots=True)

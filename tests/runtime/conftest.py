@@ -16,7 +16,7 @@ from tests.servers import fresh_store
 T = TypeVar("T")
 Scenario = Callable[[AsyncAgentService], Awaitable[T]]
 
-QUICK = Limits(drain=0.3, stop_patience=0.15, collect_quiet=0.1)
+QUICK = Limits(drain=0.3, stop_patience=1.0, collect_quiet=0.1)
 
 
 class World(Protocol):
@@ -105,7 +105,7 @@ async def ended(service: AsyncAgentService, talk: str) -> list[Message]:
 async def becomes(look: Callable[[], Awaitable[T]], so: Callable[[T], object] = bool) -> T:
     """Look again and again until what is seen is so; that. The worlds' clocks move meanwhile."""
     seen = await look()
-    for _ in range(2_000):
+    for _ in range(6_000):
         if so(seen):
             return seen
         await asyncio.sleep(0.005)

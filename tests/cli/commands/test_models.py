@@ -15,7 +15,7 @@ import pytest
 from roost.cli.commands import download, models
 from roost.cli.commands.download import PARTIAL, Source, download_model
 from roost.errors import Invalid, NotFound, Unavailable
-from tests.brains.led_model import gguf_file
+from tests.brains.gguf.led_model import gguf_file
 from tests.cli.running import environment, roost
 from tests.conftest import eventually
 

@@ -152,7 +152,7 @@ def test_closing_takes_no_longer_than_it_may_whoever_still_reads(folder: Path) -
                 before = time.monotonic()
                 assert running.end(signal.SIGTERM) == 0
                 taken = time.monotonic() - before
-    assert taken < 3 + 1  # `drain`, and a second for a busy machine
+    assert taken < 3 + 10  # `drain`, and some seconds for a busy machine
 
 
 def test_answers_get_what_the_rest_of_the_closing_leaves() -> None:

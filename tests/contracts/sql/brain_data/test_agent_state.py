@@ -12,7 +12,7 @@ from roost.stores.sql import settlement
 from roost.stores.sql.agents import inspection
 from roost.stores.sql.sending import effects
 from tests.contracts.conftest import Driven
-from tests.contracts.sql.test_agents import given_task, rows
+from tests.contracts.sql.agents.test_agents import given_task, rows
 from tests.contracts.sql.test_events import create, take
 
 

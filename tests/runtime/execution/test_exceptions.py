@@ -1,0 +1,123 @@
+"""T12, A3: whatever a brain, a step or a tool raises, its turn fails with it and nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+import roost
+from tests.conftest import Open, eventually, settled
+
+
+class Odd(BaseException):
+    pass
+
+
+RAISED: list[type[BaseException]] = [
+    GeneratorExit, SystemExit, KeyboardInterrupt, StopIteration, StopAsyncIteration, asyncio.CancelledError, Odd,
+    RuntimeError,
+]  # fmt: skip
+LIMITS = roost.Limits(drain=0.2, stop_patience=1.0, silent_loop=5.0)
+
+
+def brains(kind: type[BaseException]) -> dict[str, roost.Brain]:
+    def fail(*_: object) -> str:
+        raise kind
+
+    async def fail_later(*_: object) -> str:
+        await asyncio.sleep(0)
+        raise kind
+
+    async def from_async(turn: roost.Turn) -> AsyncIterator[str]:
+        if turn.text == "raise":
+            fail()
+        yield "fine"
+
+    async def between(turn: roost.Turn) -> AsyncIterator[str]:
+        yield "fine"
+        await asyncio.sleep(0)
+        if turn.text == "raise":
+            fail()
+
+    def from_plain(turn: roost.Turn) -> Iterator[str]:
+        if turn.text == "raise":
+            fail()
+        yield "fine"
+
+    def in_step(act: Callable[..., object]) -> roost.Brain:
+        async def brain(turn: roost.Turn) -> AsyncIterator[str]:
+            if turn.text == "raise":
+                await turn.step("fail", act)
+            yield "fine"
+
+        return brain
+
+    async def in_task(turn: roost.Turn) -> AsyncIterator[str]:
+        if turn.text == "raise":
+            await asyncio.create_task(fail_later())
+        yield "fine"
+
+    return {
+        "from_async": from_async, "between": between, "from_plain": from_plain, "in_step": in_step(fail),
+        "in_async_step": in_step(fail_later), "in_task": in_task,
+    }  # fmt: skip
+
+
+PLACES = list(brains(Odd))
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_a_task_fails_with_whatever_is_raised_and_its_agent_goes_on(service: Open, kind: type[BaseException]) -> None:
+    roosted = service(brains(kind), limits=LIMITS)
+    for name in PLACES:
+        roosted.agents.create("ann", name, profile=name, max_attempts=1)
+    bad = {name: roosted.tasks.send("ann", name, "raise") for name in PLACES}
+    good = {name: roosted.tasks.send("ann", name, "work") for name in PLACES}
+    ended = {name: roosted.tasks.wait("ann", bad[name], timeout=10) for name in PLACES}
+    assert {name: (task.status, task.attempts) for name, task in ended.items()} == dict.fromkeys(PLACES, ("failed", 1))
+    assert all(task.error for task in ended.values())
+    after = {name: roosted.tasks.wait("ann", good[name], timeout=10).result for name in PLACES}
+    assert after == dict.fromkeys(PLACES, "fine")
+    assert roosted.health().abandoned == 0
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_a_talk_fails_with_whatever_is_raised_and_goes_on(service: Open, kind: type[BaseException]) -> None:
+    roosted = service(brains(kind), limits=LIMITS)
+    for name in PLACES:  # one after the other: what ends a worker's loop interrupts the steps of others there
+        talk = roosted.create_talk_session("ann", profile=name)
+        roosted.add_message("ann", talk, "raise")
+        failed = settled(roosted, "ann", talk)[-1]
+        assert (name, failed.status, bool(failed.error)) == (name, "failed", True)
+        roosted.add_message("ann", talk, "work")
+        assert (name, settled(roosted, "ann", talk)[-1].content) == (name, "fine")
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_a_tool_fails_with_whatever_it_raises_and_the_brain_goes_on(service: Open, kind: type[BaseException]) -> None:
+    @roost.tool
+    def plain() -> str:
+        """Fail."""
+        raise kind
+
+    @roost.tool
+    async def later() -> str:
+        """Fail."""
+        await asyncio.sleep(0)
+        raise kind
+
+    async def uses(turn: roost.Turn) -> AsyncIterator[str]:
+        for name in ("plain", "later"):
+            try:
+                await turn.call_tool(name, {})
+            except roost.ToolFailed:
+                yield f"{name} failed, "
+        yield "and on"
+
+    roosted = service({"uses": uses}, limits=LIMITS, tools=[plain, later])
+    roosted.agents.create("ann", "d", profile="uses", max_attempts=1)
+    task = roosted.tasks.wait("ann", roosted.tasks.send("ann", "d", "go"), timeout=10)
+    assert (task.result, task.error) == ("plain failed, later failed, and on", None)
+    eventually(lambda: roosted.agents.get("ann", "d").state == "idle")

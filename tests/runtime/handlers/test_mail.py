@@ -1,0 +1,260 @@
+"""A9: mail as people have it; read, answered, archived, counted, and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Mail
+from tests.runtime.conftest import World, becomes
+from tests.runtime.handlers.mailing import BRAINS, D, rows
+
+
+def test_mail_is_unread_until_it_is_read_and_counted_so(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[int], Mail, Mail]:
+        await service.agents.create("ann", "d", profile="silent")
+        mail_id = await service.mail.send("ann", "user:ann", "news", "words", sender="agent:d")
+        counts = [await service.mail.unread_count("ann")]
+        (found,) = await service.mail.inbox("ann")
+        read = await service.mail.read("ann", mail_id)
+        counts.append(await service.mail.unread_count("ann"))
+        return counts, found, read
+
+    counts, found, read = world(BRAINS, story)
+    assert counts == [1, 0]
+    assert (found.status, found.sender, found.recipient, found.read_at) == ("unread", D, "user:ann", None)
+    assert (found.subject, found.body, found.thread_id) == ("news", "words", found.mail_id)
+    assert read.read_at is not None
+    assert read == replace(found, status=read.status, read_at=read.read_at)
+    assert read.status == "read"
+    assert read.processed is None
+
+
+def test_a_reply_is_in_the_same_thread_at_both_ends_and_the_original_is_replied(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[Mail], list[Mail], list[Mail], list[int]]:
+        await service.agents.create("ann", "d", profile="silent", start=False)
+        first = await service.mail.send("ann", "user:ann", "news", "words", sender="agent:d", priority="high")
+        second = await service.mail.reply("ann", first, "thanks")
+        third = await service.mail.reply("ann", second, "welcome", subject="Bye", priority="low")
+        thread = await service.mail.thread("ann", first)
+        counts = [await service.mail.unread_count("ann"), await service.mail.unread_count("ann", "agent:d")]
+        assert [mail.mail_id for mail in thread] == [first, second, third]
+        return thread, await service.mail.inbox("ann"), await service.mail.inbox("ann", "agent:d"), counts
+
+    thread, mine, its, counts = world(BRAINS, story)
+    assert [(m.sender, m.recipient, m.subject, m.priority, m.status) for m in thread] == [
+        (D, "user:ann", "news", "high", "replied"),
+        ("user:ann", D, "Re: news", "high", "replied"),
+        (D, "user:ann", "Bye", "low", "unread"),
+    ]
+    assert {m.thread_id for m in thread} == {thread[0].mail_id}
+    assert [m.reply_to for m in thread] == [None, thread[0].mail_id, thread[1].mail_id]
+    assert thread[0].read_at is not None
+    assert (mine, its, counts) == ([thread[0], thread[2]], [thread[1]], [1, 0])
+
+
+def test_whoever_has_only_sent_it_writes_once_more_to_the_same_recipient(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[tuple[str, str, str]]:
+        await service.agents.create("bob", "s", profile="silent", shared=True, start=False)
+        first = await service.mail.send("ann", "agent:bob/s", "question", "when?")
+        await service.mail.reply("ann", first, "and where?")
+        return [(m.sender, m.recipient, m.status) for m in await service.mail.thread("bob", first)]
+
+    assert world(BRAINS, story) == [("user:ann", "agent:bob/s", "unread")] * 2
+
+
+def test_a_forwarded_mail_begins_a_thread_and_shows_note_origin_and_text(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[Mail, list[Mail], list[Mail]]:
+        for name in ("d", "e"):
+            await service.agents.create("ann", name, profile="silent", start=False)
+        first = await service.mail.send("ann", "agent:d", "news", "words\nand more", priority="high")
+        second = await service.mail.forward("ann", first, "agent:e", "Please check.", key="once")
+        assert await service.mail.forward("ann", first, "agent:e", "Please check.", key="once") == second
+        await service.mail.forward("ann", second, "user:ann", priority="low")
+        for bad in ({"to": "agent:nobody"}, {"to": "agent:e", "note": 5}, {"to": "agent:e", "priority": "soon"}):
+            with pytest.raises((roost.NotFound, roost.Invalid)):
+                await service.mail.forward("ann", first, **bad)
+        with pytest.raises(roost.NotFound):
+            await service.mail.forward("bob", first, "user:bob")
+        original = await service.mail.get("ann", first)
+        return original, await service.mail.inbox("ann", "agent:e"), await service.mail.inbox("ann")
+
+    original, (forwarded,), (again,) = world(BRAINS, story)
+    assert (forwarded.sender, forwarded.subject, forwarded.priority) == (D, "Fwd: news", "high")
+    assert (forwarded.thread_id, forwarded.reply_to) == (forwarded.mail_id, None)
+    assert forwarded.body.startswith("Please check.\n\n")
+    assert forwarded.body.endswith("\n\nwords\nand more")
+    for line in (
+        "From: user:ann",
+        f"To: {D}",
+        "Subject: news",
+        f"Date: {original.created.isoformat(timespec='seconds')}",
+    ):
+        assert line in forwarded.body.splitlines()
+    assert original.status == "unread", "to forward it is not to read it"
+    assert (again.sender, again.subject, again.priority) == ("agent:ann/e", "Fwd: news", "low")
+    assert again.body.count("Forwarded mail") == 2
+
+
+def test_the_subject_says_re_once_and_stays_short(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[str]:
+        mail_id = await service.mail.send("ann", "user:ann", "x" * 200, "words")
+        for _ in range(3):
+            mail_id = await service.mail.reply("ann", mail_id, "more")
+        return [mail.subject for mail in await service.mail.inbox("ann")]
+
+    assert world(BRAINS, story) == ["x" * 200, *["Re: " + "x" * 196] * 3]
+
+
+def test_archived_mail_is_hidden_and_not_counted_and_still_in_its_thread(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        one, two = [await service.mail.send("ann", "user:ann", subject, "words") for subject in ("one", "two")]
+        assert (await service.mail.archive("ann", one)).status == "archived"
+        assert [mail.mail_id for mail in await service.mail.inbox("ann")] == [two]
+        assert [mail.mail_id for mail in await service.mail.inbox("ann", include_archived=True)] == [one, two]
+        assert [mail.mail_id for mail in await service.mail.inbox("ann", status="archived")] == [one]
+        assert await service.mail.unread_count("ann") == 1
+        assert [mail.mail_id for mail in await service.mail.thread("ann", one)] == [one]
+
+    world(BRAINS, story)
+
+
+def test_urgent_mail_comes_first_page_by_page(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[str], list[str]]:
+        for number in range(2):
+            for priority in ("low", "normal", "high", "urgent"):
+                await service.mail.send("ann", "user:ann", f"{priority} {number}", "words", priority=priority)
+        paged: list[Mail] = []
+        while page := await service.mail.inbox("ann", limit=3, before=paged[-1].mail_id if paged else None):
+            paged += page
+        return [m.subject for m in await service.mail.inbox("ann")], [m.subject for m in paged]
+
+    whole, paged = world(BRAINS, story)
+    assert whole == [f"{priority} {n}" for priority in ("urgent", "high", "normal", "low") for n in range(2)]
+    assert paged == whole
+
+
+def test_unknown_recipients_are_an_error_and_nothing_is_stored(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="silent")
+        await service.agents.create("bob", "private", profile="silent")
+        words = set()
+        for to in ("agent:nobody", "agent:bob/nobody", "agent:bob/private", "agent:zoe/private"):
+            with pytest.raises(roost.NotFound) as refusal:
+                await service.mail.send("ann", to, "news", "words", priority="urgent")
+            words.add(str(refusal.value).replace("private", "nobody"))
+        assert len(words) == 1
+        for to in ("user:bob", "user:nobody"):
+            with pytest.raises(roost.NotFound, match=f"there is no '{to}' you may write to"):
+                await service.mail.send("ann", to, "news", "words")
+        for to in ("d", "", "agent:", "agent:d e", "schedule:d"):
+            with pytest.raises(roost.Invalid):
+                await service.mail.send("ann", to, "news", "words")
+        for table in ("mail", "inbox", "events", "dead_letters"):
+            assert await rows(service, f"SELECT * FROM {table}") == []
+
+    world(BRAINS, story)
+
+
+def test_a_bad_request_says_what_is_wrong_and_changes_nothing(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        to, mail = "user:ann", service.mail
+        there = await mail.send("ann", to, "news", "words")
+        for attempt, match in (
+            (mail.send("ann", to, "", "words"), "the subject must not be empty"),
+            (mail.send("ann", to, "two\nlines", "words"), "the subject must be printable"),
+            (mail.send("ann", to, "news", ""), "the body must not be empty"),
+            (mail.send("ann", to, "news", "words", priority="huge"), "the priority 'huge' is not known"),
+            (mail.send("ann", to, "news", "words", expires_in=-1), "expires_in must be"),
+            (mail.send("ann", to, "news", "words", expires_in=0), "expires_in must be greater than 0 seconds"),
+            (mail.send("ann", to, "news", "words", key=""), "the key must not be empty"),
+            (mail.reply("ann", there, ""), "the body must not be empty"),
+            (mail.inbox("ann", status="lost"), "the status 'lost' is not known"),
+            (mail.inbox("ann", limit=0), "the limit must be"),
+            (mail.inbox("ann", "d"), "the address 'd' is not known"),
+        ):
+            with pytest.raises(roost.Invalid, match=match):
+                await attempt
+        assert [one.status for one in await mail.inbox("ann")] == ["unread"]
+
+    world(BRAINS, story)
+
+
+def test_someone_elses_mail_and_mailbox_are_as_if_they_had_never_existed(world: World) -> None:
+    async def refusals(*attempts: Awaitable[object]) -> list[str]:
+        words = []
+        for attempt in attempts:
+            with pytest.raises(roost.NotFound) as refusal:
+                await attempt
+            words.append(str(refusal.value))
+        return words
+
+    async def story(service: AsyncAgentService) -> None:
+        mail = service.mail
+        await service.agents.create("ann", "d", profile="silent", start=False, shared=True)
+        there = await mail.send("ann", "agent:d", "news", "words")
+        asked = [
+            await refusals(
+                mail.get("bob", one), mail.read("bob", one), mail.reply("bob", one, "hm"), mail.archive("bob", one),
+                mail.thread("bob", one), mail.inbox("bob", before=one),
+            )
+            for one in (there, "mail_of_nobody")
+        ]  # fmt: skip
+        assert [words.replace(there, "mail_of_nobody") for words in asked[0]] == asked[1]
+        boxes = [
+            await refusals(
+                mail.inbox("bob", box), mail.unread_count("bob", box),
+                mail.send("bob", "user:bob", "news", "words", sender=box),
+            )
+            for box in ("agent:ann/d", "agent:ann/x", "user:ann", "user:nobody")
+        ]  # fmt: skip
+        for words, box in zip(boxes, ("agent:ann/d", "agent:ann/x", "user:ann", "user:nobody"), strict=True):
+            assert words == [f"there is no mailbox {box!r}: it was deleted, or it never existed"] * 3
+        assert (await mail.get("ann", there)).status == "unread"
+        assert len(await mail.thread("ann", there)) == 1
+
+    world(BRAINS, story)
+
+
+def test_the_same_key_is_the_same_mail(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="silent", start=False)
+        for to in ("user:ann", "agent:d"):
+            first = await service.mail.send("ann", to, "news", "words", key=f"to {to}")
+            assert await service.mail.send("ann", to, "news", "words", key=f"to {to}") == first
+            with pytest.raises(roost.Conflict, match="another mail"):
+                await service.mail.send("ann", to, "news", "other words", key=f"to {to}")
+            answer = await service.mail.reply("ann", first, "thanks", key=f"re {to}")
+            assert await service.mail.reply("ann", first, "thanks", key=f"re {to}") == answer
+            assert [m.mail_id for m in await service.mail.thread("ann", first)] == [first, answer]
+        assert (await service.agents.get("ann", "d")).queue_depth == 1
+
+    world(BRAINS, story)
+
+
+def test_expired_mail_to_a_person_is_hidden_and_not_counted(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        gone = await service.mail.send("ann", "user:ann", "hello", "words", expires_in=0.05)
+        there = await service.mail.send("ann", "user:ann", "hello", "words", expires_in=3_600)
+        [left] = await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) == 1)
+        assert left.mail_id == there
+        assert await service.mail.unread_count("ann") == 1
+        assert (await service.mail.get("ann", gone)).expires is not None
+
+    world(BRAINS, story)
+
+
+def test_plain_threads_have_the_same_methods(tmp_path: Path) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/plain.db", brains=BRAINS) as service:
+        mail_id = service.mail.send("ann", "user:ann", "news", "words")
+        answer = service.mail.reply("ann", mail_id, "thanks")
+        assert [mail.mail_id for mail in service.mail.inbox("ann")] == [mail_id, answer]
+        assert service.mail.unread_count("ann") == 1
+        assert service.mail.read("ann", answer).status == "read"
+        assert service.mail.archive("ann", answer).status == "archived"
+        assert service.mail.get("ann", mail_id).status == "replied"
+        assert len(service.mail.thread("ann", mail_id)) == 2
