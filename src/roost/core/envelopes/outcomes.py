@@ -60,7 +60,7 @@ class WorkClosing:
     """Wake condition, if the turn asked for sleep."""
     published: tuple[str, ...] = ()
     """Events that the turn published before it asked for sleep: they do not wake it."""
-    diary: ContextWrite | None = None
+    brain_context: ContextWrite | None = None
     """Brain context to write."""
     changes: list[StateChange] = field(default_factory=list)
     usage: Usage = NOTHING

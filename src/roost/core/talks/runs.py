@@ -111,7 +111,7 @@ class Closing:
     """Output of the side channels, as stored."""
     usage: Usage = NOTHING
     profile: str = ""
-    diary: ContextWrite | None = None
+    brain_context: ContextWrite | None = None
     """Brain context to write, whatever the outcome."""
     given: str | None = None
     """Input of the turn beside its messages, for a replay."""

@@ -12,7 +12,7 @@ from roost.core.agents import wake
 from roost.core.failures import faults
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
-from roost.core.journal.steps import Recorded, Try
+from roost.core.journal.steps import Attempt, Recorded
 from roost.core.memory.brain_context import ContextKey, ContextWrite
 from roost.core.talks.messages import Message, Status
 from roost.core.talks.runs import REPEATED, Closing, RunOutcome, Stop, StopReason, TalkEnvelope
@@ -22,7 +22,7 @@ from roost.runtime.talks.answer_writer import Answer
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.turns.acting import ActingTurn
 from roost.runtime.turns.actions import TurnActions
-from roost.runtime.turns.brain_context import BrainContext
+from roost.runtime.turns.brain_context import TurnBrainContext
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
 from roost.runtime.turns.shared_state import kept_state
@@ -57,7 +57,7 @@ class TalkRun(ActingTurn):
         """At which of its looks for them it was given which further messages."""
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
-        self._diary: BrainContext | None = None
+        self._brain_context: TurnBrainContext | None = None
         self._before = live.state if home is None else home.memory.text
         self._recorded = recorded
         self._shared = None if home is None else home.memory.share(envelopes[0].envelope_id)
@@ -81,11 +81,11 @@ class TalkRun(ActingTurn):
             senders=(f"user:{live.owner}",),
         )
 
-    def _make_means(self) -> TurnActions:
+    def _make_actions(self) -> TurnActions:
         """Make the actions of the turn; it sends as the agent, or as the person."""
         home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
         decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
-        place = Try(
+        place = Attempt(
             first,
             self._live.talk_id,
             True,
@@ -117,11 +117,11 @@ class TalkRun(ActingTurn):
         )
 
     @property
-    def diary(self) -> BrainContext:
-        if self._diary is None:
+    def brain_context(self) -> TurnBrainContext:
+        if self._brain_context is None:
             live = self._live
-            self._diary = BrainContext(self._context, ContextKey(live.talk_id, "", live.owner), self.run_id)
-        return self._diary
+            self._brain_context = TurnBrainContext(self._context, ContextKey(live.talk_id, "", live.owner), self.run_id)
+        return self._brain_context
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -134,8 +134,8 @@ class TalkRun(ActingTurn):
             await self._ended
         finally:
             await self._answer.finish()
-            if self._means is not None:
-                await self._means.finish()
+            if self._actions is not None:
+                await self._actions.finish()
 
     async def _iterate(self) -> None:
         try:
@@ -153,23 +153,23 @@ class TalkRun(ActingTurn):
     def over(self) -> bool:
         return self._ended.done()
 
-    def _heard(self, text: str, channel: str) -> None:
+    def _on_output(self, text: str, channel: str) -> None:
         self._answer.say(text, channel)
 
-    def _silenced(self) -> None:
+    def _on_fenced(self) -> None:
         self._answer.finished = True
 
     def _agent(self) -> TurnOwner | None:
         return self._home
 
-    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+    def _report_waiting(self, waiting: bool, cause: str) -> None:
         isolated = [e.envelope_id for e in self.envelopes if e.suspect >= Suspicion.QUARANTINED] if waiting else []
         if isolated:
             self._step_out(self._live.talk_id, isolated, self._live.talk_id)
         if self._home is not None:
             self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT, talk=True)
 
-    def _left(self) -> None:
+    def _on_abandoned(self) -> None:
         self._ended.set_result(None)
 
     # --- being steered ---------------------------------------------------------------------------
@@ -200,8 +200,8 @@ class TalkRun(ActingTurn):
 
     def closing(self) -> Closing:
         """Return the closing of the run. Unless it is repeated, its open questions are withdrawn."""
-        if self._means is not None and self.why not in REPEATED:
-            self._means.withdraw()
+        if self._actions is not None and self.why not in REPEATED:
+            self._actions.withdraw()
         common: dict[str, Any] = {
             "run_id": self.run_id,
             "talk_id": self._live.talk_id,
@@ -214,7 +214,7 @@ class TalkRun(ActingTurn):
             "notes": self._answer.noted(),
             "usage": self.usage,
             "profile": self.turn.profile.name,
-            "diary": self._written(),
+            "brain_context": self._written(),
         }
         if self.fenced:
             self._withdraw()
@@ -247,19 +247,19 @@ class TalkRun(ActingTurn):
                 traceback=report.traceback,
                 **common,
             )
-        self._context.breakers.told(self.turn.profile, None)
-        means = self._means
-        asleep = means.asleep if means is not None else None
+        self._context.breakers.record(self.turn.profile, None)
+        actions = self._actions
+        asleep = actions.asleep if actions is not None else None
         return Closing(
             outcome=RunOutcome.DONE,
             status=Status.COMPLETE,
             handled=True,
             state=state,
             knew=knew,
-            sent=means.unsent() if means is not None else (),
+            sent=actions.unsent() if actions is not None else (),
             agent=self._home.address if self._home else None,
             sleep=wake.to_json(asleep) if asleep else None,
-            published=tuple(means.published) if means is not None and asleep else (),
+            published=tuple(actions.published) if actions is not None and asleep else (),
             asleep=self._home.asleep() if asleep and self._home else None,
             **common,
         )
@@ -267,7 +267,7 @@ class TalkRun(ActingTurn):
     def _written(self) -> ContextWrite | None:
         """Nothing, if this is run again, or if nothing of it is to be left."""
         again = self.why in (StopReason.DRAIN, StopReason.ROLLBACK, StopReason.LOST, StopReason.DELETE, StopReason.WAIT)
-        return None if again or self._diary is None else self._diary.written()
+        return None if again or self._brain_context is None else self._brain_context.written()
 
     def _given(self) -> str:
         """For a replay."""

@@ -61,7 +61,7 @@ def settle(
     if memories.texts:
         agent_state.write(tx, memories)
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
-    brain_context.write(tx, (c.diary for c in told if c.diary is not None))
+    brain_context.write(tx, (c.brain_context for c in told if c.brain_context is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in told])
     answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
     settled = {
@@ -137,7 +137,14 @@ def _eventful(taken: list[WorkClosing], errors: Mapping[str, int]) -> list[WorkC
 
 
 def _is_uneventful(c: WorkClosing) -> bool:
-    if c.sent or c.changes or c.memory is not None or c.sleep is not None or c.diary is not None or c.usage.tokens:
+    if (
+        c.sent
+        or c.changes
+        or c.memory is not None
+        or c.sleep is not None
+        or c.brain_context is not None
+        or c.usage.tokens
+    ):
         return False
     return c.envelope.ask is None and _is_plain(c)
 

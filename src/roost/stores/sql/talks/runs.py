@@ -153,8 +153,8 @@ def _act(tx: Tx, c: Closing, now: float) -> tuple[Posting, ...]:
 
 
 def _note(tx: Tx, c: Closing) -> None:
-    if c.diary is not None:
-        brain_context.write(tx, (c.diary,))
+    if c.brain_context is not None:
+        brain_context.write(tx, (c.brain_context,))
 
 
 def _settle_superseded(tx: Tx, c: Closing, row: Row) -> Settled:
