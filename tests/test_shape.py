@@ -268,7 +268,11 @@ def test_all_public_names_are_there() -> None:
 def test_blocking_brains_have_all_that_async_brains_have(facade: type, of: type) -> None:
     """A coroutine method has a blocking form there, and all else that is public is declared for type checkers."""
     public = {name: getattr(of, name, None) for name in [*vars(of), *of.__annotations__] if not name.startswith("_")}
-    ours = {"note", "last_words", "end_of_turn", "given", "as_given", "messages", "history"} if of is Meeting else set()
+    ours = (
+        {"note", "last_words", "end_of_turn", "position", "at_position", "messages", "history"}
+        if of is Meeting
+        else set()
+    )
     assert public.keys() - ours <= {*vars(facade), *facade.__annotations__}
     for name, found in public.items():
         if found is not None and inspect.iscoroutinefunction(inspect.unwrap(found)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import roost
-from roost.ui.approval_list import told
+from roost.ui.approval_list import summary
 from roost.ui.approvals import arguments, asking
 from tests.conftest import eventually
 from tests.core.journal.test_approval_questions import an_approval
@@ -73,7 +73,9 @@ def test_what_others_are_asked_is_not_there(tab: Tab, service: roost.AgentServic
 
 
 def test_the_count_is_told_as_far_as_it_is_known() -> None:
-    assert [told(1), told(2), told(200)] == [f"{many} waiting for your approval" for many in ("1", "2", "200 or more")]
+    assert [summary(1), summary(2), summary(200)] == [
+        f"{many} waiting for your approval" for many in ("1", "2", "200 or more")
+    ]
 
 
 def test_all_arguments_are_on_the_page_and_long_ones_are_folded() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from roost.ui.text import defused, plain, sentence, told
+from roost.ui.text import as_sentence, defused, plain, sentence
 
 PARSERS = [
     MarkdownIt("commonmark"),
@@ -132,4 +132,4 @@ def test_streamlits_own_signs_in_titles_are_broken_up(title: str) -> None:
 )
 def test_errors_are_shown_as_sentences(said: str, shown: str) -> None:
     assert sentence(ValueError(said)) == shown
-    assert told(said) == plain(shown)
+    assert as_sentence(said) == plain(shown)

@@ -122,9 +122,9 @@ async def parrot(turn):
 That was a whole brain."""
 FAILING = "I am about to break down, as you asked. What I have said so far stays, and the next message works ag"
 TRY = (
-    "Try **help**, or **count** and then interrupt me.",
-    "Try **markdown**, or ask me about stopping.",
-    "Try **long** and reload the page, or ask me about memory.",
+    "Attempt **help**, or **count** and then interrupt me.",
+    "Attempt **markdown**, or ask me about stopping.",
+    "Attempt **long** and reload the page, or ask me about memory.",
 )
 
 # --- what it understands --------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Closing:
     """Wake condition, if the turn asked for sleep."""
     published: tuple[str, ...] = ()
     """Events that the turn published before it asked for sleep: they do not wake it."""
-    context: ContextWrite | None = None
+    brain_context: ContextWrite | None = None
     """Brain context to write."""
     changes: list[StateChange] = field(default_factory=list)
     usage: Usage = NOTHING

@@ -37,7 +37,7 @@ async def player(turn: Turn) -> AsyncIterator[str]:
 
 
 async def _tried(meeting: Meeting, cell: int) -> str:
-    """Try an illegal move and return a sentence on the refusal."""
+    """Attempt an illegal move and return a sentence on the refusal."""
     try:
         await meeting.move({"cell": cell})
     except Forbidden as refused:

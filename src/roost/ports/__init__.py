@@ -6,30 +6,29 @@ Adapters are in `hosts`, `stores` and `brains`; the runtime depends only on thes
 from __future__ import annotations
 
 from roost.ports.attending import Meeting
-from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk
+from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk, is_blocking
 from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
 from roost.ports.plain import PlainMeeting, PlainTurn, TurnStopped
 from roost.ports.profiles import Profile
-from roost.ports.store import Look, Pace, Params, Row, Store, Tx, World
+from roost.ports.store import ClaimEnvironment, ClaimRequest, Params, Row, Store, StoreLoad, Tx
 from roost.ports.tools import Tool, ToolServer, tool
-from roost.ports.turns import Acts, Diary, Hand, LongHistory, ModelCall, Turn
+from roost.ports.turns import Actions, BrainContext, LongHistory, ModelCall, Turn, TurnRuntime
 
 __all__ = [
-    "Acts",
+    "Actions",
     "AsyncBrain",
     "Brain",
+    "BrainContext",
     "Brains",
     "Chunk",
+    "ClaimEnvironment",
+    "ClaimRequest",
     "Clock",
-    "Diary",
-    "Hand",
     "Host",
     "LongHistory",
-    "Look",
     "Loop",
     "Meeting",
     "ModelCall",
-    "Pace",
     "Params",
     "Pending",
     "PlainMeeting",
@@ -38,12 +37,14 @@ __all__ = [
     "Pump",
     "Row",
     "Store",
+    "StoreLoad",
     "Tool",
     "ToolServer",
     "Tracer",
     "Turn",
+    "TurnRuntime",
     "TurnStopped",
     "Tx",
-    "World",
+    "is_blocking",
     "tool",
 ]

@@ -43,7 +43,7 @@ from roost.core.talks.messages import Message
 from roost.core.talks.messages import Status as MessageStatus
 from roost.core.values.addresses import parse
 from roost.errors import Forbidden, Invalid
-from roost.ports.awaited import Made, tracked
+from roost.ports.awaited import CreatedCoroutines, tracked
 
 EARLIER = 30
 """Number of earlier messages in the prompt."""
@@ -56,7 +56,7 @@ class Meeting:
     Actions are sent to the others when the turn ends, or soon if the turn is long.
     """
 
-    _made: Made | None = None
+    _coroutines: CreatedCoroutines | None = None
     """Coroutines that the brain has created, to detect those never awaited."""
 
     def __init__(self, seated: Seated, *, is_asked: bool) -> None:
@@ -73,7 +73,7 @@ class Meeting:
         """Messages of others since the last turn."""
         self.refused: tuple[Refused, ...] = refusals(self._first, self.me, seated.heard)
         """Own entries that were refused since then, each with its `kind`, `text` and `reason`."""
-        self.write: Write = _made_by_hand
+        self.write: Write = _not_created_by_roost
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Meeting:
 
     @property
     def asked(self) -> str:
-        """Return what the next player is asked for, in words."""
+        """Return the question to the next player, in words."""
         return games.asked(self._game, self.view.state) if self.mover else ""
 
     @property
@@ -215,7 +215,7 @@ class Meeting:
     def _all(self, mentioned: Iterable[str]) -> tuple[str, ...]:
         if isinstance(mentioned, str):
             raise Invalid(f"`to` must be a list of addresses, not the text {mentioned!r:.80}")
-        return tuple(self._full(one) for one in mentioned)
+        return tuple(self._full(address) for address in mentioned)
 
     # --- for the runtime -------------------------------------------------------------------------
 
@@ -226,26 +226,26 @@ class Meeting:
     def last_words(self, said: str, now: int, *, spoke: bool) -> list[Body]:
         """Return the entries that follow from the final text of the brain, or from its silence."""
         bodies: list[Body] = []
-        if (meant := self._meant(said)) is not None:
+        if (move := self._move_in(said)) is not None:
             try:
-                self.note(meant, now)
-                bodies.append(meant)
+                self.note(move, now)
+                bodies.append(move)
             except Forbidden as refused:
                 said = f"{said.strip()} (refused: {refused})"
         if self.why is Why.INVITED:
-            wanted: list[Body] = [Accepted()] if self._seat.status is ParticipantStatus.INVITED else []
+            entries: list[Body] = [Accepted()] if self._seat.status is ParticipantStatus.INVITED else []
         elif said.strip():
             wants_hand = self.view.rule in (FloorRule.RAISE_HAND, FloorRule.MODERATOR) and not self.may_speak
-            wanted = [Raised()] if wants_hand else [Said(said.strip())]
+            entries = [Raised()] if wants_hand else [Said(said.strip())]
         else:
             passes = not spoke and self.why is Why.FLOOR and floor.holder(self.view) == self.me
-            wanted = [Passed(self.me)] if passes else []
-        for body in wanted:  # entries that are not allowed are recorded as refused
+            entries = [Passed(self.me)] if passes else []
+        for body in entries:  # entries that are not allowed are recorded as refused
             with suppress(Forbidden):
                 self.note(body, now)
-        return bodies + wanted
+        return bodies + entries
 
-    def _meant(self, said: str) -> Body | None:
+    def _move_in(self, said: str) -> Body | None:
         """Return the move that the text stands for, if it is its move: a brain that only speaks can play."""
         move = games.read(self._game, said) if self._game and self.my_move else None
         return Moved(self._head, move) if move is not None else None
@@ -255,19 +255,19 @@ class Meeting:
             return EndTurn(effect_id, self.me, self.meeting_id, None, ())
         return EndTurn(effect_id, self.me, self.meeting_id, self._first.seen, self._found.keys)
 
-    def given(self) -> dict[str, Any]:
+    def position(self) -> dict[str, Any]:
         """Return the position of this turn in the log, to find it again when the log has grown."""
-        one = self._seated
-        seen, heard = one.version.log.vector, one.heard
-        return {"seen": seen, "heard": dict(heard), "asked": list(one.asked), "is_asked": self._is_asked}
+        seated = self._seated
+        seen, heard = seated.version.log.vector, seated.heard
+        return {"seen": seen, "heard": dict(heard), "asked": list(seated.asked), "is_asked": self._is_asked}
 
-    def as_given(self, given: Mapping[str, Any]) -> Meeting | None:
+    def at_position(self, position: Mapping[str, Any]) -> Meeting | None:
         """Return the meeting at that position; None if the log does not reach back to it."""
-        version = self._seated.version.earlier(given["seen"])
+        version = self._seated.version.earlier(position["seen"])
         if version is None:
             return None
-        told = replace(self._seated, version=version, heard=given["heard"], asked=tuple(given["asked"]))
-        return Meeting(told, is_asked=given["is_asked"])
+        seated = replace(self._seated, version=version, heard=position["heard"], asked=tuple(position["asked"]))
+        return Meeting(seated, is_asked=position["is_asked"])
 
     def messages(self) -> tuple[Message, ...]:
         before = len(self._first.words) - len(self.new)
@@ -293,15 +293,15 @@ class Words(Sequence[Message]):
         return len(self._all) - len(self._new)
 
     @overload
-    def __getitem__(self, place: int) -> Message: ...
+    def __getitem__(self, position: int) -> Message: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Message]: ...
+    def __getitem__(self, position: slice) -> Sequence[Message]: ...
 
-    def __getitem__(self, place: int | slice) -> Message | Sequence[Message]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        return _message(self._words[place], range(len(self))[place] + 1)
+    def __getitem__(self, position: int | slice) -> Message | Sequence[Message]:
+        if isinstance(position, slice):
+            return [self[position] for position in range(*position.indices(len(self)))]
+        return _message(self._words[position], range(len(self))[position] + 1)
 
 
 def _message(word: Word, number: int) -> Message:
@@ -346,9 +346,9 @@ def _line(word: Word) -> str:
     return f"{word.author}: {word.text}"
 
 
-def _refusal(one: Refused) -> str:
-    return f"You {one.kind}: {one.text}\nReason: {one.reason}"
+def _refusal(refused: Refused) -> str:
+    return f"You {refused.kind}: {refused.text}\nReason: {refused.reason}"
 
 
-async def _made_by_hand(meeting: Meeting, body: Body) -> None:
+async def _not_created_by_roost(meeting: Meeting, body: Body) -> None:
     raise Invalid("this meeting cannot act: it was not created by Roost")

@@ -9,14 +9,14 @@ from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
-Made: TypeAlias = "list[CoroutineType[Any, Any, Any]]"
+CreatedCoroutines: TypeAlias = "list[CoroutineType[Any, Any, Any]]"
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 PRUNED_FROM = 1_024
 
 
 class Tracking(Protocol):
-    _made: Made | None
+    _coroutines: CreatedCoroutines | None
 
 
 def tracked(method: F) -> F:
@@ -24,22 +24,22 @@ def tracked(method: F) -> F:
 
     @functools.wraps(method)
     def call(self: Tracking, *args: Any, **options: Any) -> Any:
-        made: Any = method(self, *args, **options)
-        kept = self._made
-        if kept is None:
-            self._made = [made]
+        coroutine: Any = method(self, *args, **options)
+        coroutines = self._coroutines
+        if coroutines is None:
+            self._coroutines = [coroutine]
         else:
-            kept.append(made)
-            count = len(kept)
+            coroutines.append(coroutine)
+            count = len(coroutines)
             if count >= PRUNED_FROM and not count & (count - 1):
-                self._made = [one for one in kept if is_open(one)]
-        return made
+                self._coroutines = [coroutine for coroutine in coroutines if is_open(coroutine)]
+        return coroutine
 
     if sys.version_info >= (3, 12):
         inspect.markcoroutinefunction(call)
     return cast("F", call)
 
 
-def is_open(one: CoroutineType[Any, Any, Any]) -> bool:
-    """Return whether it has not ended."""
-    return one.cr_frame is not None
+def is_open(coroutine: CoroutineType[Any, Any, Any]) -> bool:
+    """Return True if the coroutine has not ended."""
+    return coroutine.cr_frame is not None

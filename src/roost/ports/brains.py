@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, Protocol
 
 from roost.core.talks.side_channels import Channel
@@ -26,14 +28,23 @@ BlockingBrain = Callable[[Any], Iterator[str | Chunk]]
 Brain = AsyncBrain | BlockingBrain
 
 
+def is_blocking(brain: Brain) -> bool:
+    """Return True for a plain generator function, which runs on its own thread."""
+    plain = brain.__func__ if type(brain) is MethodType else brain
+    if type(plain) is FunctionType:
+        return bool(plain.__code__.co_flags & inspect.CO_GENERATOR)
+    call = getattr(brain, "__call__", brain)  # noqa: B004 — an object's own generator method
+    return inspect.isgeneratorfunction(brain) or inspect.isgeneratorfunction(call)
+
+
 class Brains(Protocol):
     """Registry of profiles and their brains."""
 
     default: str
     is_chosen: bool
-    """Whether the default profile was configured, or has what it needs; otherwise it is a fallback."""
+    """True if the default profile was configured, or has what it needs; otherwise it is a fallback."""
     without_model: str | None
-    """Why no local model is available, and what to do about it; None if one is."""
+    """Reason why no local model is available, with the next step; None if one is."""
 
     def open(self, host: Host) -> None:
         """Give the brains their host, before the first call."""
@@ -54,9 +65,9 @@ class Brains(Protocol):
         ...
 
     def loaded(self, profile: Profile) -> Brain | None:
-        """Return its brain if it is loaded."""
+        """Return the brain of the profile, if it is loaded."""
         ...
 
     def load(self, profile: Profile) -> Brain:
-        """Load its brain; may take long. Raises BrainFailed if it cannot be loaded."""
+        """Load the brain of the profile; may take long. Raises BrainFailed if it cannot be loaded."""
         ...

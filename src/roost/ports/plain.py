@@ -17,7 +17,7 @@ from roost.core.talks.messages import Message
 from roost.ports.attending import Meeting
 from roost.ports.profiles import Profile
 from roost.ports.tools import Tool
-from roost.ports.turns import Diary, ModelCall, Turn
+from roost.ports.turns import BrainContext, ModelCall, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +31,7 @@ class TurnStopped(asyncio.CancelledError):
     """
 
 
-class Cross(Protocol):
+class LoopCall(Protocol):
     """Run a coroutine on the loop of a turn and block this thread until it has ended."""
 
     def __call__(self, make: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
@@ -42,7 +42,7 @@ def plain(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Call
 
     @functools.wraps(method)
     def call(self: Facade[Any], *args: P.args, **options: P.kwargs) -> R:
-        return cast("R", self._cross(lambda: getattr(self._it, method.__name__)(*args, **options)))
+        return cast("R", self._call_on_loop(lambda: getattr(self._wrapped, method.__name__)(*args, **options)))
 
     return cast("Callable[Concatenate[Any, P], R]", call)
 
@@ -50,26 +50,26 @@ def plain(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Call
 class Facade(Generic[T]):
     """Wrapper with blocking forms of coroutine methods. All other attributes are passed through."""
 
-    __slots__ = ("_cross", "_it")
-    _it: T
-    _cross: Cross
+    __slots__ = ("_call_on_loop", "_wrapped")
+    _wrapped: T
+    _call_on_loop: LoopCall
 
-    def __init__(self, it: T, cross: Cross) -> None:
-        object.__setattr__(self, "_it", it)
-        object.__setattr__(self, "_cross", cross)
+    def __init__(self, wrapped: T, call_on_loop: LoopCall) -> None:
+        object.__setattr__(self, "_wrapped", wrapped)
+        object.__setattr__(self, "_call_on_loop", call_on_loop)
 
     if not TYPE_CHECKING:  # type checkers report names that are not declared below
 
         def __getattr__(self, name: str) -> Any:
             if name in Facade.__slots__:  # not set yet, as while copying
                 raise AttributeError(name)
-            return getattr(self._it, name)
+            return getattr(self._wrapped, name)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            setattr(self._it, name, value)
+            setattr(self._wrapped, name, value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._it!r})"
+        return f"{type(self).__name__}({self._wrapped!r})"
 
 
 class PlainMeeting(Facade[Meeting]):
@@ -109,8 +109,8 @@ class PlainMeeting(Facade[Meeting]):
     end = plain(Meeting.end)
 
 
-class PlainDiary(Facade[Diary]):
-    """`turn.diary` of a blocking brain."""
+class PlainBrainContext(Facade[BrainContext]):
+    """`turn.brain_context` of a blocking brain."""
 
     __slots__ = ()
 
@@ -118,7 +118,7 @@ class PlainDiary(Facade[Diary]):
     add: Callable[..., None]
     set: Callable[..., None]
 
-    read = plain(Diary.read)
+    read = plain(BrainContext.read)
 
 
 class PlainTurn(Facade[Turn]):
@@ -170,31 +170,31 @@ class PlainTurn(Facade[Turn]):
     @property
     def meeting(self) -> PlainMeeting:
         """Return the meeting that this turn takes part in; None in other turns."""
-        meeting: Meeting | None = self._it.meeting
-        return PlainMeeting(meeting, self._cross) if meeting is not None else None  # type: ignore[return-value]
+        meeting: Meeting | None = self._wrapped.meeting
+        return PlainMeeting(meeting, self._call_on_loop) if meeting is not None else None  # type: ignore[return-value]
 
     @property
-    def diary(self) -> PlainDiary:
-        return PlainDiary(self._it.diary, self._cross)
+    def brain_context(self) -> PlainBrainContext:
+        return PlainBrainContext(self._wrapped.brain_context, self._call_on_loop)
 
     def step(
         self, name: str, act: Callable[..., Any], *args: Any, check: Callable[[str], Any] | None = None, **options: Any
     ) -> Any:
         """Execute a step as `Turn.step`, on its own thread, or on the loop if it is a coroutine."""
-        return self._cross(lambda: self._it.step(name, act, *args, check=check, **options))
+        return self._call_on_loop(lambda: self._wrapped.step(name, act, *args, check=check, **options))
 
     @contextmanager
     def model_call(self, name: str, request: Any) -> Iterator[ModelCall]:
         """Record a call of a model as `Turn.model_call`: `with turn.model_call(name, request) as call`."""
-        around = self._it.model_call(name, request)
-        call = self._cross(lambda: _enter(around))
+        around = self._wrapped.model_call(name, request)
+        call = self._call_on_loop(lambda: _enter(around))
         try:
             yield call
         except BaseException as error:
-            if not self._cross(functools.partial(_leave, around, error)):
+            if not self._call_on_loop(functools.partial(_leave, around, error)):
                 raise
         else:
-            self._cross(lambda: _leave(around, None))
+            self._call_on_loop(lambda: _leave(around, None))
 
 
 async def _enter(around: AbstractAsyncContextManager[ModelCall]) -> ModelCall:

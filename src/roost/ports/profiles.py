@@ -61,7 +61,7 @@ class Profile:
         name = self.model.partition(":")[0]
         return f"{name} at {urlsplit(self.base_url).hostname}" if self.base_url else name
 
-    def told(self, options: Mapping[str, Any]) -> Profile:
+    def with_options(self, options: Mapping[str, Any]) -> Profile:
         """Return the profile with the options of a talk. If the provider changes, its URL and key are dropped."""
         other = replace(self, **{name: options[name] for name in TALK_OPTIONS if name in options})
         same = (other.model or "").partition(":")[0] == (self.model or "").partition(":")[0]

@@ -1,4 +1,4 @@
-"""The store: operations that are queued and committed, and what each of them is given."""
+"""Store: durable operations, their transactions, and the environment of a claim."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Tx(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ClaimRequest:
     """A check for an agent's work; `anew`: for a new activation."""
 
     address: str
-    anew: bool
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClaimEnvironment:
     """Environment of a claim: the time, the load, and the known profiles."""
 
     time: float
@@ -71,7 +71,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StoreLoad:
     """Load of a store: queued operations, and batch sizes."""
 
     queued_writes: int
@@ -125,14 +125,14 @@ class Store(Protocol):
 
     @property
     def lost(self) -> Unavailable | None:
-        """Why writes would be lost now: the file was removed, or another process owns the database."""
+        """Error if writes would be lost now, else None: the file was removed, or another process owns the database."""
         ...
 
     async def heartbeat(self, age: float) -> None:
         """Return if a write was committed within these seconds, or can be now; raise Unavailable if not."""
         ...
 
-    def pace(self) -> Pace:
+    def load(self) -> StoreLoad:
         """Return the load."""
         ...
 

@@ -43,9 +43,9 @@ class Tool:
     output: int = OUTPUT
     """Characters of a result that the model gets; longer results are cut, with a remark."""
     approval: bool = False
-    """Whether each call needs an approval."""
+    """True if each call needs an approval."""
     repeatable: bool = False
-    """Whether a call may be repeated if its result is unknown."""
+    """True if a call may be repeated if its result is unknown."""
     check: Callable[..., Any] | None = None
     """Called with the key of a call whose result is unknown, and the arguments it names; returns the result.
 
@@ -81,8 +81,8 @@ class Tool:
         schema: dict[str, Any] = self._model.model_json_schema()
         schema.pop("title", None)
         schema.pop("description", None)
-        for one in schema.get("properties", {}).values():
-            one.pop("title", None)
+        for field in schema.get("properties", {}).values():
+            field.pop("title", None)
         schema.setdefault("properties", {})
         return schema
 
@@ -98,8 +98,10 @@ class Tool:
         try:
             model = self._model.model_validate(dict(given))
         except ValidationError as error:
-            told = "; ".join(_complaint(one) for one in error.errors(include_url=False, include_context=False))
-            raise ToolFailed(f"the arguments of {self.name} are wrong: {told}") from None
+            problems = "; ".join(
+                _problem(problem) for problem in error.errors(include_url=False, include_context=False)
+            )
+            raise ToolFailed(f"the arguments of {self.name} are wrong: {problems}") from None
         return {name: getattr(model, name) for name in type(model).model_fields}
 
     def bound(self, arguments: Mapping[str, Any], turn: Any) -> dict[str, Any]:
@@ -130,14 +132,14 @@ class Tool:
         from pydantic.errors import PydanticUserError
 
         fields: dict[str, Any] = {}
-        for name, one in inspect.signature(self.function).parameters.items():
-            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
-                raise Invalid(f"the tool {self.name!r} takes {one}: each argument must have a name")
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise Invalid(f"the tool {self.name!r} takes {parameter}: each argument must have a name")
             if name in self._turns:
                 continue
             if name not in self._hints:
                 raise Invalid(f"the argument {name!r} of the tool {self.name!r} has no type: say what it is")
-            fields[name] = (self._hints[name], ... if one.default is one.empty else one.default)
+            fields[name] = (self._hints[name], ... if parameter.default is parameter.empty else parameter.default)
         try:
             return create_model(
                 "Arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
@@ -158,9 +160,9 @@ class ToolServer(Protocol):
     def close(self) -> None: ...
 
 
-def _complaint(one: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in one["loc"])
-    return f"{where}: {one['msg']}" if where else str(one["msg"])
+def _problem(error: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    return f"{where}: {error['msg']}" if where else str(error["msg"])
 
 
 @overload

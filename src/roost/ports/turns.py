@@ -20,7 +20,7 @@ from roost.core.memory.memories import RECALLED, Memory
 from roost.core.talks.messages import Message
 from roost.errors import Invalid
 from roost.ports.attending import Meeting
-from roost.ports.awaited import Made, tracked
+from roost.ports.awaited import CreatedCoroutines, tracked
 from roost.ports.profiles import Profile
 from roost.ports.tools import STEP_KEY, Tool, TurnParameter
 
@@ -47,7 +47,7 @@ class Artifacts(Protocol):
         ...
 
 
-class Diary(Protocol):
+class BrainContext(Protocol):
     """Context that a brain keeps for one talk, or for one lane of an agent. Used on the turn's loop.
 
     Changes are written when the turn ends, in one transaction with its answer. A turn that will be repeated, or whose
@@ -96,14 +96,14 @@ class ModelCall:
     """Response of the model as a JSON value; set by the caller."""
 
 
-class Acts(Protocol):
+class Actions(Protocol):
     """Actions of a turn; implemented by the runtime."""
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str: ...
 
     async def send(self, to: str, text: str, **options: Any) -> None: ...
 
-    async def broadcast(self, text: str, whom: Audience, priority: str) -> int: ...
+    async def broadcast(self, text: str, audience: Audience, priority: str) -> int: ...
 
     async def publish(self, name: str, data: Any, **options: Any) -> str: ...
 
@@ -142,7 +142,7 @@ class Acts(Protocol):
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]: ...
 
 
-class Hand(Protocol):
+class TurnRuntime(Protocol):
     """Services of a turn while it runs; implemented by the runtime."""
 
     @property
@@ -152,10 +152,10 @@ class Hand(Protocol):
     def now(self) -> datetime: ...
 
     @property
-    def means(self) -> Acts: ...
+    def actions(self) -> Actions: ...
 
     @property
-    def diary(self) -> Diary: ...
+    def brain_context(self) -> BrainContext: ...
 
     def take_steering(self) -> tuple[Message, ...]: ...
 
@@ -178,7 +178,7 @@ class Turn(TurnParameter):
     text: str
     messages: tuple[Message, ...]
     history: Sequence[Message]
-    """Earlier messages, oldest first. In a long talk the newest are in memory, and older ones are read by page when
+    """Earlier messages, oldest first. In a long talk the newest are in RAM, and older ones are read by page when
     they are reached: reading from the end is quick, and `async for` does not block the loop."""
     profile: Profile
     user_id: str
@@ -186,7 +186,7 @@ class Turn(TurnParameter):
     run_id: str
     state: dict[str, Any] = field(default_factory=dict)
     """State of the agent or the talk, as JSON values. Written when the turn settles."""
-    _hand: Hand | None = None
+    _runtime: TurnRuntime | None = None
     agent_id: str | None = None
     """Id of the agent, if it is one."""
     senders: tuple[str, ...] = ()
@@ -201,7 +201,7 @@ class Turn(TurnParameter):
     """Meeting that this turn takes part in."""
     answer: LateAnswer = field(default=None)  # type: ignore[assignment]  # only a turn of the kind "answer" has one
     """Late answer of a turn of the kind `answer`, with its question; `text` is the answer."""
-    _made: Made | None = field(default=None, repr=False, compare=False)
+    _coroutines: CreatedCoroutines | None = field(default=None, repr=False, compare=False)
     """Coroutines that the brain has created, to detect those never awaited."""
 
     @property
@@ -218,38 +218,38 @@ class Turn(TurnParameter):
     @property
     def stopping(self) -> bool:
         """Return whether the run was asked to stop; a blocking brain checks it between its steps."""
-        return self._hand is not None and self._hand.stopping
+        return self._runtime is not None and self._runtime.stopping
 
     @property
     def now(self) -> datetime:
         """Return the time, in UTC: simulated in a simulation, the start of the run in a replay."""
-        return self._hands.now
+        return self._running.now
 
     def steered(self) -> tuple[Message, ...]:
         """Return new messages of the user with busy="steer"; the next output answers them in a new message."""
-        taken = self._hand.take_steering() if self._hand is not None else ()
+        taken = self._runtime.take_steering() if self._runtime is not None else ()
         self.messages += taken
         return taken
 
     def spend(self, usage: Usage) -> None:
         """Report the usage of a model call: it is stored with the run and counts towards the profile's limits."""
-        if self._hand is not None:
-            self._hand.spend(usage)
+        if self._runtime is not None:
+            self._runtime.spend(usage)
 
     def allowance(self) -> int | None:
         """Return how many tokens this run may still use; None: no limit. Raises BrainFailed if there are none left."""
-        return self._hand.allowance() if self._hand is not None else None
+        return self._runtime.allowance() if self._runtime is not None else None
 
     @tracked
     async def pause(self, tries: int, *, at_least: float = 0.0) -> None:
         """Wait before a retry: longer after each attempt, with jitter."""
-        if self._hand is not None:
-            await self._hand.pause(tries, at_least)
+        if self._runtime is not None:
+            await self._runtime.pause(tries, at_least)
 
     @property
-    def diary(self) -> Diary:
+    def brain_context(self) -> BrainContext:
         """Return the store for a brain that keeps a context of its own."""
-        return self._hands.diary
+        return self._running.brain_context
 
     @tracked
     async def mail(self, to: str, subject: str, body: str, *, priority: str = "normal") -> str:
@@ -361,7 +361,7 @@ class Turn(TurnParameter):
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the tools that the profile allows in this turn."""
-        return self._hand.means.tools if self._hand is not None else ()
+        return self._runtime.actions.tools if self._runtime is not None else ()
 
     @tracked
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
@@ -405,12 +405,12 @@ class Turn(TurnParameter):
         return await self._acts.forget(key)
 
     @property
-    def _acts(self) -> Acts:
-        hand = self._hand
-        return self._hands.means if hand is None else hand.means
+    def _acts(self) -> Actions:
+        hand = self._runtime
+        return self._running.actions if hand is None else hand.actions
 
     @property
-    def _hands(self) -> Hand:
-        if self._hand is None:
+    def _running(self) -> TurnRuntime:
+        if self._runtime is None:
             raise Invalid("this turn cannot act: it is over, or was not created by Roost")
-        return self._hand
+        return self._runtime

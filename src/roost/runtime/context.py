@@ -37,7 +37,7 @@ class RuntimeContext:
     """Set when the store has recovered from the death of the process before."""
     tracer: Tracer | None = None
     redactor: Redactor = field(default_factory=Redactor)
-    bells: dict[str, Pending[None]] = field(default_factory=dict)
+    approval_waiters: dict[str, Pending[None]] = field(default_factory=dict)
     """Runs here that wait for a person's decision, by the id of the approval."""
     closing: bool = False
     """True as soon as Roost begins to close: runs that ask a person from now on are put aside at once."""

@@ -52,7 +52,7 @@ class AgentWatch:
                 silence,
                 extra={"agent": activation.address, "run": run_id, "root": root},
             )
-            self._context.monitor.tell(Name.AGENT_STUCK, activation.address, data, root=root)
+            self._context.monitor.record(Name.AGENT_STUCK, activation.address, data, root=root)
         if silence < TO_RETURN * self._context.limits.silent_loop or self._context.abandoned.is_full:
             return
         if self._dispatcher.lose(activation, Fault.BLOCKED, run_id):
@@ -61,7 +61,7 @@ class AgentWatch:
     def _freed(self, address: str) -> None:
         del self._dispatcher.stuck[address]
         log.info("an agent is not stuck any more", extra={"agent": address})
-        self._context.monitor.tell(Name.AGENT_UNSTUCK, address)
+        self._context.monitor.record(Name.AGENT_UNSTUCK, address)
 
 
 def _culprit(activation: Activation) -> tuple[str | None, str]:

@@ -22,7 +22,7 @@ from zlib import crc32
 from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.monitoring.metrics import SIZES, Histogram
 from roost.errors import Invalid, RoostError, Unavailable
-from roost.ports import Host, Pace, Pending, Tx
+from roost.ports import Host, Pending, StoreLoad, Tx
 from roost.stores import batching, heartbeat
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Connection(Tx, Protocol):
     """One connection to a database; used by one thread at a time."""
 
     wrote: bool
-    """Whether anything was written since `begin`, or since it was last set to False."""
+    """True if anything was written since `begin`, or since it was last set to False."""
 
     def begin(self) -> None: ...
 
@@ -201,12 +201,12 @@ class Engine:
         if (problem := self.database.problem()) is not None:
             raise problem.with_traceback(None)  # the same error may be raised many times
 
-    def pace(self) -> Pace:
+    def load(self) -> StoreLoad:
         batches = Histogram(SIZES)
         for writer in self._writers:
             batches.counts = [a + b for a, b in zip(batches.counts, writer.batches.counts, strict=True)]
             batches.total += writer.batches.total
-        return Pace(sum(len(writer.queue) for writer in self._writers), len(self._reads), batches)
+        return StoreLoad(sum(len(writer.queue) for writer in self._writers), len(self._reads), batches)
 
     def close(self) -> None:
         if self._closed:

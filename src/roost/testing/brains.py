@@ -49,7 +49,7 @@ class Given:
 
     @classmethod
     def of(cls, turn: Turn) -> Given:
-        envelope = getattr(turn._hand, "envelope", None)
+        envelope = getattr(turn._runtime, "envelope", None)
         return cls(
             kind=str(turn.kind),
             text=turn.text,

@@ -132,11 +132,11 @@ class Chaos:
         return None
 
     def post(self, sender: str, address: str) -> bool:
-        """Whether what is said to somebody in a meeting is lost."""
+        """True if what is said to somebody in a meeting is lost."""
         return self.is_cut(sender, address) or self._happens("post_lost")
 
     def is_cut(self, sender: str, address: str) -> bool:
-        """Whether this sender cannot reach the agent with this key."""
+        """True if this sender cannot reach the agent with this key."""
         return (sender, f"agent:{address}") in self.cuts
 
     def unreliably(self, kind: str, act: Callable[..., None], *args: Any) -> None:

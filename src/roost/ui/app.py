@@ -6,7 +6,7 @@ import streamlit as st
 
 from roost.errors import RoostError
 from roost.ui import access, components, talk
-from roost.ui.text import told
+from roost.ui.text import as_sentence
 
 LOOK_AGAIN = 3.0
 
@@ -25,7 +25,7 @@ def main() -> None:
         service, user = access.current()
         talk.page(service, user, is_operator=access.is_operator(user))
     except RoostError as error:
-        st.error(told(error))
+        st.error(as_sentence(error))
         st.button("Try again", key="load_again")  # any click runs the page again
         _come_back()
 

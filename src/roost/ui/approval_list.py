@@ -25,10 +25,10 @@ def button(waiting: tuple[Approval, ...]) -> None:
     """Draw the button in the sidebar, if approvals are pending."""
     with st.container(key="waits"):
         if waiting:
-            st.button(told(len(waiting)), key="show_waiting", width="stretch", on_click=_open)
+            st.button(summary(len(waiting)), key="show_waiting", width="stretch", on_click=_open)
 
 
-def told(count: int) -> str:
+def summary(count: int) -> str:
     many = f"{count} or more" if count >= approvals.NEWEST else str(count)
     return f"{many} waiting for your approval"
 

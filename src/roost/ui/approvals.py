@@ -69,8 +69,8 @@ def _rows(one: Approval) -> Iterator[str]:
             yield f"<pre>{escape(f'{name}: {text}')}</pre>"
         else:
             beginning = " ".join(text[:BEGINNING].split())
-            told = f"{name}: {beginning}… ({len(text):,} characters, click to show all)"
-            yield f"<details><summary>{escape(told)}</summary><pre>{escape(text)}</pre></details>"
+            summary = f"{name}: {beginning}… ({len(text):,} characters, click to show all)"
+            yield f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def _decide(service: AgentService, one: Approval, granted: bool) -> None:

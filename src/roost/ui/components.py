@@ -18,7 +18,7 @@ from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Note, Notes, calls, waited_for
 from roost.core.talks.talk import Talk
 from roost.ports import Profile
-from roost.ui.text import defused, plain, sentence, told, verbatim
+from roost.ui.text import as_sentence, defused, plain, sentence, verbatim
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def content(message: Message, *, is_asking: bool = False, details: str | None = 
     if message.sender is Sender.AGENT and message.content:
         st.markdown(defused(message.content), anchors=False)
     if message.status is Status.FAILED:
-        st.error(told(message.error or "The answer could not be completed."))
+        st.error(as_sentence(message.error or "The answer could not be completed."))
         if details:
             with st.expander("Details"):
                 st.code(details, language=None, wrap_lines=True)
@@ -104,12 +104,12 @@ def _beside(all_notes: Notes) -> None:
 
 def _steps(note: Note) -> str:
     """Return tool calls, one per line, with their results."""
-    told = []
+    lines = []
     for call in calls(note.text):
         given = json.dumps(call.arguments, ensure_ascii=False)
         result = "…" if call.result is None else call.result
-        told.append(f"{call.tool} {given}\n{'→' if call.ok else '✗'} {folded(result, SHOWN)}")
-    return "\n".join(told)
+        lines.append(f"{call.tool} {given}\n{'→' if call.ok else '✗'} {folded(result, SHOWN)}")
+    return "\n".join(lines)
 
 
 def _copying(message: Message) -> str:

@@ -10,7 +10,7 @@ from roost.core.talks.talk import Talk
 from roost.errors import NotFound, RoostError
 from roost.service import AgentService
 from roost.ui import components, page_url
-from roost.ui.text import told
+from roost.ui.text import as_sentence
 
 RENAME, DELETE = "Rename", "Delete"
 
@@ -62,7 +62,7 @@ def _rename(service: AgentService, talk: Talk) -> None:
     except NotFound:
         pass  # the next run of the page reports it
     except RoostError as error:
-        st.error(told(error))
+        st.error(as_sentence(error))
         return
     close()
     st.rerun()
@@ -78,7 +78,7 @@ def _delete(service: AgentService, talk: Talk) -> None:
         if really:
             _remove(service, talk)
     except RoostError as error:
-        st.error(told(error))
+        st.error(as_sentence(error))
         return
     if really or kept:
         close()

@@ -14,7 +14,7 @@ from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
 from roost.ui import approval_list, components, menu, page_url
-from roost.ui.text import plain, told
+from roost.ui.text import as_sentence, plain
 
 FIRST = 12
 MORE = 30
@@ -162,6 +162,6 @@ def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, val
         profile = values["profile"] if values["profile"] != talk.profile else None
         service.configure(user, talk.talk_session_id, profile=profile, busy=values["busy"], options=options)
     except RoostError as error:
-        st.error(told(error))
+        st.error(as_sentence(error))
         return
     st.rerun()

@@ -38,7 +38,7 @@ def sentence(problem: object) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def told(problem: object) -> str:
+def as_sentence(problem: object) -> str:
     """Return an error or notice as a sentence, escaped for Streamlit's Markdown."""
     return plain(sentence(problem))
 

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State, Subscription
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.envelopes.effects import Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.events import Event
 from roost.core.envelopes.outcomes import StateChange
-from roost.core.journal.steps import Try
+from roost.core.journal.steps import Attempt
 from roost.core.runs import Closing, Verdict
 from roost.core.values import patterns
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached, NotFound
-from roost.ports import Look, Tx, World
+from roost.ports import ClaimEnvironment, ClaimRequest, Tx
 from roost.stores.sql import dead_letters, events, settlement, tasks
 from roost.stores.sql.agents import agents
 from roost.stores.sql.inbox import claims, in_progress
@@ -56,10 +56,10 @@ def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann
     store.write(agents.sleep, user, agent, wake.to_json(condition), change)
 
 
-def take(store: Driven, key: str, now: float = 1_000.0) -> Taken:
-    world = World(now, lambda: f"change_{next(numbers):09}")
-    [taken] = store.write(claims.take, (Look(key, True),), world)
-    assert isinstance(taken, Taken)
+def take(store: Driven, key: str, now: float = 1_000.0) -> ClaimedWork:
+    world = ClaimEnvironment(now, lambda: f"change_{next(numbers):09}")
+    [taken] = store.write(claims.take, (ClaimRequest(key, True),), world)
+    assert isinstance(taken, ClaimedWork)
     return taken
 
 
@@ -303,8 +303,8 @@ def test_a_load_counts_only_as_it_is_now(store: Driven) -> None:
     key = create(store, "d")
     sleep(store, "d", wake.all_of(wake.load_below(cpu=0.5), wake.event("x")))
     for cpu in (0.1, 0.9):
-        world = World(1_000.0, lambda: f"change_{next(numbers):09}", cpu)
-        assert store.write(claims.take, (Look(key, True),), world)[0].woken is None
+        world = ClaimEnvironment(1_000.0, lambda: f"change_{next(numbers):09}", cpu)
+        assert store.write(claims.take, (ClaimRequest(key, True),), world)[0].woken is None
         publish(store, "x", optional=True)
     assert take(store, key).woken is None
 
@@ -316,8 +316,8 @@ def test_a_look_that_finds_nothing_new_writes_nothing(store: Driven) -> None:
     take(store, key, 600.0)
     wrote: list[str] = []
 
-    def looked_at(tx: Tx) -> tuple[Taken, ...]:
-        return claims.take(_Noting(tx, wrote), (Look(key, True),), World(700.0, str))  # type: ignore[arg-type]
+    def looked_at(tx: Tx) -> tuple[ClaimedWork, ...]:
+        return claims.take(_Noting(tx, wrote), (ClaimRequest(key, True),), ClaimEnvironment(700.0, str))  # type: ignore[arg-type]
 
     assert store.write(looked_at)[0].woken is None
     assert wrote == []
@@ -453,7 +453,7 @@ def test_what_is_known_of_steps_stays_and_what_is_not_known_is_forgotten(store: 
     key = create(store, "d")
     e = envelope(key, 1, recorded=True)
     store.write(effects.post, SendTask(e))
-    place = Try("task_1", key, False, 0, "run_1", "ann", "d")
+    place = Attempt("task_1", key, False, 0, "run_1", "ann", "d")
     store.write(steps.begin, place, 1, "step", "known", "step:known", None, "begun", 1.0)
     store.write(steps.end, place, 1, "done", "42", 1.0)
     store.write(steps.begin, place, 2, "step", "unknown", "step:unknown", None, "begun", 2.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roost.core.journal.approvals import LONG, Approval, Question, visible
 from roost.core.talks.messages import at
-from roost.runtime.journal.approval_wait import MOST_ROWS, MOST_WORDS, _words
+from roost.runtime.journal.approval_wait import MAX_MAIL_CHARS, MAX_MAIL_ROWS, _mail_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters()),
@@ -52,14 +52,14 @@ def test_a_long_argument_hides_no_other_and_says_how_long_it_is() -> None:
 
 @pytest.mark.parametrize("kind", [Question.CALL, Question.UNKNOWN])
 def test_a_mail_has_all_arguments_and_where_it_cannot_says_how_to_see_them(kind: Question) -> None:
-    _, body = _words(an_approval({"body": "x" * 50_000, "to": "everyone"}, kind))
+    _, body = _mail_text(an_approval({"body": "x" * 50_000, "to": "everyone"}, kind))
     assert "x" * 50_000 in body
     assert '    "to": "everyone"\n' in body
     assert "characters in all" not in body
-    _, body = _words(an_approval({"body": "x" * 2 * MOST_WORDS, "to": "everyone"}, kind))
+    _, body = _mail_text(an_approval({"body": "x" * 2 * MAX_MAIL_CHARS, "to": "everyone"}, kind))
     assert "[200,002 characters in all]" in body
     assert '    "to": "everyone"\n' in body
     assert "all 2 arguments in full: roost approvals show approval_12345678" in body
-    _, body = _words(an_approval({f"a{number}": "x" * 300 for number in range(1_000)}, kind))
-    assert len(body) < 2 * MOST_ROWS * LONG
+    _, body = _mail_text(an_approval({f"a{number}": "x" * 300 for number in range(1_000)}, kind))
+    assert len(body) < 2 * MAX_MAIL_ROWS * LONG
     assert "all 1,000 arguments in full" in body

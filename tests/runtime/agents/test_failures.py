@@ -238,7 +238,7 @@ def test_of_a_chain_that_ends_each_is_told_the_cause_and_nobody_asks_again() -> 
 @pytest.mark.parametrize(
     ("to", "told"),
     [
-        ("agent:full", "the inbox of the agent 'full' is full (1): try again when it has done some of it"),
+        ("agent:full", "the inbox of the agent 'full' is full (1): try again later"),
         ("agent:nobody", "there is no agent 'nobody': it was deleted, or it never existed"),
         ("user:bob", "there is no 'user:bob' you may write to"),
     ],

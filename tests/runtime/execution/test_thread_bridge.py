@@ -177,7 +177,7 @@ def test_a_plain_brain_whose_task_is_cancelled_can_do_nothing_more(world: World)
         assert await service.mail.inbox("ann") == []
 
     world({"slow": slow, "silent": silent}, story)
-    assert set(late) == {"the turn was stopped or is over: nothing that it does counts any more"}
+    assert set(late) == {"the turn was stopped or is over: its further actions have no effect"}
 
 
 def test_a_plain_turn_is_not_for_the_loop(world: World) -> None:
@@ -289,7 +289,7 @@ def test_a_turn_that_acts_often_keeps_only_what_it_waits_for(simulated: World) -
     async def brain(turn: Turn) -> AsyncIterator[str]:
         for number in range(5_000):
             await turn.publish(f"n{number}", optional=True)
-            kept.append(len(turn._made or ()))
+            kept.append(len(turn._coroutines or ()))
         yield "sent"
 
     async def story(service: AsyncAgentService) -> None:

@@ -163,7 +163,7 @@ def test_agents_that_answered_each_other_without_end_go_on_from_there(world: Wor
 def test_what_a_turn_sent_to_one_who_was_deleted_is_the_senders_and_can_be_sent_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.runtime.outgoing.outbox.PROMPTLY", 60.0)
+    monkeypatch.setattr("roost.runtime.outgoing.outbox.POST_AFTER", 60.0)
     heard: list[str] = []
     services: list[AsyncAgentService] = []
 

@@ -282,15 +282,15 @@ def test_a_word_that_is_written_just_before_it_lies_down_is_found(
     acted: list[str] = []
     brains, tools = paying(acted)
     wanted: list[str] = []
-    lie_down = TurnExecution.rest
+    original = TurnExecution.suspend
 
-    def rest(self: TurnExecution) -> None:
+    def suspend(self: TurnExecution) -> None:
         shop = self._context
         while wanted:  # and nobody rings
             shop.store.write(approvals.decide, "ann", wanted.pop(), Decision.GRANTED, None, 0.0)
-        lie_down(self)
+        original(self)
 
-    monkeypatch.setattr(TurnExecution, "rest", rest)
+    monkeypatch.setattr(TurnExecution, "suspend", suspend)
 
     async def story(service: AsyncAgentService) -> tuple[str | None, str]:
         await service.agents.create("ann", "d", profile="pays")

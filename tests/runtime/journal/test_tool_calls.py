@@ -68,7 +68,7 @@ def test_a_tool_is_still_a_function() -> None:
         ("price", {"sku": "egg", "count": 2}, "5.0"),
         ("shop.stock", {"sku": "e"}, '["e", "e",\n[… cut here: 15 characters in all, of which 10 are given]'),
         ("shop__stock", {"sku": ""}, '["", "", "\n[… cut here: 12 characters in all, of which 10 are given]'),
-        ("prize", {}, "failed: there is no tool 'prize' here: those there are: price, shop.stock"),
+        ("prize", {}, "failed: there is no tool 'prize': the available tools are price, shop.stock"),
         ("price", {"count": "many"}, "failed: the arguments of price are wrong: sku: Field required; count: Input"),
         ("price", {"sku": "egg", "colour": "red"}, "failed: the arguments of price are wrong: colour: Extra inputs"),
         ("price", {"sku": "egg", "count": 0}, "failed: the arguments of price are wrong: count: Input should be"),
@@ -104,8 +104,8 @@ def test_a_tool_that_fails_or_takes_too_long_is_told_to_the_model(world: World) 
                 yield f"{error}. "
 
     assert world({"calls": calls}, one_turn, tools=[breaks, dawdles]) == (
-        "breaks has failed: ValueError: no way. dawdles did not end within 0.05 seconds and was given up: whether it"
-        " has done anything is not known. "
+        "breaks has failed: ValueError: no way. dawdles did not end within 0.05 seconds and was abandoned: its effects"
+        " are unknown. "
     )
 
 
@@ -218,8 +218,7 @@ def test_a_tool_that_does_not_heed_its_limit_is_left_to_itself_and_the_turn_goes
         return done.result
 
     assert world({"calls": calls}, story, tools=[stubborn(heard, 0.05)]) == (
-        "digs did not end within 0.05 seconds and was given up: it may still be running, and whether it has done"
-        " anything is not known"
+        "digs did not end within 0.05 seconds and was abandoned: it may still be running, and its effects are unknown"
     )
 
 

@@ -109,7 +109,7 @@ def test_a_provider_that_is_down_is_waited_for_outside(tmp_path: Path) -> None:
     limits = replace(QUICK, breaker_failures=1, breaker_pause=60.0)
     one = Quarantined(tmp_path, limits, "model", "other")
     service, shop = one.service, one.service.roost.context
-    shop.breakers.told(shop.brains.profile("model"), Fault.PROVIDER)
+    shop.breakers.record(shop.brains.profile("model"), Fault.PROVIDER)
     assert shop.breakers.open() == ["model"]
 
     async def story() -> None:

@@ -22,7 +22,7 @@ class StoredArtifacts(BaseArtifactService):
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._files = turn.diary.artifacts
+        self._files = turn.brain_context.artifacts
 
     async def save_artifact(
         self,

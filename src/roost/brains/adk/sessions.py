@@ -28,7 +28,7 @@ _PREFIXES = {Scope.APP: State.APP_PREFIX, Scope.USER: State.USER_PREFIX}
 class Sessions(BaseSessionService):
     """Session service for one turn. It has one session: the talk or lane of the turn.
 
-    What is appended is kept in memory, and written together with the end of the turn (see `Turn.diary`). So the
+    What is appended is kept in memory, and written together with the end of the turn (see `Turn.brain_context`). So the
     ADK has what people see: the same messages and answers, each once, whatever happens in between.
     """
 
@@ -38,7 +38,7 @@ class Sessions(BaseSessionService):
         self._recent = recent
         self._author = author
         self._seqs: list[int] = []
-        self.session_id = turn.diary.name
+        self.session_id = turn.brain_context.name
         self.session: Session | None = None
         self.summary: Summary | None = None
         """Summary of the messages before the newest ones."""
@@ -46,7 +46,7 @@ class Sessions(BaseSessionService):
     async def open(self, app_name: str, agent: object = None) -> Sequence[Message]:
         """Read the history, with a summary of older parts; return the messages of the turn that are new to the ADK."""
         turn = self._turn
-        entries, values = await turn.diary.read(app_name, self._recent)
+        entries, values = await turn.brain_context.read(app_name, self._recent)
         entries = [entry for entry in entries if _is_readable(entry)]
         before = AdkHistory([])
         if turn.kind != "meeting":  # the prompt of a meeting contains its history
@@ -77,12 +77,12 @@ class Sessions(BaseSessionService):
         taken = []
         if event.author == "user":
             taken, self._seqs = self._seqs, []
-        diary = self._turn.diary
+        brain_context = self._turn.brain_context
         if self._turn.kind != "meeting":
             noted = event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True)
-            diary.add(noted, taken, _said(event))
+            brain_context.add(noted, taken, _said(event))
         for name, value in event.actions.state_delta.items():
-            diary.set(*_scoped(name), to_json(value, fallback=str).decode())
+            brain_context.set(*_scoped(name), to_json(value, fallback=str).decode())
         return event
 
     async def finish(self) -> None:
@@ -118,7 +118,7 @@ def _is_readable(entry: ContextEntry) -> bool:
     try:
         events_of(entry.content)
     except ValueError as error:
-        log.warning("skipping an unreadable diary entry of run %s: %s", entry.run_id, error)
+        log.warning("skipping an unreadable context entry of run %s: %s", entry.run_id, error)
         return False
     return True
 

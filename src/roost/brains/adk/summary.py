@@ -104,7 +104,7 @@ def _between(history: Sequence[Message], covered: int, start: int) -> list[Messa
 async def _summed_up(turn: Turn, model: BaseLlm, summary: str, messages: Sequence[Message]) -> str:
     window = turn.profile.window or WINDOW
     for portion in context.portions(messages, window):
-        told = "\n\n".join(context.clipped(context.told(message), window) for message in portion)
+        told = "\n\n".join(context.clipped(context.as_dialogue_line(message), window) for message in portion)
         before = f"{SUMMED_UP}{summary}\n\n" if summary else ""
         summary = await _asked(turn, model, f"{before}{told}\n\n{context.ASK}") or summary
     return summary

@@ -26,7 +26,7 @@ def own_threads(turn: Turn) -> Iterator[None]:
             with _sync_runner._use_sync_callable_runner(None):  # nested calls stay on this thread
                 found.append(target(**arguments))
 
-        await turn._hands.off_loop(call, f"tool {getattr(target, '__name__', 'function')}")
+        await turn._running.off_loop(call, f"tool {getattr(target, '__name__', 'function')}")
         return found[0]
 
     token = _sync_runner._SYNC_CALLABLE_RUNNER.set(run)

@@ -142,7 +142,7 @@ def _asked(turn: Turn) -> str:
     return f" You have stopped waiting for it.\n\nQuestion: {turn.answer.question}"
 
 
-def told(message: Message) -> str:
+def as_dialogue_line(message: Message) -> str:
     """Return a message as one text, for a summary."""
     who = "Agent" if message.sender == Sender.AGENT else "Person"
     done = "".join(

@@ -37,7 +37,7 @@ class ModelAnswer:
     text: str
     calls: tuple[ToolCall, ...] = ()
     was_cut: bool = False
-    """Whether it ended at the token limit."""
+    """True if it ended at the token limit."""
     tokens: int = 0
     """Tokens of the answer and everything before it, if known."""
     own: Any = None
@@ -95,21 +95,21 @@ class Dialogue:
 
 def summing(summary: str, messages: Iterable[Message], window: int) -> Dialogue:
     """Return the request for a summary of the messages, based on an earlier summary."""
-    told = "\n\n".join(context.clipped(context.told(message), window) for message in messages)
+    conversation = "\n\n".join(context.clipped(context.as_dialogue_line(message), window) for message in messages)
     before = f"{SUMMED_UP}{summary}\n\n" if summary else ""
     dialogue = Dialogue()
-    dialogue.ask(f"{before}{told}\n\n{context.ASK}")
+    dialogue.ask(f"{before}{conversation}\n\n{context.ASK}")
     return dialogue
 
 
-def told(entries: Iterable[Entry]) -> list[Any]:
+def as_values(entries: Iterable[Entry]) -> list[Any]:
     """Return the entries that determine the answer as JSON, without anything that differs between attempts."""
     return [_told(entry) for entry in entries]
 
 
 def size(entries: Iterable[Entry]) -> int:
     """Estimate the tokens of entries."""
-    return sum(context.tokens(str(one)) for one in told(entries))
+    return sum(context.tokens(str(value)) for value in as_values(entries))
 
 
 def wired(name: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from roost.brains.chat import context
-from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolResult, size, summing, told
+from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolResult, as_values, size, summing
 from roost.brains.chat.tool_calls import ToolCaller
 from roost.core.failures.faults import Fault
 from roost.core.talks.messages import Sender
@@ -43,7 +43,7 @@ class ChatModel(Protocol):
     """Context window in tokens."""
     takes_tools: bool
     sums_up: bool
-    """Whether it can write summaries."""
+    """True if it can write summaries."""
 
     def ask(
         self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
@@ -78,7 +78,7 @@ class ToolLoop:
         """Entries of the dialogue from before this run."""
         self._answer = ModelAnswer("")
         self._spoken = False
-        """Whether the message being written has text already."""
+        """True if the message being written has text already."""
         self._gap = ""
         """Separator between the texts of two steps."""
 
@@ -129,7 +129,7 @@ class ToolLoop:
         for portion in context.portions(older, self._window) if self._model.sums_up else ():
             request, said = summing(summary, portion, self._window), ""
             try:
-                async with aclosing(self._ask(request, (), {"sum up": told(request.entries)})) as pieces:
+                async with aclosing(self._ask(request, (), {"sum up": as_values(request.entries)})) as pieces:
                     async for piece in pieces:
                         if isinstance(piece, str):
                             said += piece
@@ -168,7 +168,7 @@ class ToolLoop:
     def _ask_on(self) -> AsyncGenerator[Piece]:
         """Ask with the entries of this run as the record's key: an interrupted answer may have extended the history."""
         new = [message.content for message in self._turn.messages]
-        since = told(self._dialogue.entries[self._prepared :])
+        since = as_values(self._dialogue.entries[self._prepared :])
         return self._ask(self._dialogue, self._hands.tools, {"new": new, "since": since})
 
     def _must_call(self, tools: Sequence[Tool]) -> bool:

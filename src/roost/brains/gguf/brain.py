@@ -74,7 +74,7 @@ class LocalModel:
         self.name = model.name
         self.window = min(window, int((window - min(self._most, window // 2)) / FULL))
         self._in_words = not model.takes_tools and turn.profile.tool_choice == "required"
-        """Whether tools are described in the prompt, since the model's template has none."""
+        """True if tools are described in the prompt, since the model's template has none."""
         self.takes_tools = model.takes_tools or self._in_words
         self.sums_up = window >= SUMS_UP
 

@@ -21,7 +21,7 @@ class WholeReply:
 
     body: bytes | None = None
     is_replayed: bool = False
-    """Whether the next request is answered with it."""
+    """True if the next request is answered with it."""
 
     def __enter__(self) -> WholeReply:
         _REPLY.set(self)

@@ -44,7 +44,7 @@ MOVES: Mapping[State, frozenset[State]] = {
 
 
 FOR_A_PERSON = "waits for a person"
-"""Cause of the waiting state while a turn waits for an approval, in memory or in the store."""
+"""Cause of the waiting state while a turn waits for an approval, in RAM or in the store."""
 
 
 def move(before: State, after: State, agent_id: str) -> State:
@@ -96,7 +96,7 @@ class AgentConfig:
         values = json.loads(text)
         values["wake_on_priority"] = Priority(values["wake_on_priority"])
         values["invitations"] = Invitations(values.get("invitations", Invitations.ACCEPT))
-        values["subscriptions"] = tuple(Subscription(**one) for one in values["subscriptions"])
+        values["subscriptions"] = tuple(Subscription(**subscription) for subscription in values["subscriptions"])
         values["groups"] = tuple(values.get("groups", ()))
         return cls(**values)
 
@@ -142,7 +142,7 @@ def _subscriptions(value: object) -> tuple[Subscription, ...]:
         raise Invalid(f"subscriptions must be a list of event names, not {checks.shown(value)}")
     if len(value) > 100:
         raise Invalid("an agent can have at most 100 subscriptions")
-    return tuple({one.pattern: one for one in map(_subscription, value)}.values())
+    return tuple({subscription.pattern: subscription for subscription in map(_subscription, value)}.values())
 
 
 def _groups(value: object) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def _groups(value: object) -> tuple[str, ...]:
         raise Invalid(f"groups must be a list of names, not {checks.shown(value)}")
     if len(value) > 100:
         raise Invalid("an agent can be in at most 100 groups")
-    return tuple(dict.fromkeys(checks.name(one, "the name of a group") for one in value))
+    return tuple(dict.fromkeys(checks.name(group, "the name of a group") for group in value))
 
 
 def _subscription(value: object) -> Subscription:

@@ -130,19 +130,19 @@ def check(condition: object) -> Condition:
     """Return the condition. Raises Invalid if it is none, or too large to store and evaluate."""
     leaves, waiting = 0, [(condition, 0)]
     while waiting:
-        one, depth = waiting.pop()
-        if isinstance(one, AnyOf | AllOf):
-            name = "any_of" if isinstance(one, AnyOf) else "all_of"
-            if not one.conditions:
+        part, depth = waiting.pop()
+        if isinstance(part, AnyOf | AllOf):
+            name = "any_of" if isinstance(part, AnyOf) else "all_of"
+            if not part.conditions:
                 raise Invalid(f"{name} needs at least one condition")
             if depth == DEEPEST:
                 raise Invalid(f"a wake condition may be nested at most {DEEPEST} levels deep")
-            waiting += [(inner, depth + 1) for inner in one.conditions]
-        elif isinstance(one, Leaf):
+            waiting += [(inner, depth + 1) for inner in part.conditions]
+        elif isinstance(part, Leaf):
             leaves += 1
         else:
             raise Invalid(
-                f"a wake condition is expected, such as event('data_ready') or mail('high'), not {checks.shown(one)}"
+                f"a wake condition is expected, such as event('data_ready') or mail('high'), not {checks.shown(part)}"
             )
         if leaves > MOST_LEAVES:
             raise Invalid(f"a wake condition may have at most {MOST_LEAVES} parts")
@@ -270,7 +270,7 @@ def _without_times(condition: Condition) -> Condition | None:
         return None
     if not isinstance(condition, AnyOf | AllOf):
         return condition
-    left = tuple(inner for one in condition.conditions if (inner := _without_times(one)) is not None)
+    left = tuple(inner for part in condition.conditions if (inner := _without_times(part)) is not None)
     if not left:
         return None
     return left[0] if len(left) == 1 else replace(condition, conditions=left)
@@ -337,9 +337,9 @@ def _condition(plain: Any, depth: int = 0) -> Condition:
         raise ValueError
     match plain:
         case {"any": list(inner), **rest} if not rest:
-            return AnyOf(tuple(_condition(one, depth + 1) for one in inner))
+            return AnyOf(tuple(_condition(part, depth + 1) for part in inner))
         case {"all": list(inner), **rest} if not rest:
-            return AllOf(tuple(_condition(one, depth + 1) for one in inner))
+            return AllOf(tuple(_condition(part, depth + 1) for part in inner))
         case {"load": {"cpu": cpu, "awake": awake, **more}, **rest} if not rest and not more:
             return load_below(cpu=cpu, awake=awake)
         case {"at": time, **rest} if _at_most_met(rest):

@@ -7,13 +7,13 @@ from roost.core.values.records import record
 
 
 @record(frozen=True, slots=True)
-class Taken:
+class ClaimedWork:
     """Work claimed for an agent when it is activated. `woken`: why it woke, if it slept."""
 
     address: str
     found: bool
     ready: bool
-    """Whether it may work now: it exists and is not asleep, stopped or paused."""
+    """True if it may work now: it exists and is not asleep, stopped or paused."""
     config: str = ""
     epoch: int = 0
     memory: str | None = None
@@ -23,8 +23,8 @@ class Taken:
     more: int = 0
     """Number of further envelopes that were not claimed."""
     woken: str | None = None
-    anew: bool = False
-    """Whether the previous owner has lost it."""
+    is_new: bool = False
+    """True if the previous owner has lost it."""
     missing: str = ""
     """Its profile, if that is unknown here: then nothing is claimed, and its talks report that."""
 

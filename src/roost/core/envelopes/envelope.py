@@ -55,13 +55,13 @@ class Envelope:
     expires: float | None = None
     hops: int = 0
     recorded: bool = False
-    """Whether it is a task whose result is kept."""
+    """True if it is a task whose result is kept."""
     ask: str | None = None
     """Request that waits for the answer."""
     root: str = ""
     """Id of its origin; empty if it is the origin itself."""
     journaled: bool = False
-    """Whether an earlier attempt may have recorded steps."""
+    """True if an earlier attempt may have recorded steps."""
     suspect: int = 0
     """A `Suspicion`."""
     seq: int = 0

@@ -9,7 +9,7 @@ from typing import Any
 from roost.core.values.priority import Priority
 
 FAILED = "agent.failed"
-"""Published when an envelope of an agent has failed for good."""
+"""Name of the event that is published when an envelope of an agent has failed for good."""
 
 
 @dataclass(frozen=True, slots=True)

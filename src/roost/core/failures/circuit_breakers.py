@@ -38,7 +38,7 @@ class Breaker:
         """Release the probe: the caller never reached the provider."""
         self.probing = None
 
-    def told(self, fault: str | None, now: float) -> bool:
+    def record(self, fault: str | None, now: float) -> bool:
         """Record the result of a call; return whether the breaker opened or closed."""
         was = self.is_open
         if fault is None:

@@ -77,9 +77,9 @@ def sort(error: BaseException) -> Fault:
     """Classify an error."""
     if isinstance(error, BrainFailed):
         return Fault(error.kind) if str(error.kind) in set(Fault) else Fault.INTERNAL
-    if isinstance(error, NoAnswer) and _is_ours(error):
+    if isinstance(error, NoAnswer) and _is_from_roost(error):
         return Fault.NO_ANSWER
-    if isinstance(error, _DECLINED) and _is_ours(error):
+    if isinstance(error, _DECLINED) and _is_from_roost(error):
         return Fault.DECLINED
     if isinstance(error, TimeoutError | ConnectionError) and not isinstance(error, RoostError):
         return Fault.PROVIDER
@@ -88,10 +88,10 @@ def sort(error: BaseException) -> Fault:
 
 def detail(error: BaseException) -> str | None:
     """Return the message of an error that Roost wrote for users; None for others, which are only logged."""
-    return _in_short(str(error)) if isinstance(error, (NoAnswer, *_DECLINED)) and _is_ours(error) else None
+    return _in_short(str(error)) if isinstance(error, (NoAnswer, *_DECLINED)) and _is_from_roost(error) else None
 
 
-def _is_ours(error: BaseException) -> bool:
+def _is_from_roost(error: BaseException) -> bool:
     """Return whether Roost raised it. A brain can raise the same class with any text in it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -99,17 +99,17 @@ def _is_ours(error: BaseException) -> bool:
     return trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("roost.")
 
 
-def _in_short(told: str) -> str:
+def _in_short(text: str) -> str:
     """Shorten a chain of requests to the agent that was asked first and the reason of the last one."""
-    asked, found, why = told.partition(_WHY)
+    asked, found, why = text.partition(_WHY)
     return f"{asked}{found}{why.rpartition(_WHY)[2].partition(_REFERENCE)[0]}"
 
 
 def sentence(fault: Fault, run_id: str, advice: str | None = None, why: str | None = None) -> str:
     """Return the text for users: what happened, what to do, and the reference to the log."""
-    told, _, usual = _SENTENCES[fault].partition("; ")
+    sentence_text, _, usual = _SENTENCES[fault].partition("; ")
     if why:
-        told = f"{told}: {why}"
+        sentence_text = f"{sentence_text}: {why}"
     if advice or usual:
-        told = f"{told}; {advice or usual}"
-    return f"{told}{_REFERENCE}{reference(run_id)})."
+        sentence_text = f"{sentence_text}; {advice or usual}"
+    return f"{sentence_text}{_REFERENCE}{reference(run_id)})."

@@ -76,9 +76,9 @@ def _chained(found: TracebackException) -> Iterator[TracebackException]:
     """Yield it with its causes and contexts, and with the members of groups."""
     waiting: list[TracebackException | None] = [found]
     while waiting:
-        if (one := waiting.pop()) is not None:
-            yield one
-            waiting += [*(one.exceptions or ()), one.__context__, one.__cause__]
+        if (exception := waiting.pop()) is not None:
+            yield exception
+            waiting += [*(exception.exceptions or ()), exception.__context__, exception.__cause__]
 
 
 def _trim(chain: list[TracebackException]) -> None:
@@ -87,14 +87,17 @@ def _trim(chain: list[TracebackException]) -> None:
     Of those, what comes before the author's code is left out (a framework that called it), and so are the frames of
     `asyncio` and `importlib`.
     """
-    kept = [[frame for frame in one.stack if _package(frame) is None and not _is_machinery(frame)] for one in chain]
+    kept = [
+        [frame for frame in exception.stack if _package(frame) is None and not _is_machinery(frame)]
+        for exception in chain
+    ]
     if not any(kept):
-        kept = [[frame for frame in one.stack if _package(frame) in _NOT_ENGINE] for one in chain]
+        kept = [[frame for frame in exception.stack if _package(frame) in _NOT_ENGINE] for exception in chain]
     if not any(kept):
-        kept = [list(one.stack) for one in chain]
-    for one, frames in zip(chain, kept, strict=True):
+        kept = [list(exception.stack) for exception in chain]
+    for exception, frames in zip(chain, kept, strict=True):
         # Without a stack the line "Traceback (most recent call last)" is left out, too.
-        one.stack = StackSummary.from_list(_from_author(frames)) if frames else None  # type: ignore[assignment]
+        exception.stack = StackSummary.from_list(_from_author(frames)) if frames else None  # type: ignore[assignment]
 
 
 def _from_author(frames: list[FrameSummary]) -> list[FrameSummary]:
@@ -120,7 +123,7 @@ def _is_machinery(frame: FrameSummary) -> bool:
 
 def _summary(found: TracebackException) -> str:
     said = " ".join(checks.clean("".join(found.format_exception_only())).split())
-    last = next((one.stack[-1] for one in _chained(found) if one.stack), None)
+    last = next((exception.stack[-1] for exception in _chained(found) if exception.stack), None)
     place = "" if last is None else f" at {PurePath(last.filename).name}:{last.lineno}"
     if place[4:] in said:
         return said[:SUMMARY]

@@ -23,7 +23,7 @@ Kept = Mapping[str, Any]
 """`done`: digests by kind and recipient. `more`: numbers by kind."""
 
 
-class Deeds:
+class ActionLog:
     """Actions of one turn: sends, requests, steps, memories, sleep and thoughts. Their order does not matter.
 
     Contents are hashed only when the log is stored: most turns store none.
@@ -38,17 +38,17 @@ class Deeds:
 
     def add(self, content: Content) -> int:
         """Add an action; return its position, for `take_back`."""
-        place = len(self._done)
-        if place < COMPARED:
+        position = len(self._done)
+        if position < COMPARED:
             self._done.append(content)
-            return place
+            return position
         self._more[content[0]] = self._more.get(content[0], 0) + 1
         return -1
 
-    def take_back(self, place: int, content: Content) -> None:
+    def remove(self, position: int, content: Content) -> None:
         """Remove an action that was refused."""
-        if place >= 0:
-            self._done[place] = None
+        if position >= 0:
+            self._done[position] = None
         else:
             self._more[content[0]] -= 1
 
@@ -58,7 +58,7 @@ class Deeds:
 
     def kept(self, clean: Callable[[str], str], *, thoughts: bool = True) -> dict[str, Any]:
         done: dict[str, list[str]] = {}
-        said = [["thoughts", name, one.hexdigest()] for name, one in self._thoughts.items()] if thoughts else []
+        said = [["thoughts", name, digest.hexdigest()] for name, digest in self._thoughts.items()] if thoughts else []
         for content in [*self._done, *said]:
             if content is not None:
                 done.setdefault(_label(content, clean), []).append(content_key(content, clean)[-12:])
@@ -90,24 +90,24 @@ def differences(recorded: Kept, replayed: Kept, *, missing: bool, added: bool) -
     """
     old, new = recorded.get("done", {}), replayed.get("done", {})
     for label in sorted({*old, *new}):
-        gone, came = (
+        gone, appeared = (
             (Counter(a.get(label, ())) - Counter(b.get(label, ()))).total() for a, b in ((old, new), (new, old))
         )
-        yield from _lines(label, gone, came, missing=missing, added=added)
+        yield from _lines(label, gone, appeared, missing=missing, added=added)
     old, new = recorded.get("more", {}), replayed.get("more", {})
     for kind in sorted({*old, *new}):
         fewer = old.get(kind, 0) - new.get(kind, 0)
         yield from _lines(f"further {kind}", max(fewer, 0), max(-fewer, 0), missing=missing, added=added)
 
 
-def _lines(label: str, gone: int, came: int, *, missing: bool, added: bool) -> Iterator[str]:
-    different = min(gone, came)
+def _lines(label: str, gone: int, appeared: int, *, missing: bool, added: bool) -> Iterator[str]:
+    different = min(gone, appeared)
     if different and (missing or added):
         yield f"different: {label}{_times(different)}"
     if missing and gone > different:
         yield f"missing: {label}{_times(gone - different)}"
-    if added and came > different:
-        yield f"added: {label}{_times(came - different)}"
+    if added and appeared > different:
+        yield f"added: {label}{_times(appeared - different)}"
 
 
 def _times(count: int) -> str:

@@ -20,7 +20,9 @@ def visible(value: object, indent: int | None = None) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if text.replace("\n", "").isprintable():
         return text
-    return "".join(one if one == "\n" or one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(
+        character if character == "\n" or character.isprintable() else json.dumps(character)[1:-1] for character in text
+    )
 
 
 def folded(text: str, most: int = LONG) -> str:

@@ -20,8 +20,8 @@ def message(to: str, text: str, options: Mapping[str, Any]) -> Content:
     return ["message", to, text, options]
 
 
-def broadcast(whom: Audience, text: str, priority: str) -> Content:
-    return ["broadcast", whom, text, priority]
+def broadcast(audience: Audience, text: str, priority: str) -> Content:
+    return ["broadcast", audience, text, priority]
 
 
 def event(name: str, data: Any, options: Mapping[str, Any]) -> Content:

@@ -48,10 +48,10 @@ def as_text(kept: Mapping[str, Any], clean: Callable[[str], str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple) and any(isinstance(one, MeetingSummary) for one in value):
-        return [plain_summary(one) for one in value]
+    if isinstance(value, tuple) and any(isinstance(item, MeetingSummary) for item in value):
+        return [plain_summary(item) for item in value]
     if isinstance(value, tuple):
-        return [[one.key, one.text, one.created.isoformat()] for one in value if isinstance(one, Memory)]
+        return [[item.key, item.text, item.created.isoformat()] for item in value if isinstance(item, Memory)]
     return value
 
 
@@ -102,7 +102,7 @@ class Replay:
     text: str
     recorded_text: str
     is_identical: bool
-    """Whether answer, steps, sends, requests, state, memories and thoughts are the same. With `until`: so far."""
+    """True if answer, steps, sends, requests, state, memories and thoughts are the same. With `until`: so far."""
     diff: str
     """Differences, one per line; empty if there are none."""
     steps: tuple[str, ...]

@@ -49,7 +49,7 @@ OPEN = frozenset({StepOutcome.BEGUN, StepOutcome.ASKED})
 
 
 @record(frozen=True, slots=True)
-class Try:
+class Attempt:
     """Attempt that a journal belongs to: one envelope of an agent or a talk."""
 
     envelope_id: str
@@ -119,13 +119,15 @@ class EarlierRequests:
     """
 
     def __init__(self, recorded: Iterable[Recorded], run_id: str = "") -> None:
-        self._left = [one for one in recorded if one.kind == StepKind.ASK and _counts(one, run_id)]
+        self._left = [request for request in recorded if request.kind == StepKind.ASK and _counts(request, run_id)]
 
-    def take(self, whom: str, text: str) -> Recorded | None:
+    def take(self, recipient: str, text: str) -> Recorded | None:
         if not self._left:
             return None
         key = digest(str(text))
-        found = next((one for one in self._left if one.name == whom and one.key in (key, "")), None)
+        found = next(
+            (request for request in self._left if request.name == recipient and request.key in (key, "")), None
+        )
         if found is not None:
             self._left.remove(found)
         return found

@@ -36,8 +36,8 @@ class Spent:
     """Resources that one origin has used so far."""
 
     counts: list[int]
-    told: bool = False
-    """Whether other agents have heard that it was cut off."""
+    is_reported: bool = False
+    """True if other agents have heard that it was cut off."""
 
 
 def bounds(limits: Limits) -> tuple[int, ...]:

@@ -35,8 +35,8 @@ class Usage:
         """Return the fields for a monitoring fact; empty if no model was called."""
         if not self.tokens:
             return {}
-        told = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "model": self.model}
-        return told if self.cost is None else {**told, "cost": self.cost}
+        fields = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "model": self.model}
+        return fields if self.cost is None else {**fields, "cost": self.cost}
 
 
 NOTHING = Usage()

@@ -49,7 +49,7 @@ class MeetingChange:
     before: str
     phase: str
     at_once: bool = False
-    """Whether its brain must be called at once."""
+    """True if its brain must be called at once."""
     is_asked: bool = False
     reason: str = ""
     """Reason of a failure."""

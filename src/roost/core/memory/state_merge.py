@@ -14,11 +14,11 @@ def parsed(text: str | None) -> dict[str, Any]:
     return dict(json.loads(text)) if text else {}
 
 
-def same(one: Any, other: Any) -> bool:
+def same(value: Any, other: Any) -> bool:
     """Return whether two JSON values are equal: True is not 1."""
-    if one is ABSENT or other is ABSENT:
-        return one is other
-    return bool(one == other) and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    if value is ABSENT or other is ABSENT:
+        return value is other
+    return bool(value == other) and json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def differing(before: str | None, after: str | None) -> set[str]:
@@ -38,10 +38,10 @@ def conflicting(before: str | None, after: str, now: str | None) -> set[str]:
 
 def merged(before: str | None, after: str, now: str | None) -> dict[str, Any]:
     """Return `now` with the names that differ between `before` and `after` set as in `after`."""
-    new, there = parsed(after), parsed(now)
+    new, result = parsed(after), parsed(now)
     for name in differing(before, after):
-        put(there, name, new.get(name, ABSENT))
-    return there
+        put(result, name, new.get(name, ABSENT))
+    return result
 
 
 def rebased(before: str | None, after: str, now: str | None, blind: Collection[str] = ()) -> dict[str, Any]:
@@ -49,13 +49,13 @@ def rebased(before: str | None, after: str, now: str | None, blind: Collection[s
 
     Values that cannot be combined are taken from `after`.
     """
-    was, new, there = parsed(before), parsed(after), parsed(now)
+    was, new, result = parsed(before), parsed(after), parsed(now)
     for name in differing(before, after):
-        mine = new.get(name, ABSENT)
+        value = new.get(name, ABSENT)
         if name not in blind:
-            mine = combined(was.get(name, ABSENT), mine, there.get(name, ABSENT), mine)
-        put(there, name, mine)
-    return there
+            value = combined(was.get(name, ABSENT), value, result.get(name, ABSENT), value)
+        put(result, name, value)
+    return result
 
 
 def undone(before: str | None, after: str, now: str | None) -> Any:
@@ -63,50 +63,50 @@ def undone(before: str | None, after: str, now: str | None) -> Any:
     return _taken_back(parsed(before), parsed(after), parsed(now))
 
 
-def _taken_back(old: Any, mine: Any, now: Any) -> Any:
-    if same(old, mine):
+def _taken_back(old: Any, own: Any, now: Any) -> Any:
+    if same(old, own):
         return now
-    if same(mine, now):
+    if same(own, now):
         return old
-    if _kind(mine) == _kind(now) == "mapping" and (old is ABSENT or _kind(old) == "mapping"):
+    if _kind(own) == _kind(now) == "mapping" and (old is ABSENT or _kind(old) == "mapping"):
         was, result = {} if old is ABSENT else old, dict(now)
-        for name in was.keys() | mine.keys():
-            put(result, name, _taken_back(*(one.get(name, ABSENT) for one in (was, mine, now))))
+        for name in was.keys() | own.keys():
+            put(result, name, _taken_back(*(value.get(name, ABSENT) for value in (was, own, now))))
         return result
-    return combined(mine, _EMPTY.get(_kind(mine), old) if old is ABSENT else old, now, now)
+    return combined(own, _EMPTY.get(_kind(own), old) if old is ABSENT else old, now, now)
 
 
-def combined(base: Any, mine: Any, now: Any, otherwise: Any) -> Any:
+def combined(base: Any, own: Any, now: Any, otherwise: Any) -> Any:
     """Merge two changes of one value: numbers by sum, texts and lists that grew, mappings name by name."""
-    if same(base, mine):
+    if same(base, own):
         return now
     if same(base, now):
-        return mine
-    kinds = {_kind(one) for one in (base, mine, now) if one is not ABSENT}
-    if kinds == {"number"} and mine is not ABSENT and now is not ABSENT:
-        return now + mine - (0 if base is ABSENT else base)
-    if kinds == {"mapping"} and mine is not ABSENT and now is not ABSENT:
-        return _by_name({} if base is ABSENT else base, mine, now)
+        return own
+    kinds = {_kind(value) for value in (base, own, now) if value is not ABSENT}
+    if kinds == {"number"} and own is not ABSENT and now is not ABSENT:
+        return now + own - (0 if base is ABSENT else base)
+    if kinds == {"mapping"} and own is not ABSENT and now is not ABSENT:
+        return _by_name({} if base is ABSENT else base, own, now)
     if kinds == {"list"} or (kinds == {"text"} and base and base is not ABSENT):
-        return _grown([] if base is ABSENT else base, mine, now, otherwise)
+        return _grown([] if base is ABSENT else base, own, now, otherwise)
     return otherwise
 
 
-def _by_name(base: dict[str, Any], mine: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+def _by_name(base: dict[str, Any], own: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     result = dict(now)
-    for name in base.keys() | mine.keys():
-        value = mine.get(name, ABSENT)
+    for name in base.keys() | own.keys():
+        value = own.get(name, ABSENT)
         put(result, name, combined(base.get(name, ABSENT), value, now.get(name, ABSENT), value))
     return result
 
 
-def _grown(base: Any, mine: Any, now: Any, otherwise: Any) -> Any:
-    if mine is ABSENT or now is ABSENT:
+def _grown(base: Any, own: Any, now: Any, otherwise: Any) -> Any:
+    if own is ABSENT or now is ABSENT:
         return otherwise
     size = len(base)
-    if mine[:size] == base:
-        return now + mine[size:]
-    return mine + now[size:] if now[:size] == base else otherwise
+    if own[:size] == base:
+        return now + own[size:]
+    return own + now[size:] if now[:size] == base else otherwise
 
 
 _KINDS = {int: "number", float: "number", str: "text", list: "list", dict: "mapping"}
@@ -117,8 +117,8 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "other")
 
 
-def put(there: dict[str, Any], name: str, value: Any) -> None:
+def put(values: dict[str, Any], name: str, value: Any) -> None:
     if value is ABSENT:
-        there.pop(name, None)
+        values.pop(name, None)
     else:
-        there[name] = value
+        values[name] = value

@@ -124,14 +124,14 @@ def calls(lines: str) -> list[ToolNote]:
     found: dict[str, ToolNote] = {}
     for line in lines.split("\n"):
         try:
-            told = json.loads(line)
+            note = json.loads(line)
         except ValueError:
             continue
-        if not isinstance(told, dict):
+        if not isinstance(note, dict):
             continue
-        if "call" in told:
-            call_id = str(told["call"])
-            found[call_id] = ToolNote(call_id, str(told.get("tool", "")), told.get("args"))
-        elif (known := found.get(str(told.get("result")))) is not None:
-            found[known.call_id] = replace(known, result=str(told.get("text", "")), ok=bool(told.get("ok", True)))
+        if "call" in note:
+            call_id = str(note["call"])
+            found[call_id] = ToolNote(call_id, str(note.get("tool", "")), note.get("args"))
+        elif (known := found.get(str(note.get("result")))) is not None:
+            found[known.call_id] = replace(known, result=str(note.get("text", "")), ok=bool(note.get("ok", True)))
     return list(found.values())

@@ -39,7 +39,7 @@ class Talk:
     agent: str | None = None
     """Address of its agent, if it is not with a profile."""
     asking: bool = False
-    """Whether it waits for an approval; see `service.approvals`."""
+    """True if it waits for an approval; see `service.approvals`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def data(value: Any, what: str, *, most: int = 1024 * 1024) -> Any:
 def _is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(DEEPEST + 1):
-        level = [inner for one in level if isinstance(one, list | dict) for inner in _inside(one)]
+        level = [inner for container in level if isinstance(container, list | dict) for inner in _inside(container)]
     return bool(level)
 
 

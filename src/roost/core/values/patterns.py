@@ -90,9 +90,9 @@ def _segment_matches(wanted: str, given: str) -> bool:
     return True
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_equal(value, second[key]) for key, value in first.items())
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    return isinstance(first, bool) is isinstance(second, bool) and bool(first == second)

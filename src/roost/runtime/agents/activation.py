@@ -15,7 +15,7 @@ from typing import Any
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import NEVER, MemoryWrite, StateChange
 from roost.core.runs import KEPT, Closing, RunOutcome, Settled, Verdict
@@ -30,7 +30,7 @@ from roost.runtime.agents.lane_queue import Lane
 from roost.runtime.agents.presence import Presence
 from roost.runtime.agents.state_log import BRIEF
 from roost.runtime.agents.work import Work
-from roost.runtime.execution.turn_execution import is_discarded
+from roost.runtime.execution.cancellation import is_discarded
 from roost.runtime.talks.worker import AgentTalks
 from roost.runtime.turns.agent_state import AgentState
 from roost.stores.sql.agents import inspection
@@ -55,7 +55,7 @@ class Activation(Presence):
     _returned = False
     """True if something came again while its end is being written: then the store is asked for it after that."""
 
-    def __init__(self, dispatcher: AgentHost, taken: Taken) -> None:
+    def __init__(self, dispatcher: AgentHost, taken: ClaimedWork) -> None:
         super().__init__(dispatcher, taken.address, AgentConfig.from_json(taken.config))
         self.services = dispatcher.services
         self.owner, _, self.agent_id = taken.address.rpartition("/")
@@ -498,7 +498,7 @@ class Activation(Presence):
         self.ending = True
         for work in self.works:
             if work.is_parked:
-                work.stop(StopReason.WAIT if work.may_rest else StopReason.DRAIN, self.context.host.clock.now())
+                work.stop(StopReason.WAIT if work.may_suspend else StopReason.DRAIN, self.context.host.clock.now())
         self.talks.finish()
         self.go_on()
 

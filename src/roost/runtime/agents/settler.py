@@ -45,7 +45,7 @@ class Settling(Protocol):
         """Retire if it is parked and these were its last closings; False: it needs a loop."""
 
 
-Try = tuple[Settling, Closing | MemoryWrite, int]
+Attempt = tuple[Settling, Closing | MemoryWrite, int]
 """The agent, its closing, and how often its memory had been edited by then.
 
 A turn of a talk that is not over leaves a change of the memory, in order with the ends of other turns.
@@ -66,12 +66,12 @@ class Settler:
         """Called after each commit, before the agents are notified."""
         self._notifier = notifier
         self._lock = context.host.lock()
-        self._waiting: deque[Try] = deque()
+        self._waiting: deque[Attempt] = deque()
         self._notes: deque[tuple[str, int, StateChange]] = deque()
         self._writing = False
         self._called: Loop | None = None
         """Which loop was last asked to begin, and has not yet."""
-        self._held: dict[Settling, list[Try]] = {}
+        self._held: dict[Settling, list[Attempt]] = {}
         """What could not be written, with all of the same agent's since: it is written in order, after a pause."""
         self._resumed: deque[Settling] = deque()
 
@@ -85,7 +85,7 @@ class Settler:
         self._begin_soon(activation)
 
     def resume(self, activation: Settling) -> None:
-        """Try again to write what could not be written; on its loop."""
+        """Attempt again to write what could not be written; on its loop."""
         self._resumed.append(activation)
         if self._begins():
             self._write()
@@ -134,12 +134,12 @@ class Settler:
         except Exception as error:  # the agents that wait must be notified
             self._failed(group, error)
 
-    def _group(self) -> list[Try]:
+    def _group(self) -> list[Attempt]:
         """Return the next group; skip agents with older closings that wait for a retry."""
         waiting, held = self._waiting, self._held
         while self._resumed:
             waiting.extendleft(reversed(held.pop(self._resumed.popleft(), [])))
-        group: list[Try] = []
+        group: list[Attempt] = []
         for _ in range(min(len(waiting), MOST)):
             one = waiting.popleft()
             if held and one[0] in held:
@@ -148,7 +148,7 @@ class Settler:
                 group.append(one)
         return group
 
-    def _written(self, group: list[Try], settled: tuple[Settled, ...]) -> None:
+    def _written(self, group: list[Attempt], settled: tuple[Settled, ...]) -> None:
         """On the writer's thread, after the commit."""
         closings = tuple(one for _, one, _ in group if isinstance(one, Closing))
         self._settled(closings, settled)
@@ -164,7 +164,7 @@ class Settler:
                 activation.call(partial(activation.settled, results))
         self._write()
 
-    def _failed(self, group: list[Try], error: Exception) -> None:
+    def _failed(self, group: list[Attempt], error: Exception) -> None:
         told = dict.fromkeys(activation for activation, _, _ in group)
         self._notifier.missed(effect for _, one, _ in group if isinstance(one, Closing) for effect in one.sent)
         for one in group:
@@ -179,7 +179,7 @@ def _remembered(activation: Settling, closing: Closing, edits: int) -> Closing:
     return closing if closing.state is None or edits == activation.memory.edits else replace(closing, state=None)
 
 
-def _writes(group: list[Try]) -> tuple[MemoryWrite, ...]:
+def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
     """Each with its place among the closings. What was changed before a person edited the memory is not written."""
     writes: list[MemoryWrite] = []
     closings = 0

@@ -1,4 +1,4 @@
-"""Work: one brain thinking once about one envelope of an agent, with the means to act."""
+"""Work: one brain thinking once about one envelope of an agent, with the actions to act."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roost.core.envelopes.outcomes import LONGEST_PAUSE
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
-from roost.core.journal.steps import Recorded, StepKind, Try
+from roost.core.journal.steps import Attempt, Recorded, StepKind
 from roost.core.memory.brain_context import ContextKey
 from roost.core.runs import Closing, Verdict
 from roost.core.talks.messages import Message, Status, at
@@ -29,7 +29,7 @@ from roost.runtime.execution.turn_execution import FINAL
 from roost.runtime.turns.acting import ActingTurn
 from roost.runtime.turns.actions import TurnActions
 from roost.runtime.turns.agent_state import Stale
-from roost.runtime.turns.brain_context import BrainContext
+from roost.runtime.turns.brain_context import TurnBrainContext
 from roost.runtime.turns.meeting import MeetingVoice, in_meeting
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
@@ -62,7 +62,7 @@ class Work(ActingTurn):
     _letter: Mail | None = None
     _voice: MeetingVoice | None = None
     """Of a turn in a meeting."""
-    _diary: BrainContext | None = None
+    _brain_context: TurnBrainContext | None = None
 
     def __init__(self, home: WorkOwner, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile) -> None:
         super().__init__(home.context, home.loop, home.address, envelope.origin)
@@ -73,7 +73,7 @@ class Work(ActingTurn):
         self._recorded = recorded
         self.turn = self._make_turn(profile)
 
-    def _make_means(self) -> TurnActions:
+    def _make_actions(self) -> TurnActions:
         home, envelope = self._home, self.envelope
         return TurnActions(
             home.services,
@@ -88,15 +88,15 @@ class Work(ActingTurn):
         )
 
     @property
-    def diary(self) -> BrainContext:
-        if self._diary is None:
+    def brain_context(self) -> TurnBrainContext:
+        if self._brain_context is None:
             place = ContextKey(self._home.address, self.envelope.past, self._home.owner)
-            self._diary = BrainContext(self._context, place, self.run_id)
-        return self._diary
+            self._brain_context = TurnBrainContext(self._context, place, self.run_id)
+        return self._brain_context
 
-    def _try(self) -> Try:
+    def _try(self) -> Attempt:
         home = self._home
-        return Try(
+        return Attempt(
             self.envelope.envelope_id,
             home.address,
             False,
@@ -148,8 +148,8 @@ class Work(ActingTurn):
         """A turn that is repeated sees the meeting as it was, or what it has done in there would be done once more."""
         before = next((one.result for one in self._recorded if one.kind == StepKind.GIVEN), None)
         if before is not None:
-            meeting = meeting.as_given(json.loads(before)) or meeting
-        self._voice = MeetingVoice(meeting, self._said, lambda: self.means, self.flush)
+            meeting = meeting.at_position(json.loads(before)) or meeting
+        self._voice = MeetingVoice(meeting, self._said, lambda: self.actions, self.flush)
         home = self._home
         return in_meeting(
             meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
@@ -167,7 +167,7 @@ class Work(ActingTurn):
             if self._letter is not None:
                 await self._answer(self._letter)
             if self._voice is not None:
-                self.means.speak(self._voice)
+                self.actions.speak(self._voice)
         except asyncio.CancelledError as error:
             if not self.fenced:  # the lane itself is cancelled: nobody else does that
                 raise
@@ -179,8 +179,8 @@ class Work(ActingTurn):
         finally:
             self._over = True
             self._task = None
-            if self._means is not None:
-                await self._means.finish()
+            if self._actions is not None:
+                await self._actions.finish()
 
     @property
     def over(self) -> bool:
@@ -202,7 +202,7 @@ class Work(ActingTurn):
         except (TypeError, ValueError, RecursionError):
             return False
 
-    def _heard(self, text: str, channel: str) -> None:
+    def _on_output(self, text: str, channel: str) -> None:
         if channel != FINAL:
             return
         self._length += len(text)
@@ -216,11 +216,11 @@ class Work(ActingTurn):
         if not letter.is_answered_by_itself or not text.strip():
             return
         try:
-            await self.means.answer(letter, text)
+            await self.actions.answer(letter, text)
         except NotFound:  # it is done all the same, and its words are on record
             log.info("sender of a mail is gone; no reply is sent", extra={"agent": self._home.address})
 
-    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+    def _report_waiting(self, waiting: bool, cause: str) -> None:
         if waiting and self.envelope.suspect >= Suspicion.QUARANTINED:
             self._step_out(self.envelope.envelope_id, [self.envelope.envelope_id])
         self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT)
@@ -228,7 +228,7 @@ class Work(ActingTurn):
     def _agent(self) -> WorkOwner | None:
         return self._home
 
-    def _left(self) -> None:
+    def _on_abandoned(self) -> None:
         self._over = True
         self._home.abandoned(self)
 
@@ -247,23 +247,23 @@ class Work(ActingTurn):
             return self._closing(Verdict.RELEASED)
         knew, memory, error = self._memory()
         if isinstance(error, Stale):
-            self._context.breakers.told(self.turn.profile, None)
+            self._context.breakers.record(self.turn.profile, None)
             return self._closing(Verdict.REPEATED)
         if error is not None:
             return self._failure(error)
-        self._context.breakers.told(self.turn.profile, None)
-        means, written = self._means, None
-        if self._diary is not None:
-            written = self._diary.written(entry=self.envelope.past != self.envelope.envelope_id)
-        if means is None:
-            return self._closing(Verdict.DONE, state=memory, knew=knew, context=written)
-        asleep = wake.to_json(means.asleep) if means.asleep else None
-        published = tuple(means.published) if asleep else ()
-        sent = means.unsent()
+        self._context.breakers.record(self.turn.profile, None)
+        actions, written = self._actions, None
+        if self._brain_context is not None:
+            written = self._brain_context.written(entry=self.envelope.past != self.envelope.envelope_id)
+        if actions is None:
+            return self._closing(Verdict.DONE, state=memory, knew=knew, brain_context=written)
+        asleep = wake.to_json(actions.asleep) if actions.asleep else None
+        published = tuple(actions.published) if asleep else ()
+        sent = actions.unsent()
         if self._voice is not None:
             sent = (*sent, self._voice.meeting.end_of_turn(self._context.host.new_id("entry")))
         return self._closing(
-            Verdict.DONE, state=memory, knew=knew, sent=sent, sleep=asleep, published=published, context=written
+            Verdict.DONE, state=memory, knew=knew, sent=sent, sleep=asleep, published=published, brain_context=written
         )
 
     def lost(self, fault: Fault) -> Closing:
@@ -327,5 +327,5 @@ class Work(ActingTurn):
         """
         if self.error is not None or (not self.turn.state and not self._before):
             return None, None, self.error
-        was_heard = self._voice is not None and self._means is not None and self._means.has_spoken
+        was_heard = self._voice is not None and self._actions is not None and self._actions.has_spoken
         return self._home.memory.changed(self._before, self.turn.state, again=not was_heard)

@@ -10,10 +10,10 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.monitoring.facts import Name
 from roost.errors import Unavailable
-from roost.ports import Look, Pending, World
+from roost.ports import ClaimEnvironment, ClaimRequest, Pending
 from roost.runtime.context import RuntimeContext
 from roost.stores.sql.inbox import claims
 
@@ -90,8 +90,8 @@ class Claims:
                 self._over.set(None)
                 return
         dispatcher = self._dispatcher
-        looks = tuple(Look(address, not dispatcher.is_awake(address)) for address in addresses)
-        world = World(
+        looks = tuple(ClaimRequest(address, not dispatcher.is_awake(address)) for address in addresses)
+        world = ClaimEnvironment(
             self._context.host.clock.now(), self._new_change, dispatcher.load, dispatcher.loops.awake, self.knows
         )
         missed = partial(self._missed, looks)
@@ -100,7 +100,7 @@ class Claims:
         except Unavailable as error:
             missed(error)
 
-    def _missed(self, looks: tuple[Look, ...], error: Exception) -> None:
+    def _missed(self, looks: tuple[ClaimRequest, ...], error: Exception) -> None:
         """Leave these agents to the supervisor, which finds them again."""
         log.warning("agents are looked at later: %s", error, extra={"agents": [look.address for look in looks[:10]]})
         with self._lock:
@@ -108,12 +108,12 @@ class Claims:
                 self._looking.pop(look.address, None)
         self._take()
 
-    def _taken(self, all_taken: tuple[Taken, ...]) -> None:
+    def _taken(self, all_taken: tuple[ClaimedWork, ...]) -> None:
         with self._lock:
             again = [taken.address for taken in all_taken if self._looking.pop(taken.address, False)]
         for taken in all_taken:
             if taken.woken is not None:
-                self._context.monitor.tell(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
+                self._context.monitor.record(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
             if taken.missing:
                 self._leave_waiting(taken)
         if not self._dispatcher.closing:
@@ -122,7 +122,7 @@ class Claims:
             self._dispatcher.notifier.look(address)
         self._take()
 
-    def _leave_waiting(self, taken: Taken) -> None:
+    def _leave_waiting(self, taken: ClaimedWork) -> None:
         """Leave work in the store for a process that knows the profile; answer talks with an error at once."""
         if taken.missing not in self._missing:
             self._missing.add(taken.missing)

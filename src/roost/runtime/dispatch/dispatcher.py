@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from roost.core.agents.agent import State
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.effects import Effect, Publish, SendTask, messages
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.lanes import is_post
@@ -203,12 +203,12 @@ class Dispatcher:
         if self.timers is not None:
             self.timers.ring(due)
 
-    def give(self, all_taken: list[Taken]) -> None:
+    def give(self, all_taken: list[ClaimedWork]) -> None:
         """Hand over claimed envelopes, and wake agents that are not awake."""
         all_taken = [self._listened(taken) for taken in all_taken]
-        made = [Activation(self, taken) if taken.anew and taken.has_work else None for taken in all_taken]
+        made = [Activation(self, taken) if taken.is_new and taken.has_work else None for taken in all_taken]
         woken: list[Activation] = []
-        missed: list[Taken] = []
+        missed: list[ClaimedWork] = []
         with self._lock:
             for taken, new in zip(all_taken, made, strict=True):
                 activation = self._awake.get(taken.address)
@@ -217,7 +217,7 @@ class Dispatcher:
                     woken.append(new)
                 if activation is not None:
                     activation.put(taken.envelopes, taken=True, more=taken.more)
-                elif not taken.anew:  # it came to rest while it was looked at
+                elif not taken.is_new:  # it came to rest while it was looked at
                     missed.append(taken)
         self.loops.lend(woken, few=not self.is_crowded)
         for taken in all_taken:
@@ -225,13 +225,13 @@ class Dispatcher:
         for taken in missed:
             self.notifier.look(taken.address)
 
-    def give_talks(self, taken: Taken, agent: str = "") -> None:
+    def give_talks(self, taken: ClaimedWork, agent: str = "") -> None:
         """Hand over the talks that wait for the agent, or, without an agent, to a worker that refuses them."""
         for talk_id, user_id in taken.talks:
             if not self.placement.holds(talk_id):
                 self.notifier.deliver_talk(talk_id, user_id, None, agent)
 
-    def _listened(self, taken: Taken) -> Taken:
+    def _listened(self, taken: ClaimedWork) -> ClaimedWork:
         """Without what was said to it in meetings: for that it need not be awake."""
         posts = tuple(e for e in taken.envelopes if e.kind is Kind.MEETING and is_post(e))
         if not posts:

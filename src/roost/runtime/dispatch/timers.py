@@ -153,7 +153,7 @@ class Timers:
     def _fired(self, late: float | None, fired: Fired) -> None:
         self._context.monitor.ticked(fired.posted, late if fired.looked or fired.posted else None)
         for address, task_id in fired.cancelled:
-            self._context.monitor.tell(Name.TASK_CANCELLED, address, {"task_id": task_id}, root=task_id)
+            self._context.monitor.record(Name.TASK_CANCELLED, address, {"task_id": task_id}, root=task_id)
             awake = self._dispatcher.awake(address)
             if awake is not None:
                 awake.call(lambda awake=awake, task_id=task_id: awake.cancel(task_id))  # type: ignore[misc]

@@ -7,24 +7,24 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from roost.runtime.execution.turn_execution import PRESSES, is_discarded
+from roost.runtime.execution.cancellation import CANCEL_ATTEMPTS, is_discarded
 
 if TYPE_CHECKING:
     from roost.runtime.execution.turn_execution import TurnExecution
 
 
 class GivenUp(Exception):
-    """It did not end in time. `runs`: it did not heed that it was cancelled, and may still be running."""
+    """Raised when a call did not end in time. `runs`: it ignored its cancellation and may still be running."""
 
     def __init__(self, *, runs: bool) -> None:
-        super().__init__("it has not ended in time")
+        super().__init__("the call did not end in time")
         self.runs = runs
 
 
 async def do(
     execution: TurnExecution, name: str, act: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Any:
-    """Call a coroutine function here, anything else on a thread of its own, which bears the name."""
+    """Call a coroutine function on the loop, any other function on its own thread of this name."""
     if inspect.iscoroutinefunction(act):
         return await act(*args, **options)
     found: list[Any] = []
@@ -40,23 +40,23 @@ async def do_within(
     args: tuple[Any, ...],
     options: Mapping[str, Any],
 ) -> Any:
-    """The same in a task of its own, which is left to itself if it does not heed that it is cancelled.
+    """Do the same in a separate task, which is abandoned if it ignores its cancellation.
 
-    Raises GivenUp if it did not end in time.
+    Raises GivenUp if the call did not end in time.
     """
     raised: list[BaseException] = []
 
-    async def doing() -> Any:
+    async def call() -> Any:
         try:
             return await do(execution, name, act, args, options)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # SystemExit too, which would end the loop; and nobody may be there to hear
+        except BaseException as error:  # SystemExit would end the loop; and the error may come too late for the caller
             if isinstance(error, GeneratorExit) and is_discarded(task):
                 raise
             raised.append(RuntimeError("it raised GeneratorExit") if isinstance(error, GeneratorExit) else error)
 
-    task = asyncio.get_running_loop().create_task(doing())
+    task = asyncio.get_running_loop().create_task(call())
     try:
         in_time, _ = await asyncio.wait({task}, timeout=seconds)
     finally:
@@ -70,12 +70,12 @@ async def do_within(
 
 
 async def _cancel(execution: TurnExecution, name: str, task: asyncio.Task[Any]) -> None:
-    """More than once if need be, and for a bounded time."""
+    """Cancel the task, several times if necessary, within a limited time."""
     try:
-        for _ in range(PRESSES):
+        for _ in range(CANCEL_ATTEMPTS):
             task.cancel()
-            if (await asyncio.wait({task}, timeout=execution.patience / PRESSES))[0]:
+            if (await asyncio.wait({task}, timeout=execution.patience / CANCEL_ATTEMPTS))[0]:
                 return
     finally:
         if not task.done():
-            execution.leave_running(name, task)
+            execution.abandon_task(name, task)

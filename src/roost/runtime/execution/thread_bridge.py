@@ -1,4 +1,4 @@
-"""Crossing: how the thread of a blocking brain has something done on the loop of its turn, and waits for it."""
+"""Bridge from the thread of a blocking brain to the loop of its turn."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from roost.ports.plain import TurnStopped
 
 T = TypeVar("T")
 
-LOOK = 5.0
-"""Seconds between two looks whether the loop is still there."""
+CHECK_INTERVAL = 5.0
+"""Seconds between two checks that the loop still runs."""
 
 
 class ThreadBridge:
-    """The only way from the thread of one blocking brain to the loop of its turn. Made on that loop."""
+    """Runs coroutines on the loop of a turn for the thread of its blocking brain. Created on that loop."""
 
     def __init__(self, host: Host, loop: Loop, name: str) -> None:
         self._host = host
@@ -27,50 +27,50 @@ class ThreadBridge:
         self._name = name
         self._closed = False
         self._waiting: list[Pending[None]] = []
-        """One per waiting thread; `list.append/remove` are atomic, and so is a copy."""
+        """One result per waiting thread; `append`, `remove` and `copy` of a list are atomic."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine on the loop, block until it has ended, and return or raise what it does.
+        """Run the coroutine on the loop, block until it has ended, and return its result or raise its error.
 
         Raises TurnStopped at once when the turn is stopped or over.
         """
         if asyncio._get_running_loop() is self._aloop:
             raise BrainFailed("a plain turn is used on the loop of its turn, which would block: use it on a thread")
         ended: list[Callable[[], T]] = []
-        bell: Pending[None] = self._host.pending()
-        self._waiting.append(bell)
+        done: Pending[None] = self._host.pending()
+        self._waiting.append(done)
         try:
             if not self._closed:
-                self._loop.call(self._start, make, ended, bell, contextvars.copy_context())
-            while not self._closed and not self._host.wait(bell, LOOK) and not self._loop.over.done:
+                self._loop.call(self._start, make, ended, done, contextvars.copy_context())
+            while not self._closed and not self._host.wait(done, CHECK_INTERVAL) and not self._loop.over.done:
                 pass
         finally:
-            self._waiting.remove(bell)
+            self._waiting.remove(done)
         if not ended:
-            raise TurnStopped("the turn was stopped or is over: nothing that it does counts any more")
+            raise TurnStopped("the turn was stopped or is over: its further actions have no effect")
         return ended[0]()
 
     def _start(
         self,
         make: Callable[[], Coroutine[Any, Any, T]],
         ended: list[Callable[[], T]],
-        bell: Pending[None],
+        done: Pending[None],
         context: contextvars.Context,
     ) -> None:
         if not self._closed:
-            task = self._aloop.create_task(_run(make, ended, bell), name=self._name, context=context)
+            task = self._aloop.create_task(_run(make, ended, done), name=self._name, context=context)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Release every waiting thread with TurnStopped, and admit none from now on; on any thread."""
+        """Release every waiting thread with TurnStopped and refuse later calls; on any thread."""
         self._closed = True
-        for bell in self._waiting.copy():
-            bell.set(None)
+        for done in self._waiting.copy():
+            done.set(None)
 
     async def finish(self, patience: float) -> None:
-        """Close it and cancel what is still being done; on the loop."""
+        """Close the bridge and cancel the running coroutines; on the loop."""
         self.close()
         for task in self._tasks:
             task.cancel()
@@ -78,16 +78,16 @@ class ThreadBridge:
             await asyncio.wait(self._tasks, timeout=patience)
 
 
-async def _run(make: Callable[[], Coroutine[Any, Any, T]], ended: list[Callable[[], T]], bell: Pending[None]) -> None:
+async def _run(make: Callable[[], Coroutine[Any, Any, T]], ended: list[Callable[[], T]], done: Pending[None]) -> None:
     try:
         result = await make()
         ended.append(lambda: result)
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # SystemExit too, which would end the loop
+    except BaseException as error:  # SystemExit would end the loop
         ended.append(_raising(error))
     finally:
-        bell.set(None)
+        done.set(None)
 
 
 def _raising(error: BaseException) -> Callable[[], Any]:

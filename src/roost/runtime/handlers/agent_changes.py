@@ -19,12 +19,12 @@ class AgentChanges:
         self._dispatcher = dispatcher
 
     def made(self, user_id: str, agent_ids: Sequence[str]) -> None:
-        self._dispatcher.composer.forget_audiences()
+        self._dispatcher.composer.recipients.forget()
         for agent_id in agent_ids:
             self._tell(Name.AGENT_CREATED, f"{user_id}/{agent_id}")
 
     def configured(self, agent: Agent) -> None:
-        self._dispatcher.composer.forget_audiences()
+        self._dispatcher.composer.recipients.forget()
         key = f"{agent.user_id}/{agent.agent_id}"
         awake = self._dispatcher.awake(key)
         if awake is not None:
@@ -78,7 +78,7 @@ class AgentChanges:
 
     def deleted(self, key: str, told: Told) -> None:
         self._tell(Name.AGENT_DELETED, key)
-        self._dispatcher.composer.forget_audiences()
+        self._dispatcher.composer.recipients.forget()
         self._pass_on(told)
         self._dispatcher.dismiss(key)
         self._dispatcher.task_waiters.tell_all()  # its tasks are gone too: callers that wait look them up
@@ -97,9 +97,9 @@ class AgentChanges:
         """Notify callers that wait for its answers, participants of its meetings, and subscribers."""
         for answered in told.answered:
             self._dispatcher.notifier.answered(answered)
-        self._dispatcher.listener.told(told.changes)
+        self._dispatcher.listener.notify(told.changes)
         self._dispatcher.posted(told.posted)
 
     def _tell(self, name: Name, key: str, reason: str = "asked for") -> None:
         """By its owner: nobody else moves an agent here."""
-        self._context.monitor.tell(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})
+        self._context.monitor.record(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})

@@ -75,14 +75,14 @@ class Agents:
             piece, change = ids[done : done + PIECE], self._change(after, "created", user_id)
             try:
                 await self._context.store.write(
-                    agents.create, user_id, piece, made, change, most, then=partial(self._made, user_id, piece)
+                    agents.create, user_id, piece, made, change, most, then=partial(self._coroutines, user_id, piece)
                 )
             except RoostError as error:
                 if not done:
                     raise
                 raise type(error)(f"{error} ({done:,} of {len(ids):,} agents were made before)") from error
 
-    def _made(self, user_id: str, ids: Sequence[str], _: None) -> None:
+    def _coroutines(self, user_id: str, ids: Sequence[str], _: None) -> None:
         self._then.made(user_id, ids)
 
     async def get(self, user_id: str, agent_id: str) -> Agent:
@@ -208,8 +208,10 @@ class Agents:
         if self._dispatcher.closing:
             raise Unavailable("this Roost is closing: broadcast it again after its restart")
         self._context.memory.check()
-        whom = audience(group, profile, ids, state)
-        effect = await self._dispatcher.composer.broadcast(user_id, f"user:{user_id}", text, whom, priority=priority)
+        audience_ = audience(group, profile, ids, state)
+        effect = await self._dispatcher.composer.broadcast(
+            user_id, f"user:{user_id}", text, audience_, priority=priority
+        )
         posted = await self._context.store.write(
             effects.post, effect, then=partial(self._dispatcher.sent, f"{user_id}/", effect)
         )

@@ -12,7 +12,7 @@ from roost.core.values import checks
 from roost.errors import Invalid
 from roost.runtime.context import RuntimeContext
 from roost.runtime.handlers.agents import LAST
-from roost.runtime.journal.approval_wait import about, told
+from roost.runtime.journal.approval_wait import about, as_fields
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.journal import approvals
 
@@ -71,12 +71,12 @@ class Approvals:
 
     def _tell(self, decided: Decided) -> None:
         one = decided.approval
-        self._context.monitor.tell(Name.APPROVAL_DECIDED, about(one), told(one), user_id=one.user_id)
+        self._context.monitor.record(Name.APPROVAL_DECIDED, about(one), as_fields(one), user_id=one.user_id)
 
     def _ring(self, decided: Decided) -> None:
         """Wake the run that waits, or resume the one that was put aside."""
         one = decided.approval
-        if (bell := self._context.bells.get(one.approval_id)) is not None:
+        if (bell := self._context.approval_waiters.get(one.approval_id)) is not None:
             bell.set(None)
         address = f"{one.user_id}/{one.agent_id}" if one.agent_id else ""
         if decided.rested and one.talk_session_id is not None:

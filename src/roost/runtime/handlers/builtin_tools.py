@@ -90,7 +90,7 @@ class BuiltinTools:
         owner, box = _owner(turn)
         found = await self._mails.inbox(owner, box, status="unread" if unread_only else None, limit=limit)
         if unread_only and turn.kind == "mail":
-            letter = await self._mails.get(owner, str(_means(turn).at_hand))
+            letter = await self._mails.get(owner, str(_actions(turn).at_hand))
             found = [letter, *found][:limit] if letter.status is MailStatus.READ else found
         return [_shown(one) for one in found]
 
@@ -103,8 +103,8 @@ class BuiltinTools:
     async def reply(self, turn: Turn, mail_id: MailId, body: str) -> str:
         """Answer a mail of your mailbox."""
         letter = await self._own(turn, mail_id)
-        link = _means(turn).link(letter.sender, letter.priority)
-        await self._mails.answer(_owner(turn)[0], letter, _means(turn).clean(body), key=turn.step_key, **link)
+        link = _actions(turn).link(letter.sender, letter.priority)
+        await self._mails.answer(_owner(turn)[0], letter, _actions(turn).clean(body), key=turn.step_key, **link)
         return f"sent to {letter.sender}"
 
     async def archive(self, turn: Turn, mail_id: MailId) -> str:
@@ -163,12 +163,12 @@ class BuiltinTools:
         name = await self._meetings.convene(
             owner,
             me,
-            _means(turn).clean(topic),
+            _actions(turn).clean(topic),
             required=required,
             optional=optional,
             floor=floor,
             key=turn.step_key,
-            **_means(turn).link(),
+            **_actions(turn).link(),
         )
         return f"called: {name}"
 
@@ -190,7 +190,7 @@ class BuiltinTools:
         if _is_here(turn, meeting_id):
             await turn.meeting.say(text, to=to)
         else:
-            await self._meetings.say(owner, meeting_id, _means(turn).clean(text), to=to, by=me, key=turn.step_key)
+            await self._meetings.say(owner, meeting_id, _actions(turn).clean(text), to=to, by=me, key=turn.step_key)
         return "said"
 
     async def view_meeting(self, turn: Turn, meeting_id: str) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class BuiltinTools:
     ) -> str:
         """Schedule a task for yourself: by cron, at an interval in seconds, or once at a time."""
         owner, _ = _owner(turn)
-        named, prompt = name or f"by itself {turn.step_key}", _means(turn).clean(prompt)
+        named, prompt = name or f"by itself {turn.step_key}", _actions(turn).clean(prompt)
         try:
             made = await self._schedules.create(
                 owner, str(turn.agent_id), prompt, cron=cron, every=every, at=at, zone=zone, name=named
@@ -310,19 +310,19 @@ LONGEST_ASK = 3_660.0
 
 def _owner(turn: Turn) -> tuple[str, str]:
     """In whose name the agent acts, and its mailbox. In a talk that may be another person's agent."""
-    means = _means(turn)
-    return means.owner, means.address
+    actions = _actions(turn)
+    return actions.owner, actions.address
 
 
-def _means(turn: Turn) -> TurnActions:
-    means: TurnActions | None = turn._hand and turn._hand.means  # type: ignore[assignment]
-    if means is None or turn.agent_id is None:
+def _actions(turn: Turn) -> TurnActions:
+    actions: TurnActions | None = turn._runtime and turn._runtime.actions  # type: ignore[assignment]
+    if actions is None or turn.agent_id is None:
         raise Invalid("only an agent can do this")
-    return means
+    return actions
 
 
 def _is_here(turn: Turn, meeting_id: str) -> bool:
-    """Whether that is the meeting that the turn is in."""
+    """True if that is the meeting that the turn is in."""
     return turn.kind == "meeting" and turn.meeting.meeting_id == meeting_id
 
 

@@ -114,7 +114,7 @@ class Meetings:
             kind, _, rest = caller.partition(":")
             data = {"meeting_id": effect.meeting_id, "participant": caller}
             about = rest if kind == "agent" else f"{rest}/"
-            self._context.monitor.tell(Name.MEETING_CALLED, about, data, root=effect.meeting_id)
+            self._context.monitor.record(Name.MEETING_CALLED, about, data, root=effect.meeting_id)
         return acted.seated.meeting_id
 
     async def join(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
@@ -187,7 +187,7 @@ class Meetings:
     ) -> MeetingView:
         """Invite one more; a participant that joins late gets the whole log."""
         checks.name(user_id, "the user id")
-        invited = Invited(await self._dispatcher.composer.guest(user_id, who), checks.flag(required, "`required`"))
+        invited = Invited(await self._dispatcher.composer.invitable(user_id, who), checks.flag(required, "`required`"))
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: invited))
 
     async def kick(
@@ -317,7 +317,7 @@ class Meetings:
         """On the writer's thread, after the commit."""
         listener = self._dispatcher.listener
         listener.ring(acted.seated.meeting_id)
-        listener.told(acted.changes)
+        listener.notify(acted.changes)
         self._dispatcher.posted(acted.posted)
 
     async def _seen(self, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, Seated | None, str]:

@@ -74,7 +74,7 @@ class Monitor:
         return at(self._context.host.clock.now() - awake.loop.silence()) if awake is not None and awake.begun else None
 
     def _gauges(self) -> list[Metric]:
-        context, dispatcher, pace = self._context, self._dispatcher, self._context.store.pace()
+        context, dispatcher, load = self._context, self._dispatcher, self._context.store.load()
         awake, (loops, free) = dispatcher.all(), dispatcher.loops.counts
         return [
             one("roost_awake_agents", GAUGE, "Agents that are awake, each with a place.", dispatcher.loops.awake),
@@ -87,8 +87,8 @@ class Monitor:
             one("roost_loops_lent", GAUGE, "Loops that agents have.", loops - free),
             one("roost_loops_free", GAUGE, "Loops that wait for an agent.", free),
             one("roost_workers", GAUGE, "Workers for talks with profiles.", len(dispatcher.placement.workers)),
-            one("roost_queued_writes", GAUGE, "Writes that wait for the store.", pace.queued_writes),
-            one("roost_queued_reads", GAUGE, "Reads that wait for the store.", pace.queued_reads),
+            one("roost_queued_writes", GAUGE, "Writes that wait for the store.", load.queued_writes),
+            one("roost_queued_reads", GAUGE, "Reads that wait for the store.", load.queued_reads),
             Metric(
                 "roost_breaker_open",
                 GAUGE,
@@ -96,5 +96,5 @@ class Monitor:
                 {(name,): float(is_open) for name, is_open in context.breakers.all().items()},
                 ("provider",),
             ),
-            Metric("roost_batch_size", HISTOGRAM, "Operations of the store to a commit.", {(): pace.batches}),
+            Metric("roost_batch_size", HISTOGRAM, "Operations of the store to a commit.", {(): load.batches}),
         ]

@@ -92,7 +92,7 @@ class Runs:
 
         async def main(loop: Loop) -> None:
             replayer = Replayer(
-                self._context, loop, logged, turn, steered, self._diary(user_id, logged, given), until, live
+                self._context, loop, logged, turn, steered, self._brain_context(user_id, logged, given), until, live
             )
             replayers.append(replayer)
             if not left:
@@ -114,7 +114,7 @@ class Runs:
             if await loop.over.within(1.0):
                 loop.join()
 
-    def _diary(self, user_id: str, logged: Logged, given: dict[str, Any]) -> RecordedBrainContext:
+    def _brain_context(self, user_id: str, logged: Logged, given: dict[str, Any]) -> RecordedBrainContext:
         run = logged.run
         if run.talk_session_id is not None:
             place = ContextKey(run.talk_session_id, "", user_id)

@@ -1,4 +1,4 @@
-"""Asking: a run waits for a person's word on one of its steps, for days if need be."""
+"""Approvals of one run: questions to a person about its steps, and the wait for the decision."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from roost.runtime.journal.journal import Journal
     from roost.runtime.outgoing.compose import Composer
 
-LOOK = 30.0
+POLL_INTERVAL = 30.0
 """Seconds between two polls for a decision."""
 
 
-MOST_WORDS = 100_000
-"""Characters of the arguments in a mail; longer ones are folded, which is said there."""
-MOST_ROWS = 100
+MAX_MAIL_CHARS = 100_000
+"""Maximum characters of the arguments in a mail; longer arguments are cut, with a hint."""
+MAX_MAIL_ROWS = 100
 
 
 class ApprovalWait:
-    """How a run asks a person, and waits; belongs to one run and is used on its loop."""
+    """Questions of one run to a person. Used on its loop."""
 
     def __init__(self, context: RuntimeContext, composer: Composer, execution: TurnExecution, journal: Journal) -> None:
         self._context = context
@@ -53,16 +53,16 @@ class ApprovalWait:
             at(host.clock.now()),
         )
 
-    async def known(self, step: int) -> Approval | None:
-        """Return what was asked about a step by an earlier try."""
+    async def asked_about(self, step: int) -> Approval | None:
+        """Return the approval that an earlier attempt requested for a step."""
         return await self._context.store.read(approvals.of_step, self._journal.place.envelope_id, step)
 
-    async def letter(self, asked: Approval) -> ApprovalRequest:
-        """Return the record of the question, with the mail of an agent to its owner about it."""
+    async def request_for(self, asked: Approval) -> ApprovalRequest:
+        """Return the approval to store, with the mail that announces it; only agents send one."""
         place = self._journal.place
         if place.agent_id is None:
             return ApprovalRequest(asked, None)
-        subject, body = _words(asked)
+        subject, body = _mail_text(asked)
         mail = await self._composer.mail(
             place.user_id,
             f"agent:{place.user_id}/{place.agent_id}",
@@ -73,105 +73,114 @@ class ApprovalWait:
         )
         return ApprovalRequest(asked, mail)
 
-    async def decided(self, asked: Approval) -> str | None:
-        """Wait for the word: the result that was given, or None if it is to be done. ToolFailed: it was refused.
+    async def wait_for_decision(self, asked: Approval) -> str | None:
+        """Wait for the decision. Return the result that the person gave, or None if the step is to be executed.
 
-        The result of a step is given as JSON.
+        The result of a step is JSON. Raises ToolFailed if the person refused.
         """
         journal = self._journal
         try:
-            found = await self._wait(asked)
+            found = await self._poll(asked)
         except asyncio.CancelledError:
-            journal.cut_off(asked.step, "it was stopped while a person was asked")
+            journal.cut_off(asked.step, "stopped while it waited for an approval")
             raise
-        said = found.note or ""
+        note = found.note or ""
         if found.decision is Decision.GRANTED:
-            await journal.take_up(asked.step)
+            await journal.resume(asked.step)
             return None
-        if asked.run_id != journal.place.run_id:  # only who has taken it up may say what came of it
-            await journal.take_up(asked.step, StepOutcome.ASKED)
+        if asked.run_id != journal.place.run_id:  # only the run that resumed a step may end it
+            await journal.resume(asked.step, StepOutcome.ASKED)
         if found.decision is Decision.ANSWERED:
-            kept = journal.clean_json(said) if asked.kind is Question.STEP else json.dumps(journal.clean(said))
+            kept = journal.clean_json(note) if asked.kind is Question.STEP else json.dumps(journal.clean(note))
             await journal.end(asked.step, StepOutcome.DONE, kept)
-            return said
-        why = f"a person has refused {asked.tool}" + (f": {said}" if said else "")
+            return note
+        why = f"a person has refused {asked.tool}" + (f": {note}" if note else "")
         await journal.end(asked.step, StepOutcome.FAILED, json.dumps(journal.clean(why)))
         raise ToolFailed(why)
 
-    async def _wait(self, asked: Approval) -> Approval:
-        """Wait for the decision, here for a while and then put aside."""
-        bells, clock, patience = self._context.bells, self._context.host.clock, self._context.limits.rest_after
+    async def _poll(self, asked: Approval) -> Approval:
+        """Wait for the decision. After a while the run is suspended, and another run continues."""
+        waiters, clock, patience = (
+            self._context.approval_waiters,
+            self._context.host.clock,
+            self._context.limits.rest_after,
+        )
         latest = clock.monotonic() + patience
-        bells[asked.approval_id] = bell = self._context.host.pending()  # listen first, then look, then wait
+        waiters[asked.approval_id] = waiter = self._context.host.pending()  # listen first, then check, then wait
         self._execution.park(True)
         try:
-            while (found := await self._look(asked)).decision is None:
+            while (found := await self._read(asked)).decision is None:
                 if self._context.closing:
-                    self._execution.rest()
-                if await bell.within(min(LOOK, patience)):
-                    bells[asked.approval_id] = bell = self._context.host.pending()
+                    self._execution.suspend()
+                if await waiter.within(min(POLL_INTERVAL, patience)):
+                    waiters[asked.approval_id] = waiter = self._context.host.pending()
                 elif clock.monotonic() >= latest:
-                    self._execution.rest()
+                    self._execution.suspend()
             await self._execution.regain()
             return found
         finally:
             self._execution.park(False)
-            bells.pop(asked.approval_id, None)
+            waiters.pop(asked.approval_id, None)
 
-    async def _look(self, asked: Approval) -> Approval:
+    async def _read(self, asked: Approval) -> Approval:
         try:
             return await self._context.store.read(approvals.get, asked.user_id, asked.approval_id)
         except Unavailable:
             return asked
 
-    def tell(self, asked: Approval) -> Callable[[bool], None]:
+    def publish_when_stored(self, asked: Approval) -> Callable[[bool], None]:
         """Return a callback for the commit that stores the question: the fact precedes any decision."""
 
         def stored(is_stored: bool) -> None:
             if is_stored:
-                self._context.monitor.tell(Name.APPROVAL_ASKED, about(asked), told(asked), user_id=asked.user_id)
+                self._context.monitor.record(Name.APPROVAL_ASKED, about(asked), as_fields(asked), user_id=asked.user_id)
 
         return stored
 
 
-def _words(one: Approval) -> tuple[str, str]:
-    """Return the subject and the body of the mail about it."""
-    call = _call(one)
-    if one.kind is Question.CALL:
-        return f"May I call {one.tool}?", (
+def _mail_text(approval: Approval) -> tuple[str, str]:
+    """Return the subject and the body of the mail about an approval."""
+    call = _call(approval)
+    if approval.kind is Question.CALL:
+        return f"May I call {approval.tool}?", (
             f"I want to call {call}\n\nand wait for your decision:\n\n"
-            f"roost approvals grant {one.approval_id}\nroost approvals refuse {one.approval_id}"
+            f"roost approvals grant {approval.approval_id}\nroost approvals refuse {approval.approval_id}"
         )
-    what, result = (f"the step {one.tool!r}.", "JSON") if one.kind is Question.STEP else (f"{call}\n\n", "RESULT")
-    return f"Was {one.tool} done?", (
+    what, result = (
+        (f"the step {approval.tool!r}.", "JSON") if approval.kind is Question.STEP else (f"{call}\n\n", "RESULT")
+    )
+    return f"Was {approval.tool} done?", (
         f"The program ended in the middle of {what} Please look whether it was done, then say so:\n\n"
-        f"roost approvals answer {one.approval_id} {result}    it was done, with this result\n"
-        f"roost approvals grant {one.approval_id}     do it again\n"
-        f"roost approvals refuse {one.approval_id}    give up"
+        f"roost approvals answer {approval.approval_id} {result}    it was done, with this result\n"
+        f"roost approvals grant {approval.approval_id}     do it again\n"
+        f"roost approvals refuse {approval.approval_id}    give up"
     )
 
 
-def _call(one: Approval) -> str:
-    """A call with all its arguments, a line each; where that is too long for a mail, with the way to see the rest."""
-    values = one.values()
+def _call(approval: Approval) -> str:
+    """Return a call with its arguments, one per line.
+
+    If that is too long for a mail, a hint tells how to see the rest.
+    """
+    values = approval.values()
     rows = [f"    {name}: {text}" for name, text in values.items()]
-    if sum(map(len, rows)) > MOST_WORDS:
-        most = max(LONG, MOST_WORDS // len(rows))
+    if sum(map(len, rows)) > MAX_MAIL_CHARS:
+        most = max(LONG, MAX_MAIL_CHARS // len(rows))
         rows = [f"    {name}: {folded(text, most)}" for name, text in values.items()]
-        told = f"    (all {len(values):,} arguments in full: roost approvals show {one.approval_id})"
-        rows = [*rows[:MOST_ROWS], told]
-    return "\n".join([f"{one.tool} with" if rows else one.tool, *rows])
+        hint = f"    (all {len(values):,} arguments in full: roost approvals show {approval.approval_id})"
+        rows = [*rows[:MAX_MAIL_ROWS], hint]
+    return "\n".join([f"{approval.tool} with" if rows else approval.tool, *rows])
 
 
-def about(one: Approval) -> str:
-    return one.talk_session_id or f"{one.user_id}/{one.agent_id}"
+def about(approval: Approval) -> str:
+    return approval.talk_session_id or f"{approval.user_id}/{approval.agent_id}"
 
 
-def told(one: Approval) -> dict[str, Any]:
+def as_fields(approval: Approval) -> dict[str, Any]:
     return {
-        "approval_id": one.approval_id,
-        "kind": one.kind,
-        "tool": one.tool,
-        "run": one.run_id,
-        "decision": one.decision,
+        "approval_id": approval.approval_id,
+        "kind": approval.kind,
+        "tool": approval.tool,
+        "run": approval.run_id,
+        "decision": approval.decision,
     }

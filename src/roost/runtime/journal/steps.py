@@ -1,4 +1,4 @@
-"""Steps of a brain's own: something done outside, by any function, once."""
+"""Steps of a brain: operations outside of Roost that are executed once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = logging.getLogger("roost.steps")
 
 
 class Steps:
-    """`turn.step` of one turn; used on its loop."""
+    """Implementation of `turn.step` for one turn. Used on its loop."""
 
-    def __init__(self, execution: TurnExecution, journal: Journal, asking: ApprovalWait) -> None:
+    def __init__(self, execution: TurnExecution, journal: Journal, approvals: ApprovalWait) -> None:
         self._execution = execution
         self._journal = journal
-        self._asking = asking
+        self._approvals = approvals
         self._names: dict[str, int] = {}
 
     async def step(
@@ -39,49 +39,51 @@ class Steps:
         options: dict[str, Any],
         check: Callable[[str], Any] | None = None,
     ) -> Any:
-        """Return the recorded result; or run the step, recorded before and after it."""
+        """Return the recorded result, or execute the step and record it."""
         checks.name(name, "the name of a step")
         self._names[name] = count = self._names.get(name, 0) + 1
-        name = name if count == 1 else f"{name} ({count})"  # the same name again in one turn is another step
-        self._journal.did(StepKind.STEP, name)
+        name = name if count == 1 else f"{name} ({count})"  # the same name a second time in one turn is another step
+        self._journal.log_action(StepKind.STEP, name)
         key = f"{StepKind.STEP}:{name}"
-        there = self._journal.found(key)
-        if there is not None and there.outcome == StepOutcome.FAILED:
-            raise _given_up(name, json.loads(there.result or '""'))
-        if there is not None and there.done:
-            return json.loads(there.result or "null")
-        if there is None:
+        recorded = self._journal.found(key)
+        if recorded is not None and recorded.outcome == StepOutcome.FAILED:
+            raise _abandoned(name, json.loads(recorded.result or '""'))
+        if recorded is not None and recorded.done:
+            return json.loads(recorded.result or "null")
+        if recorded is None:
             number = await self._journal.begin(StepKind.STEP, name, key, None)
         else:
-            number = there.number
-            if (known := await self._left_open(there, key, check)) is not None:
+            number = recorded.number
+            if (known := await self._resume_open(recorded, key, check)) is not None:
                 return json.loads(known)
         return await self._do(number, name, key, act, args, options)
 
-    async def _left_open(self, there: Recorded, key: str, check: Callable[[str], Any] | None) -> str | None:
-        """Return what came of one that an earlier try has left open, as JSON; None: it is to be done."""
-        asking, number = self._asking, there.number
-        asked = await asking.known(number) if there.outcome == StepOutcome.ASKED else None
+    async def _resume_open(self, recorded: Recorded, key: str, check: Callable[[str], Any] | None) -> str | None:
+        """Return the result of a step that an earlier attempt left open, as JSON; None: the step is to be executed."""
+        approvals, number = self._approvals, recorded.number
+        asked = await approvals.asked_about(number) if recorded.outcome == StepOutcome.ASKED else None
         if asked is None and check is not None:
-            found, is_known = await self._look(there.name, key, check)
+            found, is_known = await self._check(recorded.name, key, check)
             if is_known:
-                await self._journal.take_up(number)
-                return None if found is None else await self._end(number, there.name, found)
+                await self._journal.resume(number)
+                return None if found is None else await self._end(number, recorded.name, found)
         if asked is None:
-            asked = asking.question(Question.STEP, there.name, {}, number)
-            await self._journal.take_up(number, StepOutcome.ASKED, await asking.letter(asked), asking.tell(asked))
+            asked = approvals.question(Question.STEP, recorded.name, {}, number)
+            await self._journal.resume(
+                number, StepOutcome.ASKED, await approvals.request_for(asked), approvals.publish_when_stored(asked)
+            )
         try:
-            known = await asking.decided(asked)
-        except ToolFailed as error:  # another try would do it again
-            raise _given_up(there.name, error) from error
+            known = await approvals.wait_for_decision(asked)
+        except ToolFailed as error:  # a retry would execute it again
+            raise _abandoned(recorded.name, error) from error
         return known if asked.kind is Question.STEP or known is None else json.dumps(known)
 
-    async def _look(self, name: str, key: str, check: Callable[[str], Any]) -> tuple[Any, bool]:
-        """Return what came of it, None if it was not done; and whether that is known."""
+    async def _check(self, name: str, key: str, check: Callable[[str], Any]) -> tuple[Any, bool]:
+        """Return the result, or None if the step was not executed; and whether that is known."""
         try:
             return await do(self._execution, f"step {name}", check, (self._journal.step_key(key),), {}), True
         except Exception as error:
-            log.warning("it could not be found out whether a step was done", exc_info=error, extra={"step": name})
+            log.warning("check of a step failed; its result is unknown", exc_info=error, extra={"step": name})
             return None, False
 
     async def _do(
@@ -93,29 +95,29 @@ class Steps:
             with self._execution.acting():
                 result = await do(self._execution, f"step {name}", act, args, options)
         except BaseException as error:
-            # It failed, which is known: a retry does it again. One that was cut off is not known.
+            # A failed step is executed again by a retry. The result of a cancelled step is unknown.
             if isinstance(error, Exception):
-                said = journal.clean(f"{type(error).__name__}: {error}")
-                await journal.end(number, StepOutcome.RETRIED, json.dumps(said))
+                reason = journal.clean(f"{type(error).__name__}: {error}")
+                await journal.end(number, StepOutcome.RETRIED, json.dumps(reason))
             else:
-                journal.cut_off(number, "it was stopped before it had ended: whether it was done is not known")
+                journal.cut_off(number, "stopped before it had ended: its result is unknown")
             raise
         finally:
             STEP_KEY.reset(token)
         return json.loads(await self._end(number, name, result))
 
     async def _end(self, number: int, name: str, result: Any) -> str:
-        """Keep what came of it; as JSON."""
+        """Record the result and return it as JSON."""
         try:
             text = json.dumps(result, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:  # it is done, and a retry would do it again
+        except (TypeError, ValueError, RecursionError) as error:  # a retry would execute it again
             raise BrainFailed(
-                f"the step {name!r} was done, and its result cannot be kept: it must be what JSON can hold ({error})",
+                f"the step {name!r} was executed, but its result cannot be stored: it must be a JSON value ({error})",
                 kind="unknown_step",
             ) from error
         await self._journal.end(number, StepOutcome.DONE, self._journal.clean_json(text))
         return text
 
 
-def _given_up(name: str, why: object) -> BrainFailed:
-    return BrainFailed(f"the step {name!r} is given up: {why}", kind="unknown_step")
+def _abandoned(name: str, why: object) -> BrainFailed:
+    return BrainFailed(f"the step {name!r} was abandoned: {why}", kind="unknown_step")

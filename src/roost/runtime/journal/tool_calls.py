@@ -17,7 +17,7 @@ from roost.errors import BrainFailed, RoostError, ToolFailed
 from roost.ports import Tool, Turn
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.execution.blocking import GivenUp, do_within
-from roost.runtime.execution.turn_execution import is_cancelled
+from roost.runtime.execution.cancellation import is_cancelled
 
 if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
@@ -29,16 +29,16 @@ log = logging.getLogger("roost.tools")
 
 
 class ToolCalls:
-    """The calls of tools in one turn; used on its loop."""
+    """Tool calls of one turn. Used on its loop."""
 
     def __init__(
-        self, context: RuntimeContext, execution: TurnExecution, journal: Journal, asking: ApprovalWait
+        self, context: RuntimeContext, execution: TurnExecution, journal: Journal, approvals: ApprovalWait
     ) -> None:
         self._execution = execution
         self._journal = journal
         self._toolbox = context.tools
         self.tools: Sequence[Tool] = context.tools.allowed(execution.turn.profile, execution.turn.agent_id is not None)
-        self._asking = asking
+        self._approvals = approvals
         self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
 
     @property
@@ -49,16 +49,16 @@ class ToolCalls:
         tool = name if isinstance(name, Tool) else self._named.get(name)
         if tool is None:
             raise self._toolbox.missing(str(name)) or no_tool(name, self.tools)
-        asked = self._journal.clean_json(as_asked(tool.name, arguments))
+        asked = self._journal.clean_json(arguments_json(tool.name, arguments))
         checked = tool.arguments(arguments)
         key = self._journal.key(StepKind.TOOL, tool.name, asked)
-        self._journal.did(StepKind.TOOL, tool.name, asked)
+        self._journal.log_action(StepKind.TOOL, tool.name, asked)
         if tool.with_turn(self._turn, checked):
-            return await self._with_the_turn(tool, checked, asked, key)
+            return await self._call_with_turn(tool, checked, asked, key)
         return await self._recorded(tool, checked, asked, key)
 
-    async def _with_the_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
-        """Call a tool whose effects are part of the turn: they settle with it, and are repeated with it."""
+    async def _call_with_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
+        """Call a tool whose effects are part of the turn: they settle with it and are repeated with it."""
         try:
             text = await self._act(tool, checked, self._journal.step_key(key))
         except ToolFailed as error:
@@ -69,12 +69,12 @@ class ToolCalls:
 
     async def _recorded(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
         journal = self._journal
-        there = journal.found(key)
-        if there is not None and there.done:
-            return _known(there)
-        if there is not None:
-            number = there.number
-            known = await self._left_open(tool, there, checked, key, asked)
+        recorded = journal.found(key)
+        if recorded is not None and recorded.done:
+            return _recorded_result(recorded)
+        if recorded is not None:
+            number = recorded.number
+            known = await self._resume_open(tool, recorded, checked, key, asked)
         elif tool.approval:
             number, known = await self._ask_first(tool, key, asked)
         else:
@@ -84,8 +84,8 @@ class ToolCalls:
 
     async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
         journal, number = self._journal, self._journal.next_number()
-        question = self._asking.question(Question.CALL, tool.name, json.loads(asked), number)
-        letter = await self._asking.letter(question)
+        question = self._approvals.question(Question.CALL, tool.name, json.loads(asked), number)
+        request = await self._approvals.request_for(question)
         await journal.begin(
             StepKind.TOOL,
             tool.name,
@@ -93,39 +93,42 @@ class ToolCalls:
             asked,
             number=number,
             outcome=StepOutcome.ASKED,
-            asked=letter,
-            then=self._asking.tell(question),
+            asked=request,
+            then=self._approvals.publish_when_stored(question),
         )
-        return number, await self._asking.decided(question)
+        return number, await self._approvals.wait_for_decision(question)
 
-    async def _left_open(
-        self, tool: Tool, there: Recorded, checked: dict[str, Any], key: str, asked: str
+    async def _resume_open(
+        self, tool: Tool, recorded: Recorded, checked: dict[str, Any], key: str, asked: str
     ) -> str | None:
-        """Return what came of a call that an earlier try has left open; None: it is to be done."""
-        journal, number = self._journal, there.number
-        if there.outcome == StepOutcome.ASKED and (question := await self._asking.known(number)) is not None:
-            return await self._asking.decided(question)
-        found, is_known = await self._look(tool, checked, key)
+        """Return the result of a call that an earlier attempt left open; None: the call is to be executed."""
+        journal, number = self._journal, recorded.number
+        if (
+            recorded.outcome == StepOutcome.ASKED
+            and (question := await self._approvals.asked_about(number)) is not None
+        ):
+            return await self._approvals.wait_for_decision(question)
+        found, is_known = await self._check(tool, checked, key)
         if not is_known:
-            question = self._asking.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
-            letter = await self._asking.letter(question)
-            await journal.take_up(number, StepOutcome.ASKED, letter, self._asking.tell(question))
-            return await self._asking.decided(question)
-        await journal.take_up(number)
+            question = self._approvals.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
+            request = await self._approvals.request_for(question)
+            await journal.resume(number, StepOutcome.ASKED, request, self._approvals.publish_when_stored(question))
+            return await self._approvals.wait_for_decision(question)
+        await journal.resume(number)
         if found is not None:
             await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(found)))
         return found
 
-    async def _look(self, tool: Tool, checked: dict[str, Any], key: str) -> tuple[str | None, bool]:
-        """What came of a call whose outcome is not on record, None if it was not done; and whether that is known."""
+    async def _check(self, tool: Tool, checked: dict[str, Any], key: str) -> tuple[str | None, bool]:
+        """Return the result of an open call, or None if it was not executed; and whether that is known."""
         if tool.check is None:
             return None, tool.repeatable
         takes = list(inspect.signature(tool.check).parameters)[1:]
-        given = {name: value for name, value in checked.items() if name in takes}
+        arguments = {name: value for name, value in checked.items() if name in takes}
         try:
-            found = await self._do_within(tool, tool.check, (self._journal.step_key(key),), given)
+            found = await self._do_within(tool, tool.check, (self._journal.step_key(key),), arguments)
         except Exception as error:
-            log.warning("it could not be found out whether a tool has acted", exc_info=error, extra={"tool": tool.name})
+            log.warning("check of a tool call failed; its result is unknown", exc_info=error, extra={"tool": tool.name})
             return None, False
         return None if found is None else cut(as_text(found, tool.name), tool.output), True
 
@@ -137,7 +140,7 @@ class ToolCalls:
             await journal.end(number, StepOutcome.FAILED, json.dumps(journal.clean(str(error))))
             raise
         except asyncio.CancelledError:
-            journal.cut_off(number, "it was stopped before it had ended: whether it has done anything is not known")
+            journal.cut_off(number, "stopped before it had ended: its effects are unknown")
             raise
         await journal.end(number, StepOutcome.DONE, json.dumps(journal.clean(text)))
         return text
@@ -149,7 +152,7 @@ class ToolCalls:
             return await do_within(self._execution, f"tool {tool.name}", tool.limit, act, args, options)
 
     async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
-        """Its result as text, within its limits; whatever goes wrong is a ToolFailed."""
+        """Return the result as text, within the limits of the tool. Every error is raised as ToolFailed."""
         token = STEP_KEY.set(key)
         try:
             result = await self._do_within(tool, tool.function, (), tool.bound(checked, self._turn))
@@ -165,24 +168,24 @@ class ToolCalls:
         except GivenUp as error:
             runs = "it may still be running, and " if error.runs or tool.is_blocking else ""
             raise ToolFailed(
-                f"{tool.name} did not end within {tool.limit:g} seconds and was given up: {runs}whether it has done"
-                " anything is not known"
+                f"{tool.name} did not end within {tool.limit:g} seconds and was abandoned: {runs}its effects"
+                " are unknown"
             ) from error
-        except BaseException as error:  # SystemExit too: what a tool raises ends the call, and nothing else
+        except BaseException as error:  # an error of a tool, even SystemExit, ends the call and nothing else
             about = {"tool": tool.name, "run": self._turn.run_id, "error": describe(error).summary}
-            log.warning("a tool has failed", exc_info=error, extra=about)
+            log.warning("tool failed", exc_info=error, extra=about)
             raise ToolFailed(checks.clean(f"{tool.name} has failed: {type(error).__name__}: {error}")) from error
         finally:
             STEP_KEY.reset(token)
 
 
 def no_tool(name: object, tools: Sequence[Tool]) -> ToolFailed:
-    known = ", ".join(one.name for one in tools) or "none"
-    return ToolFailed(f"there is no tool {name!r:.80} here: those there are: {known}")
+    known = ", ".join(tool.name for tool in tools) or "none"
+    return ToolFailed(f"there is no tool {name!r:.80}: the available tools are {known}")
 
 
-def as_asked(name: str, arguments: object) -> str:
-    """Return the arguments of a call, as they go on record. ToolFailed: they are none."""
+def arguments_json(name: str, arguments: object) -> str:
+    """Return the arguments of a call as canonical JSON. Raises ToolFailed if they are not an object."""
     if not isinstance(arguments, Mapping):
         raise ToolFailed(f"the arguments of {name} must be an object, not {type(arguments).__name__}")
     try:
@@ -191,9 +194,9 @@ def as_asked(name: str, arguments: object) -> str:
         raise ToolFailed(str(error)) from error
 
 
-def _known(there: Recorded) -> str:
-    """Return what is on record of a call."""
-    said = str(json.loads(there.result or '""'))
-    if there.outcome == StepOutcome.FAILED:
-        raise ToolFailed(said)
-    return said
+def _recorded_result(recorded: Recorded) -> str:
+    """Return the recorded result of a call, or raise its recorded error."""
+    reason = str(json.loads(recorded.result or '""'))
+    if recorded.outcome == StepOutcome.FAILED:
+        raise ToolFailed(reason)
+    return reason

@@ -42,7 +42,7 @@ class CircuitBreakers:
             with self._lock:
                 breaker.unused()
 
-    def told(self, profile: Profile, fault: str | None) -> None:
+    def record(self, profile: Profile, fault: str | None) -> None:
         """A turn of this profile has ended, well or with this fault."""
         name = profile.provider
         breaker = self._known.get(name)
@@ -51,7 +51,7 @@ class CircuitBreakers:
                 return
             breaker = self._known.setdefault(name, Breaker(self._limits.breaker_failures, self._limits.breaker_pause))
         with self._lock:
-            changed = breaker.told(fault, self._host.clock.monotonic())
+            changed = breaker.record(fault, self._host.clock.monotonic())
         if changed:
             log.warning("the provider %r %s", name, "answers again" if fault is None else "is not asked for a while")
             self._monitor.breaker(name, is_open=fault is not None)

@@ -85,10 +85,10 @@ class OriginBudgets:
         """Return True to the first caller for each origin: others learn once that it was cut off."""
         with self._lock:
             spent = self._of(root)
-            told, spent.told = spent.told, True
-        if not told:
+            was_reported, spent.is_reported = spent.is_reported, True
+        if not was_reported:
             log.warning("origin has used up a budget; what else comes of it is a dead letter", extra={"root": root})
-        return not told
+        return not was_reported
 
     def _check(self, root: str, resource: Resource) -> None:
         spent, most = self._spent.get(root), self._most[resource]

@@ -97,7 +97,7 @@ class MeetingDelivery:
 
     def _heard(self, heard: Heard) -> None:
         """On the writer's thread, after the commit."""
-        self.told(heard.changes)
+        self.notify(heard.changes)
         if heard.posted:
             self._notifier.deliver(heard.posted)
         for address in heard.unready:  # it may be what a sleeper waits for
@@ -116,7 +116,7 @@ class MeetingDelivery:
 
     # --- quiet moments ---------------------------------------------------------------------------
 
-    def told(self, changes: Iterable[MeetingChange]) -> None:
+    def notify(self, changes: Iterable[MeetingChange]) -> None:
         """This has changed for these participants, and is written."""
         now = self._context.host.clock.monotonic()
         for change in changes:
@@ -151,7 +151,7 @@ class MeetingDelivery:
             data["reason"] = change.reason
         kind, _, rest = change.participant.partition(":")
         about = rest if kind == "agent" else f"{rest}/"
-        self._context.monitor.tell(name, about, data, root=change.meeting_id)
+        self._context.monitor.record(name, about, data, root=change.meeting_id)
 
     # --- news ------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class FactStream:
 
     # --- telling ---------------------------------------------------------------------------------
 
-    def tell(
+    def record(
         self,
         name: Name,
         about: str | None,
@@ -140,7 +140,7 @@ class FactStream:
         self._tell(((Name.RUN_ENDED, now, None, envelope.address, data, envelope.origin),))
 
     def talk_began(self, user_id: str, talk_id: str, run_id: str, root: str) -> None:
-        self.tell(Name.RUN_STARTED, talk_id, {"run_id": run_id, "kind": Kind.TALK}, root=root, user_id=user_id)
+        self.record(Name.RUN_STARTED, talk_id, {"run_id": run_id, "kind": Kind.TALK}, root=root, user_id=user_id)
 
     def talk_settled(self, user_id: str, c: Closing, settled: Settled) -> None:
         now, root = self._clock.now(), c.envelope.origin
@@ -194,12 +194,12 @@ class FactStream:
     def restarted(self, worker: str) -> None:
         with self._lock:
             self.metrics_kept.restarts += 1
-        self.tell(Name.WORKER_RESTARTED, None, {"worker": worker}, user_id="")
+        self.record(Name.WORKER_RESTARTED, None, {"worker": worker}, user_id="")
 
     def breaker(self, provider: str, *, is_open: bool) -> None:
         """A provider is not asked for a while, or answers again."""
         name = Name.PROVIDER_PAUSED if is_open else Name.PROVIDER_RESUMED
-        self.tell(name, None, {"provider": provider}, user_id="")
+        self.record(name, None, {"provider": provider}, user_id="")
 
     # --- being asked -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Composer: the only place where effects are validated, addressed and built, for people and for turns."""
+"""Composer: validates, addresses and builds all effects, for users and for turns."""
 
 from __future__ import annotations
 
@@ -20,32 +20,19 @@ from roost.core.values.addresses import Address
 from roost.core.values.priority import Priority, rank
 from roost.errors import Forbidden, Invalid, LimitReached, NotFound
 from roost.runtime.context import RuntimeContext
+from roost.runtime.outgoing.recipients import Recipients
 from roost.runtime.ports.active_agents import ActiveAgents
 from roost.stores.sql.agents import agents
 from roost.stores.sql.meetings import registry
 
-PAGE = 1_000
-"""Agents that are looked through together."""
-FRESH = 1.0
-"""Seconds for which the recipients of a broadcast are cached: many senders broadcast again."""
-KEPT = 100
-"""Audiences that are known at a time."""
-_Reached = list[tuple[str, AgentConfig]]
-"""The keys of agents, and how they are configured."""
-
 
 class Composer:
-    """Coroutines that wait for nothing but the store; plain threads can drive them."""
+    """Builder of effects. Its coroutines await only the store, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, agents: ActiveAgents) -> None:
         self._context = context
         self._agents = agents
-        self._audiences: dict[tuple[str, str, Audience], tuple[float, _Reached]] = {}
-        """Cached recipients of broadcasts, with their expiry."""
-
-    def forget_audiences(self) -> None:
-        """There are other agents now, or they are configured otherwise."""
-        self._audiences = {}
+        self.recipients = Recipients(context, agents)
 
     async def task(
         self,
@@ -66,7 +53,7 @@ class Composer:
         task_id: str | None = None,
         root: str = "",
     ) -> SendTask:
-        """Compose a task. NotFound: no such agent, or it may not be reached. LimitReached: its inbox is full."""
+        """Compose a task. Raises NotFound for an unknown agent, LimitReached if its inbox is full."""
         checks.text(prompt, "the task", most=self._context.limits.message_bytes)
         level = checks.choice(priority, "the priority", Priority)
         if key is not None:
@@ -118,7 +105,7 @@ class Composer:
         known: bool = False,
         root: str = "",
     ) -> SendMail:
-        """`known`: the recipient has written to the sender before, and may be answered."""
+        """Compose a mail. `known`: the recipient has written to the sender before, so the sender may reply."""
         checks.name(subject, "the subject")
         checks.text(body, "the body", most=self._context.limits.message_bytes)
         level = checks.choice(priority, "the priority", Priority)
@@ -203,7 +190,7 @@ class Composer:
         user_id: str,
         sender: str,
         text: str,
-        whom: Audience,
+        audience: Audience,
         *,
         priority: str = "normal",
         hops: int = 0,
@@ -212,11 +199,11 @@ class Composer:
         """Compose a message to all agents of the owner in the audience, except the sender; each once."""
         checks.text(text, "the message", most=self._context.limits.message_bytes)
         level = checks.choice(priority, "the priority", Priority)
-        if whom.profile is not None:
-            self._context.brains.profile(whom.profile)
-        reached = await self._audience(user_id, whom, sender)
+        if audience.profile is not None:
+            self._context.brains.profile(audience.profile)
+        reached = await self.recipients.find(user_id, audience, sender)
         now, name = self._context.host.clock.now(), self._context.host.new_id("env")
-        depths = await self._depths([key for key, _ in reached if not self._agents.is_awake(key)], reached)
+        depths = await self.recipients.depths(reached)
         ranked, lane = rank(now, level), f"from:{sender}"
         envelopes: list[Envelope] = []
         crowded: list[Envelope] = []
@@ -245,50 +232,6 @@ class Composer:
             (envelopes if depth < config.inbox_limit else crowded).append(envelope)
         return Broadcast(name, sender, tuple(envelopes), tuple(crowded))
 
-    async def _audience(self, user_id: str, whom: Audience, sender: str) -> _Reached:
-        """LimitReached if they are more than may be reached at once."""
-        name, audiences, now = (user_id, sender, whom), self._audiences, self._context.host.clock.monotonic()
-        until, reached = audiences.get(name, (0.0, []))
-        if now < until:
-            return reached
-        reached, is_short = await self._look_up(user_id, whom, sender)
-        if is_short and whom.state is None:
-            if len(audiences) >= KEPT:
-                audiences.clear()
-            audiences[name] = (now + FRESH, reached)  # if agents have changed since, nobody looks there any more
-        return reached
-
-    async def _look_up(self, user_id: str, whom: Audience, sender: str) -> tuple[_Reached, bool]:
-        """Return the recipients, and whether one page of agents was read."""
-        most, default = self._context.limits.agents_per_broadcast, self._context.brains.default
-        reached: _Reached = []
-        after: str | None = ""
-        pages = 0
-        while after is not None:
-            pages += 1
-            page = await self._context.store.read(
-                agents.audience, user_id, whom.group, PAGE, after, whom.state is not None
-            )
-            for agent_id, resting, config in page:
-                key = f"{user_id}/{agent_id}"
-                state = self._agents.state_of(key, resting)
-                if sender != f"agent:{key}" and whom.admits(agent_id, config.groups, config.profile or default, state):
-                    reached.append((key, config))
-            if len(reached) > most:
-                raise LimitReached(
-                    f"a broadcast may go to {most:,} agents, and this one would go to more: name a group, a profile"
-                    " or a pattern of ids"
-                )
-            after = page[-1][0] if len(page) == PAGE else None
-        return reached, pages == 1
-
-    async def _depths(self, keys: list[str], reached: _Reached) -> dict[str, int]:
-        """Return the queue depths of agents that are not awake, up to the largest limit."""
-        if not keys:
-            return {}
-        most = max(config.inbox_limit for _, config in reached)
-        return await self._context.store.read(agents.depths, keys, most)
-
     async def call(
         self,
         user_id: str,
@@ -312,13 +255,16 @@ class Composer:
         hops: int = 0,
         root: str = "",
     ) -> WriteEntry:
-        """Compose the call of a meeting. NotFound: a participant does not exist or may not be reached."""
+        """Compose the call of a meeting. Raises NotFound for an unknown participant."""
         limits, now = self._context.limits, self._context.host.clock.now()
         if await self._context.store.read(registry.under_way, caller) >= limits.meetings_at_once:
             raise LimitReached(
                 f"{caller} has called {limits.meetings_at_once:,} meetings that are not over: end some first"
             )
-        must, may = await self._guests(user_id, required, "required"), await self._guests(user_id, optional, "optional")
+        required_in_full, optional_in_full = (
+            await self._all_invitable(user_id, required, "required"),
+            await self._all_invitable(user_id, optional, "optional"),
+        )
         latest = milliseconds(now + checks.seconds(deadline, "the deadline"))
         bounds = Bounds(
             participants=limits.meeting_participants,
@@ -333,12 +279,12 @@ class Composer:
         body = Called(
             topic,
             latest,
-            must,
-            may,
+            required_in_full,
+            optional_in_full,
             checks.choice(floor, "the floor rule", FloorRule),
-            _moderator(moderator, user_id, (caller, *must, *may)),
+            _moderator(moderator, user_id, (caller, *required_in_full, *optional_in_full)),
             game,
-            _in_full(setting, user_id),
+            _with_full_addresses(setting, user_id),
             open,
             bounds,
         )
@@ -349,7 +295,7 @@ class Composer:
         level = checks.choice(priority, "the priority", Priority)
         return WriteEntry(host.new_id("entry"), caller, meeting_id, body, hops, root, level, key)
 
-    async def guest(self, user_id: str, who: str) -> str:
+    async def invitable(self, user_id: str, who: str) -> str:
         """Return the full address of a participant that this user may invite: own and shared agents, as with mail."""
         address = addresses.parse(who, user_id)
         if address.is_agent:
@@ -358,13 +304,16 @@ class Composer:
             raise NotFound(f"there is no {address.text!r} you may invite")
         return address.text
 
-    async def _guests(self, user_id: str, those: Sequence[str], what: str) -> tuple[str, ...]:
-        if isinstance(those, str) or not isinstance(those, list | tuple):
-            raise Invalid(f"those {what} must be a list of addresses, not {checks.shown(those)}")
-        return tuple([await self.guest(user_id, one) for one in those])
+    async def _all_invitable(self, user_id: str, addressed: Sequence[str], what: str) -> tuple[str, ...]:
+        if isinstance(addressed, str) or not isinstance(addressed, list | tuple):
+            raise Invalid(f"`{what}` must be a list of addresses, not {checks.shown(addressed)}")
+        return tuple([await self.invitable(user_id, address) for address in addressed])
 
     async def _reach(self, user_id: str, address: Address, *, known: bool = False, exact: bool = False) -> AgentConfig:
-        """`exact`: also mail that waits for its time counts, of which one who is awake knows nothing."""
+        """Return the settings of a recipient. Raises NotFound, or LimitReached if its inbox is full.
+
+        `exact`: count in the store, which includes mail that waits for its time.
+        """
         awake = None if exact else self._agents.awake(address.key)
         if awake is not None:
             config, depth = awake.config, awake.depth
@@ -374,14 +323,13 @@ class Composer:
             config, depth = await self._context.store.read(agents.reach, user_id, address.key, known)
         if depth >= config.inbox_limit:
             raise LimitReached(
-                f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again when it has"
-                " done some of it"
+                f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again later"
             )
         return config
 
 
 def _moderator(who: str | None, user_id: str, invited: Sequence[str]) -> str | None:
-    """Return the address in full; Invalid for one who is not invited, whose place the chair would take."""
+    """Return the full address of the moderator. Raises Invalid if the moderator is not invited."""
     if who is None:
         return None
     address = addresses.parse(who, user_id).text
@@ -390,12 +338,12 @@ def _moderator(who: str | None, user_id: str, invited: Sequence[str]) -> str | N
     return address
 
 
-def _in_full(setting: Any, user_id: str) -> Any:
+def _with_full_addresses(setting: Any, user_id: str) -> Any:
     """Return the setting with the full addresses of the players."""
     players = setting.get("players") if isinstance(setting, dict) else None
-    if not isinstance(players, list | tuple) or not all(isinstance(one, str) for one in players):
+    if not isinstance(players, list | tuple) or not all(isinstance(player, str) for player in players):
         return setting
-    return {**setting, "players": [addresses.parse(one, user_id).text for one in players]}
+    return {**setting, "players": [addresses.parse(player, user_id).text for player in players]}
 
 
 def _agent(to: object, user_id: str) -> Address:

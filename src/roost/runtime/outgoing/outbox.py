@@ -1,7 +1,7 @@
 """Outbox of a turn: sends wait here until the turn settles, and are posted in the same transaction.
 
-Sends of a turn that takes long are posted before that, and put on record. A repeated turn finds them again as it finds
-its steps: by kind, recipient and content, each record once. A send that differs from all on record leaves.
+A turn that takes long posts its sends earlier, and records them. A repeated turn matches its sends with the recorded
+ones by kind, recipient and content, each record once. A send that matches no record is posted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
-from roost.core.journal.steps import Content, Recorded, StepKind, Try, content_key
+from roost.core.journal.steps import Attempt, Content, Recorded, StepKind, content_key
 from roost.errors import RoostError, Unavailable
 from roost.stores.sql.inbox import in_progress
 
@@ -27,14 +27,14 @@ log = logging.getLogger("roost.outbox")
 
 E = TypeVar("E", bound=Effect)
 
-PROMPTLY = 0.05
+POST_AFTER = 0.05
 """Seconds after which sends are posted although the turn still runs."""
 
 
 class Outbox:
-    """Belongs to one try of one envelope; used on its loop.
+    """Outbox of one attempt of one envelope. Used on its loop.
 
-    Sends of a talk's turn leave when it settles, however long it takes, and before that only ahead of a question.
+    Sends of a talk's turn are posted when the turn settles, or ahead of a question.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Outbox:
         context: RuntimeContext,
         notifier: Notifier,
         execution: TurnExecution,
-        place: Try,
+        place: Attempt,
         recorded: tuple[Recorded, ...],
         root: str,
         seen: dict[str, list[Any]],
@@ -54,11 +54,11 @@ class Outbox:
         self._place = place
         self._root = root
         self._seen = seen
-        self._deeds = execution.deeds
+        self._action_log = execution.action_log
         self._next_step = next_step
-        self._there = _Sent(recorded) if recorded else None
+        self._recorded_sends = _RecordedSends(recorded) if recorded else None
         self._count = 0
-        """Sends asked for so far, refused ones and those on record included."""
+        """Number of sends so far, including refused and recorded ones."""
         self._unsent: list[Effect] = []
         self._contents: list[Content] = []
         """Content of each unsent effect that may be posted before the turn settles."""
@@ -77,48 +77,50 @@ class Outbox:
         *,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> str:
-        """Send what `make` returns unless its content is on record; return its name in both cases.
+        """Send the result of `make`, unless a send with this content is recorded; return its name in both cases.
 
-        `before` is called first in both cases. The name, or the refusal, is kept for a replay. `make` may change the
-        content: what is put on record is the content as it is after that.
+        `before` is called first in both cases. The name, or the refusal, is stored for a replay. `make` may change the
+        content; the changed content is recorded.
         """
         self._count = number = self._count + 1
-        place = self._deeds.add(content)
+        position = self._action_log.add(content)
         try:
             if before is not None:
                 await before()
-            there = None if self._there is None else self._there.take(number, content, self._clean)
-            if there is None:
+            sent_name = (
+                None if self._recorded_sends is None else self._recorded_sends.take(number, content, self._clean)
+            )
+            if sent_name is None:
                 effect = await make()
-                there = name(effect) if name is not None else ""
+                sent_name = name(effect) if name is not None else ""
                 self._put(effect, content)
         except RoostError as error:
-            self._deeds.take_back(place, content)
-            self._seen.setdefault("sends", []).append([number, refused_as(error)])
+            self._action_log.remove(position, content)
+            self._seen.setdefault("sends", []).append([number, as_recorded_error(error)])
             raise
-        if there:
-            self._seen.setdefault("sends", []).append([number, there])
-        return there
+        if sent_name:
+            self._seen.setdefault("sends", []).append([number, sent_name])
+        return sent_name
 
     def add(self, *effects: Effect) -> None:
-        """These leave with the settle, and never before."""
+        """Add effects that are posted when the turn settles, and never earlier."""
         self._unsent += effects
 
     def unsent(self) -> tuple[Effect, ...]:
-        """Return what is posted when the turn settles."""
+        """Return the effects to post when the turn settles."""
         if self._timer is not None:
             self._timer.cancel()
         return tuple(self._unsent)
 
     async def finish(self) -> None:
-        """Once the brain is over: what is being posted is posted before the turn settles."""
+        """Wait for the post in progress, after the brain has ended."""
         if self._timer is not None:
             self._timer.cancel()
         if self._posting is not None:
             await self._posting
 
-    async def leave(self) -> None:
-        """Post all that was sent until now, before what comes next."""
+    async def post_all(self) -> None:
+        """Post all sends so far, before the turn continues."""
         while self._unsent or self._posting is not None:
             if self._posting is None:
                 self._post_now()
@@ -130,7 +132,7 @@ class Outbox:
         self._unsent.append(effect)
         self._contents.append(content)
         if self._timer is None and not self._place.is_talk:
-            self._timer = asyncio.get_running_loop().call_later(PROMPTLY, self._post_now)
+            self._timer = asyncio.get_running_loop().call_later(POST_AFTER, self._post_now)
 
     def _clean(self, text: str) -> str:
         return self._context.redactor.clean_json(text)
@@ -157,38 +159,38 @@ class Outbox:
             self._notifier.deliver(envelopes)
 
     async def _has_posted(self, effects: tuple[Effect, ...], keys: tuple[str, ...], step: int) -> bool:
-        """False: try again, as the same step, since it may have been done all the same."""
+        """Return False to try again as the same step, since the write may have been committed."""
         place = self._place
         try:
             post_now, now = in_progress.post_now, self._context.host.clock.now()
             posted = await self._context.store.write(post_now, place, step, effects, keys, now, then=self._posted)
         except Unavailable as error:
-            log.warning("what a turn sends is posted later: %s", error, extra={"agent": place.holder})
+            log.warning("sends of a turn could not be posted; retrying: %s", error, extra={"agent": place.holder})
             self._notifier.missed(effects)
             return False
         if posted is not None:
             sender = f"{place.user_id}/{place.agent_id or ''}"
             self._context.monitor.sent(sender, effects, posted, self._root)
         else:
-            self._unsent, self._contents = [], []  # the turn was superseded: nothing it does counts any more
+            self._unsent, self._contents = [], []  # another run has taken over: this turn has no further effects
         return True
 
 
-def refused_as(error: RoostError) -> list[str]:
-    """Return what is kept of it, for a replay."""
+def as_recorded_error(error: RoostError) -> list[str]:
+    """Return the record of a refusal, for a replay."""
     return [type(error).__name__, str(error)]
 
 
-class _Sent:
-    """Sends that earlier tries have on record; each is found once."""
+class _RecordedSends:
+    """Sends that earlier attempts recorded; each is returned once."""
 
     def __init__(self, recorded: Iterable[Recorded]) -> None:
         self._named: dict[str, list[str]] = {}
         self._numbered: dict[int, str] = {}
-        """Sends by number, of turns recorded before contents were kept: those can be found by nothing else."""
-        for one in recorded:
-            if one.kind == StepKind.SENT:
-                self._add(json.loads(one.result or "[]"))
+        """Sends by number, from old records without contents."""
+        for step in recorded:
+            if step.kind == StepKind.SENT:
+                self._add(json.loads(step.result or "[]"))
 
     def _add(self, sent: list[list[str]] | dict[str, str]) -> None:
         if isinstance(sent, dict):

@@ -1,4 +1,4 @@
-"""Questions that a turn asks other agents, and whose answers it waits for."""
+"""Questions of a turn to other agents, and the wait for their answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.requests import Request, request_name
-from roost.core.journal.steps import EarlierRequests, Recorded, Try
+from roost.core.journal.steps import Attempt, EarlierRequests, Recorded
 from roost.errors import NoAnswer, RoostError, Unavailable
-from roost.runtime.outgoing.outbox import Outbox, refused_as
+from roost.runtime.outgoing.outbox import Outbox, as_recorded_error
 from roost.runtime.outgoing.requests import Answers, Requests
 from roost.stores.sql.sending import requests as requests_sql
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from roost.runtime.ports.notifier import Notifier
 
 Make = Callable[[str, str, str, str], Awaitable[SendTask]]
-"""Makes the message to the other agent: from the address, the text, the priority and the name of the request."""
+"""Builds the message to the other agent from the address, the text, the priority and the name of the request."""
 
 
 class Questions:
-    """Belongs to one try of one envelope, of an agent or of a talk; used on its loop.
+    """Questions of one attempt of one envelope, of an agent or of a talk. Used on its loop.
 
-    Each question is a step on record: a repeated turn waits for the same answer, and asks nobody twice.
+    Each question is a recorded step: a repeated turn waits for the same answer and does not ask again.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Questions:
         requests: Requests,
         notifier: Notifier,
         execution: TurnExecution,
-        place: Try,
+        place: Attempt,
         recorded: tuple[Recorded, ...],
         seen: dict[str, list[Any]],
         make: Make,
     ) -> None:
         self._context = context
-        self._posting = requests
+        self._poster = requests
         self._notifier = notifier
         self._execution = execution
         self._place = place
@@ -54,40 +54,40 @@ class Questions:
         self._counts: dict[str, int] = {}
         """Number of questions to each agent so far."""
         self._requests: list[Request] = []
-        """Asked, and not handed over yet."""
+        """Questions that are not posted yet."""
         self._open: dict[int, str] = {}
-        """Agents asked and still waited for, by the number of the step."""
+        """Agents whose answers are awaited, by the number of the step."""
 
     async def ask(
         self, to: str, key: str, text: str, seconds: float, priority: str, outbox: Outbox, next_step: Callable[[], int]
     ) -> str:
-        """Ask the agent with this key, which the brain calls `to`, and return its answer. NoAnswer if there is none.
+        """Ask the agent with this key, which the brain calls `to`, and return its answer.
 
-        What the turn has sent until now leaves first.
+        Earlier sends of the turn are posted first. Raises NoAnswer if there is no answer.
         """
-        self._execution.deeds.add(["question", key, text])
+        self._execution.action_log.add(["question", key, text])
         self._counts[key] = count = self._counts.get(key, 0) + 1
-        there = self._recorded.take(key, text)
-        if there is not None and there.done:
-            return answered(to, json.loads(there.result or "{}"))
-        if there is None and not outbox.is_empty:
-            await outbox.leave()
-        number = there.number if there is not None else next_step()
+        recorded = self._recorded.take(key, text)
+        if recorded is not None and recorded.done:
+            return answered(to, json.loads(recorded.result or "{}"))
+        if recorded is None and not outbox.is_empty:
+            await outbox.post_all()
+        number = recorded.number if recorded is not None else next_step()
         name = request_name(self._place.holder, self._place.envelope_id, number)
-        self._answers.listen(name)  # listen first, then look, then wait
+        self._answers.listen(name)  # listen first, then check, then wait
         self._open[number] = key
         execution = self._execution
         execution.waits(True)
         execution.acts += 1
         try:
-            if there is None:
+            if recorded is None:
                 await self._post(to, text, priority, number, name)
-            found = await self._answers.get(name, number, seconds, look=there is not None)
+            found = await self._answers.get(name, number, seconds, in_store=recorded is not None)
             del self._open[number]
             await execution.regain()
         except RoostError as error:
             del self._open[number]
-            self._seen.setdefault("asks", []).append([key, count, refused_as(error)])
+            self._seen.setdefault("asks", []).append([key, count, as_recorded_error(error)])
             await execution.regain()
             raise
         finally:
@@ -97,15 +97,15 @@ class Questions:
         return answered(to, found)
 
     def withdraw(self) -> None:
-        """Cancel all questions that are still waited for: the turn is over, and no other try takes it up.
+        """Cancel all questions that are still open: the turn is over and is not repeated.
 
-        An answer that comes all the same is put on record with the question.
+        A later answer is recorded with the question.
         """
         if not self._open:
             return
         asked, self._open = tuple(self._open.items()), {}
         now = self._context.host.clock.now()
-        with suppress(Unavailable):  # then its answer is recorded as if it were in time, and nobody waits for it
+        with suppress(Unavailable):  # then a later answer is recorded as if it were in time
             self._context.store.write(
                 requests_sql.withdraw,
                 self._place,
@@ -117,10 +117,10 @@ class Questions:
 
     @cached_property
     def _answers(self) -> Answers:
-        return Answers(self._context, self._posting, self._execution.loop, self._place.envelope_id)
+        return Answers(self._context, self._poster, self._execution.loop, self._place.envelope_id)
 
     async def _post(self, to: str, text: str, priority: str, number: int, name: str) -> None:
-        """Questions asked in the same iteration of the loop are posted together."""
+        """Post a question, together with others asked in the same iteration of the loop."""
         effect, place = await self._make(to, text, priority, name), self._place
         if not self._requests:
             asyncio.get_running_loop().call_soon(self._hand_over)
@@ -129,7 +129,7 @@ class Questions:
 
     def _hand_over(self) -> None:
         requests, self._requests = self._requests, []
-        self._posting.post(requests)
+        self._poster.post(requests)
 
 
 def answered(asked: str, answer: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Requests: what turns ask other agents. Those asked at once are posted together, and answers come from memory."""
+"""Requests of turns to other agents. Concurrent requests are posted together; answers are passed on in RAM."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.sending import requests as requests_sql
 
-SLOW_LOOK = 5.0
+POLL_INTERVAL = 5.0
 NOTHING: Mapping[str, str] = {}
 
 
 class Requests:
-    """Any thread may call. Requests that come while others wait to be written are written with those."""
+    """Batches requests while a write is queued. Any thread may call."""
 
     def __init__(self, context: RuntimeContext, notifier: Notifier) -> None:
         self._context = context
         self._notifier = notifier
         self._lock = context.host.lock()
         self._batch: list[Request] | None = None
-        """Handed to the store, and not begun there."""
+        """Requests in a queued write that has not started."""
         self._waiting: dict[str, Answers] = {}
-        """Turns here that wait for an answer, by the name of what they asked."""
+        """Turns that wait for an answer, by the name of the request."""
 
     def listen(self, name: str, answers: Answers) -> None:
         self._waiting[name] = answers
@@ -41,7 +41,7 @@ class Requests:
     def answered(self, answered: Answered) -> None:
         """Resume the turn that waits for this answer."""
         if (waiting := self._waiting.get(answered.request)) is not None:
-            waiting.tell(answered.request, answered.answer)
+            waiting.deliver(answered.request, answered.answer)
 
     # --- posting ---------------------------------------------------------------------------------
 
@@ -64,22 +64,24 @@ class Requests:
         return requests_sql.ask(tx, tuple(batch))
 
     def _close(self, batch: list[Request]) -> None:
-        """Whatever is asked from now on is written after these."""
+        """Close the batch: later requests are written after it."""
         with self._lock:
             if self._batch is batch:
                 self._batch = None
 
     def _posted(self, batch: list[Request], posted: tuple[bool | Answered | LimitReached | None, ...]) -> None:
-        """On the writer's thread, after the commit."""
-        self._notifier.deliver(tuple(one.envelope for one, there in zip(batch, posted, strict=True) if there is True))
-        for request, there in zip(batch, posted, strict=True):
-            if isinstance(there, Answered):
-                self._notifier.answered(there)
-            elif isinstance(there, LimitReached):
-                self._refuse(request, there)
-            elif not there:
+        """Handle the result on the writer's thread, after the commit."""
+        self._notifier.deliver(
+            tuple(request.envelope for request, outcome in zip(batch, posted, strict=True) if outcome is True)
+        )
+        for request, outcome in zip(batch, posted, strict=True):
+            if isinstance(outcome, Answered):
+                self._notifier.answered(outcome)
+            elif isinstance(outcome, LimitReached):
+                self._refuse(request, outcome)
+            elif not outcome:
                 agent_id = of_key(request.envelope.address).agent_id
-                self._refuse(request, asyncio.CancelledError() if there is None else unknown(agent_id))
+                self._refuse(request, asyncio.CancelledError() if outcome is None else unknown(agent_id))
 
     def _failed(self, batch: list[Request], error: Exception) -> None:
         self._close(batch)
@@ -94,9 +96,9 @@ class Requests:
 
 
 class Answers:
-    """Answers that one turn waits for; used on its loop. Any thread may call `tell` and `fail`.
+    """Answers that one turn waits for. Used on its loop; any thread may call `deliver` and `fail`.
 
-    One timer serves all that take long, since nearly all are answered long before that.
+    One timer polls for all requests: nearly all are answered before it fires.
     """
 
     def __init__(self, context: RuntimeContext, requests: Requests, loop: Loop, envelope_id: str) -> None:
@@ -107,7 +109,7 @@ class Answers:
         self._envelope_id = envelope_id
         self._open: dict[str, asyncio.Future[Mapping[str, str] | None]] = {}
         self._old: dict[str, asyncio.Future[Mapping[str, str] | None]] = {}
-        """Those that were there when it was last looked at how long they wait."""
+        """Requests that were open when the timer last fired."""
         self._timer: asyncio.TimerHandle | None = None
 
     def listen(self, name: str) -> None:
@@ -118,39 +120,41 @@ class Answers:
         self._requests.unlisten(name)
         self._open.pop(name, None)
 
-    def tell(self, name: str, answer: Mapping[str, str]) -> None:
-        self._loop.call(self._told, name, answer)
+    def deliver(self, name: str, answer: Mapping[str, str]) -> None:
+        self._loop.call(self._delivered, name, answer)
 
     def fail(self, name: str, error: BaseException) -> None:
         self._loop.call(self._failed, name, error)
 
-    async def get(self, name: str, number: int, seconds: float, *, look: bool) -> Mapping[str, str]:
-        """Return the answer, or nothing when the time is over. `look`: it may be in the store already."""
-        latest, left = self._aloop.time() + seconds, seconds
+    async def get(self, name: str, number: int, seconds: float, *, in_store: bool) -> Mapping[str, str]:
+        """Return the answer, or an empty one after the deadline. `in_store`: the answer may be in the store already."""
+        latest, remaining = self._aloop.time() + seconds, seconds
         while True:
-            if look or left <= 0:
-                found = await self._context.store.write(requests_sql.answer_to, self._envelope_id, number, left <= 0)
-                if found is not None or left <= 0:
+            if in_store or remaining <= 0:
+                found = await self._context.store.write(
+                    requests_sql.answer_to, self._envelope_id, number, remaining <= 0
+                )
+                if found is not None or remaining <= 0:
                     return NOTHING if found is None else dict(json.loads(found))
-            answer = await self._within(name, left)
+            answer = await self._wait(name, remaining)
             if answer is not None:
                 return answer
-            look, self._open[name] = True, self._aloop.create_future()  # listen first, then look, then wait
-            left = latest - self._aloop.time()
+            in_store, self._open[name] = True, self._aloop.create_future()  # listen first, then check, then wait
+            remaining = latest - self._aloop.time()
 
-    async def _within(self, name: str, left: float) -> Mapping[str, str] | None:
-        """Return the answer; None: time for a poll of the store."""
-        if left > 2 * SLOW_LOOK:
+    async def _wait(self, name: str, remaining: float) -> Mapping[str, str] | None:
+        """Return the answer, or None when it is time to poll the store."""
+        if remaining > 2 * POLL_INTERVAL:
             if self._timer is None:
-                self._timer = self._aloop.call_later(SLOW_LOOK, self._remind)
+                self._timer = self._aloop.call_later(POLL_INTERVAL, self._poll_old)
             return await self._open[name]
-        timer = self._aloop.call_later(min(SLOW_LOOK, left), self._told, name, None)
+        timer = self._aloop.call_later(min(POLL_INTERVAL, remaining), self._delivered, name, None)
         try:
             return await self._open[name]
         finally:
             timer.cancel()
 
-    def _told(self, name: str, answer: Mapping[str, str] | None) -> None:
+    def _delivered(self, name: str, answer: Mapping[str, str] | None) -> None:
         future = self._open.get(name)
         if future is not None and not future.done():
             future.set_result(answer)
@@ -160,10 +164,10 @@ class Answers:
         if future is not None and not future.done():
             future.set_exception(error)
 
-    def _remind(self) -> None:
-        """Have the requests poll that waited already at the last call."""
+    def _poll_old(self) -> None:
+        """Have requests poll the store that were open at the last call."""
         for name, future in self._old.items():
             if self._open.get(name) is future:
-                self._told(name, None)
+                self._delivered(name, None)
         self._old = dict(self._open)
-        self._timer = self._aloop.call_later(SLOW_LOOK, self._remind) if self._open else None
+        self._timer = self._aloop.call_later(POLL_INTERVAL, self._poll_old) if self._open else None

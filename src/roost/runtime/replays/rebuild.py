@@ -89,7 +89,7 @@ class TurnBuilder:
         if "meeting" not in given:
             raise self._missing("what it saw of the meeting", "is not on record")
         seated = await self._context.store.read(registry.seated, f"agent:{self._user_id}/{run.agent_id}", name)
-        meeting = None if seated is None else Meeting(seated, is_asked=False).as_given(given["meeting"])
+        meeting = None if seated is None else Meeting(seated, is_asked=False).at_position(given["meeting"])
         if meeting is None:
             raise self._missing(f"the log of the meeting {name!r:.80}", "is not kept any more (keep_meeting_logs_days)")
         return in_meeting(
@@ -152,7 +152,7 @@ class TurnBuilder:
             profile = self._context.brains.profile(name)
         except Invalid as error:
             raise Conflict(f"the profile {name!r} does not exist any more: {error}") from error
-        return replace(profile.told(self._given.get("options", {})), tokens_per_day=None)
+        return replace(profile.with_options(self._given.get("options", {})), tokens_per_day=None)
 
     def _missing(self, what: str, why: str) -> Conflict:
         return Conflict(f"the run {self._run.run_id!r} cannot be replayed: {what} {why}")

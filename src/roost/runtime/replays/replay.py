@@ -48,7 +48,7 @@ class Replayer(TurnExecution):
         logged: Logged,
         turn: Turn,
         steered: Mapping[int, tuple[Message, ...]],
-        diary: RecordedBrainContext,
+        brain_context: RecordedBrainContext,
         until: int | None,
         live: bool,
     ) -> None:
@@ -63,15 +63,15 @@ class Replayer(TurnExecution):
         self.halted: str | None = None
         """Why it was ended before the brain had."""
         self.stopped_at: int | None = None
-        turn._hand = self
+        turn._runtime = self
         self.turn = turn
-        self.means = ReplayActions(context, self, logged, until, live)
+        self.actions = ReplayActions(context, self, logged, until, live)
         self._voice = (
-            MeetingVoice(turn.meeting, self._said, lambda: self.means, self.flush)
+            MeetingVoice(turn.meeting, self._said, lambda: self.actions, self.flush)
             if turn.kind == Kind.MEETING
             else None
         )
-        self.diary = diary
+        self.brain_context = brain_context
 
     @property
     def now(self) -> datetime:
@@ -96,7 +96,7 @@ class Replayer(TurnExecution):
         try:
             await self._task
             if self._voice is not None:
-                self.means.speak(self._voice)
+                self.actions.speak(self._voice)
         except asyncio.CancelledError:
             if self.halted is None and self.stopped_at is None:
                 self.error = asyncio.CancelledError("the brain was cancelled")
@@ -130,8 +130,8 @@ class Replayer(TurnExecution):
             logged.text,
             not differences,
             "\n".join(differences),
-            tuple(self.means.taken),
-            tuple(self.means.sent),
+            tuple(self.actions.taken),
+            tuple(self.actions.sent),
             self.stopped_at,
             None if self.error is None else self._told(self.error),
         )
@@ -163,11 +163,11 @@ class Replayer(TurnExecution):
         is_whole = self.stopped_at is None and outcome not in CUT_OFF
         if is_whole and outcome == RunOutcome.DONE and self.error is None:
             for content in changes(self._given.get("state"), unread(self.turn.state)):
-                self.deeds.add(content)
+                self.action_log.add(content)
         if not is_whole:
             done = recorded.get("done", {})
             recorded = {**recorded, "done": {name: done[name] for name in done if not name.startswith(PARTIAL)}}
-        replayed = self.deeds.kept(self._context.redactor.clean_json, thoughts=is_whole)
+        replayed = self.action_log.kept(self._context.redactor.clean_json, thoughts=is_whole)
         return differences(recorded, replayed, missing=self.stopped_at is None, added=outcome not in CUT_OFF)
 
     # --- the runner's side of the turn -------------------------------------------------------------
@@ -175,11 +175,11 @@ class Replayer(TurnExecution):
     def _told(self, error: BaseException) -> str:
         return self._context.redactor.clean(f"{type(error).__name__}: {error}")
 
-    def _heard(self, text: str, channel: str) -> None:
+    def _on_output(self, text: str, channel: str) -> None:
         if channel == Channel.FINAL:
             self._said.append(checks.clean(text))
 
-    def _left(self) -> None:
+    def _on_abandoned(self) -> None:
         self._over = True
 
     @property

@@ -16,12 +16,12 @@ from roost.core.journal import contents
 from roost.core.journal.steps import (
     OPEN,
     REUSED,
+    Attempt,
     Content,
     EarlierRequests,
     Recorded,
     StepKind,
     StepOutcome,
-    Try,
     canonical,
     cut,
 )
@@ -36,7 +36,7 @@ from roost.ports import Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
 from roost.runtime.execution.blocking import do, do_within
 from roost.runtime.journal.journal import Journal
-from roost.runtime.journal.tool_calls import as_asked, no_tool
+from roost.runtime.journal.tool_calls import arguments_json, no_tool
 from roost.runtime.outgoing.questions import answered
 from roost.runtime.toolbox import LOOKS, OWN
 from roost.stores.sql.run_history import Logged
@@ -74,7 +74,7 @@ class ReplayActions:
         self._names: dict[str, int] = {}
         self._now = milliseconds(logged.run.started.timestamp())
         agent = logged.run.agent_id
-        place = Try(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
+        place = Attempt(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
         self._keys = Journal(context, replayer, place, ())
         self.owner = replayer.turn.user_id
         self.address = f"agent:{self.owner}/{agent}"
@@ -94,7 +94,7 @@ class ReplayActions:
     ) -> Any:
         self._names[name] = count = self._names.get(name, 0) + 1
         name = name if count == 1 else f"{name} ({count})"
-        self._keys.did(StepKind.STEP, name)
+        self._keys.log_action(StepKind.STEP, name)
         there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
         if there is not None:
             return _told(there)
@@ -107,12 +107,12 @@ class ReplayActions:
 
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
         name, found = (tool.name, tool) if isinstance(tool, Tool) else self._named(tool)
-        asked = self._keys.clean_json(as_asked(name, arguments))
+        asked = self._keys.clean_json(arguments_json(name, arguments))
         checked = {} if found is None else found.arguments(arguments)
         key = self._keys.key(StepKind.TOOL, name, asked)
         if found is None and key not in self._steps:  # nor was it there then: such a call is not on record
             raise no_tool(name, self.tools)
-        self._keys.did(StepKind.TOOL, name, asked)
+        self._keys.log_action(StepKind.TOOL, name, asked)
         if found is not None and found.with_turn(self._replayer.turn, checked):
             self.taken.append(f"tool {name}")
             return await self._act(found, arguments, key)
@@ -151,7 +151,7 @@ class ReplayActions:
     @asynccontextmanager
     async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
         asked = self._keys.clean_json(canonical(request, "what a model is asked"))
-        self._keys.did(StepKind.MODEL, name, asked)
+        self._keys.log_action(StepKind.MODEL, name, asked)
         there = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
         yield ModelCall(recorded=None if there is None else _told(there))
 
@@ -181,8 +181,8 @@ class ReplayActions:
     async def send(self, to: str, text: str, **options: Any) -> None:
         self._send(contents.message(to, text, options), f"message to {to}: {text:.80}")
 
-    async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
-        reached = str(self._send(contents.broadcast(whom, text, priority), f"message to many: {text:.80}", 0))
+    async def broadcast(self, text: str, audience: Audience, priority: str) -> int:
+        reached = str(self._send(contents.broadcast(audience, text, priority), f"message to many: {text:.80}", 0))
         return int(reached) if reached.isdecimal() else 0  # else the run has sent something else in its place
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
@@ -192,16 +192,16 @@ class ReplayActions:
         if self._replayer.turn.agent_id is None:
             raise Invalid("only an agent can sleep: this turn is not one of an agent")
         wake.wanted(self._now / 1_000, seconds, until, wake_on, wake.mail())
-        self._replayer.deeds.add(contents.sleep(seconds, until, wake_on))
+        self._replayer.action_log.add(contents.sleep(seconds, until, wake_on))
         self.sent.append("sleep")
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
         checks.seconds(deadline, "the deadline")
         key = addresses.parse(to, self.owner).key
-        self._replayer.deeds.add(["question", key, text])
+        self._replayer.action_log.add(["question", key, text])
         self._asks[key] = count = self._asks.get(key, 0) + 1
-        for *whom, refusal in self._seen.get("asks", ()):
-            if whom == [key, count]:
+        for *question, refusal in self._seen.get("asks", ()):
+            if question == [key, count]:
                 raise _refusal(*refusal)
         there = self._asked.take(key, text)
         if there is None:
@@ -228,7 +228,7 @@ class ReplayActions:
         found = self._sends.get(self._count, otherwise)
         if isinstance(found, list):
             raise _refusal(*found)
-        self._replayer.deeds.add(content)
+        self._replayer.action_log.add(content)
         self.sent.append(told)
         return found
 
@@ -237,7 +237,7 @@ class ReplayActions:
 
     async def remember(self, text: str, key: str | None) -> str:
         given = str(self._given("remember", key or "memory_replayed"))
-        self._replayer.deeds.add(["remember", key, text])
+        self._replayer.action_log.add(["remember", key, text])
         return given
 
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
@@ -245,7 +245,7 @@ class ReplayActions:
 
     async def forget(self, key: str) -> bool:
         given = bool(self._given("forget", True))
-        self._replayer.deeds.add(["forget", key])
+        self._replayer.action_log.add(["forget", key])
         return given
 
     def _given(self, what: str, otherwise: Any) -> Any:

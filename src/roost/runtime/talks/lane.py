@@ -18,7 +18,7 @@ from roost.core.talks.messages import Message
 from roost.core.talks.runs import StopReason, TalkUpdate
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
-from roost.runtime.execution.turn_execution import excerpt_of, report
+from roost.runtime.execution.failure_report import excerpt_of, report
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.run import TalkRun
@@ -272,7 +272,7 @@ class TalkLane:
             except Invalid:
                 profile = Profile(live.talk.profile, "")
         options = live.talk.options
-        return profile.told(options) if options else profile
+        return profile.with_options(options) if options else profile
 
     async def _settle(self, closing: Closing, live: LiveTalk) -> tuple[Settled, TalkUpdate]:
         """Write the end of a run, however long the store takes: until then the answer is kept in memory."""

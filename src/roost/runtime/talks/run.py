@@ -13,7 +13,7 @@ from roost.core.envelopes.envelope import Envelope
 from roost.core.failures import faults
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
-from roost.core.journal.steps import Recorded, Try
+from roost.core.journal.steps import Attempt, Recorded
 from roost.core.memory.brain_context import ContextKey, ContextWrite
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.messages import Message
@@ -24,7 +24,7 @@ from roost.runtime.talks.answer_writer import Answer
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.turns.acting import ActingTurn
 from roost.runtime.turns.actions import TurnActions
-from roost.runtime.turns.brain_context import BrainContext
+from roost.runtime.turns.brain_context import TurnBrainContext
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
 from roost.runtime.turns.shared_state import kept_state
@@ -67,7 +67,7 @@ class TalkRun(ActingTurn):
         """At which of its looks for them it was given which further messages."""
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
-        self._diary: BrainContext | None = None
+        self._brain_context: TurnBrainContext | None = None
         self._before = live.state if home is None else home.memory.text
         self._recorded = recorded
         self._shared = None if home is None else home.memory.share(envelopes[0].envelope_id)
@@ -91,11 +91,11 @@ class TalkRun(ActingTurn):
             senders=(f"user:{live.owner}",),
         )
 
-    def _make_means(self) -> TurnActions:
+    def _make_actions(self) -> TurnActions:
         """Make the actions of the turn; it sends as the agent, or as the person."""
         home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
         decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
-        place = Try(
+        place = Attempt(
             first,
             self._live.talk_id,
             True,
@@ -127,11 +127,11 @@ class TalkRun(ActingTurn):
         )
 
     @property
-    def diary(self) -> BrainContext:
-        if self._diary is None:
+    def brain_context(self) -> TurnBrainContext:
+        if self._brain_context is None:
             live = self._live
-            self._diary = BrainContext(self._context, ContextKey(live.talk_id, "", live.owner), self.run_id)
-        return self._diary
+            self._brain_context = TurnBrainContext(self._context, ContextKey(live.talk_id, "", live.owner), self.run_id)
+        return self._brain_context
 
     # --- thinking --------------------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ class TalkRun(ActingTurn):
             await self._ended
         finally:
             await self._answer.finish()
-            if self._means is not None:
-                await self._means.finish()
+            if self._actions is not None:
+                await self._actions.finish()
 
     async def _iterate(self) -> None:
         try:
@@ -163,23 +163,23 @@ class TalkRun(ActingTurn):
     def over(self) -> bool:
         return self._ended.done()
 
-    def _heard(self, text: str, channel: str) -> None:
+    def _on_output(self, text: str, channel: str) -> None:
         self._answer.say(text, channel)
 
-    def _silenced(self) -> None:
+    def _on_fenced(self) -> None:
         self._answer.finished = True
 
     def _agent(self) -> TurnOwner | None:
         return self._home
 
-    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+    def _report_waiting(self, waiting: bool, cause: str) -> None:
         isolated = [e.envelope_id for e in self.envelopes if e.suspect >= Suspicion.QUARANTINED] if waiting else []
         if isolated:
             self._step_out(self._live.talk_id, isolated, self._live.talk_id)
         if self._home is not None:
             self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT, talk=True)
 
-    def _left(self) -> None:
+    def _on_abandoned(self) -> None:
         self._ended.set_result(None)
 
     # --- being steered ---------------------------------------------------------------------------
@@ -210,8 +210,8 @@ class TalkRun(ActingTurn):
 
     def closing(self) -> Closing:
         """Return the closing of the run. Unless it is repeated, its open questions are withdrawn."""
-        if self._means is not None and self.why not in REPEATED:
-            self._means.withdraw()
+        if self._actions is not None and self.why not in REPEATED:
+            self._actions.withdraw()
         if self.fenced:
             self._withdraw()
             if self.why is not StopReason.WAIT:
@@ -222,17 +222,17 @@ class TalkRun(ActingTurn):
             self._withdraw()
             report = self.report(error)
             return self._closing(Verdict.DEAD, reason=report.sentence, fault=report.fault, traceback=report.traceback)
-        self._context.breakers.told(self.turn.profile, None)
-        if (means := self._means) is None:
+        self._context.breakers.record(self.turn.profile, None)
+        if (actions := self._actions) is None:
             return self._closing(Verdict.DONE, state=state, knew=knew)
-        asleep = means.asleep if self._home is not None else None
+        asleep = actions.asleep if self._home is not None else None
         return self._closing(
             Verdict.DONE,
             state=state,
             knew=knew,
-            sent=means.unsent(),
+            sent=actions.unsent(),
             sleep=wake.to_json(asleep) if asleep else None,
-            published=tuple(means.published) if asleep else (),
+            published=tuple(actions.published) if asleep else (),
             changes=[self._home.asleep()] if asleep and self._home is not None else [],
         )
 
@@ -250,7 +250,7 @@ class TalkRun(ActingTurn):
             profile=self.turn.profile.name,
             journaled=self.is_journaled,
             given=None if lost else self._given(),
-            context=None if lost else self._written(),
+            brain_context=None if lost else self._written(),
             others=self.envelopes[1:],
             answer=AnswerEnd(answer.noted(), answer.first_chunk, stop, lost),
             **more,
@@ -259,7 +259,7 @@ class TalkRun(ActingTurn):
     def _written(self) -> ContextWrite | None:
         """Nothing, if this is run again, or if nothing of it is to be left."""
         again = self.why in (StopReason.DRAIN, StopReason.ROLLBACK, StopReason.LOST, StopReason.DELETE, StopReason.WAIT)
-        return None if again or self._diary is None else self._diary.written()
+        return None if again or self._brain_context is None else self._brain_context.written()
 
     def _given(self) -> str:
         """For a replay."""

@@ -113,7 +113,7 @@ class TalkLanes(ABC):
         for lane in list(self.lanes.values()):
             if lane.run is not None and lane.run.is_parked:
                 lane.ending = True
-                lane.stop(StopReason.WAIT if lane.run.may_rest else StopReason.DRAIN, now)
+                lane.stop(StopReason.WAIT if lane.run.may_suspend else StopReason.DRAIN, now)
 
     def _all_done(self) -> None:  # noqa: B027 — a worker has nothing to see to
         """A lane has ended; perhaps it was the last."""

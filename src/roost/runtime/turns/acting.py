@@ -25,25 +25,25 @@ class ActingTurn(TurnExecution):
 
     _recorded: tuple[Recorded, ...] = ()
     """The steps of earlier tries."""
-    _means: TurnActions | None = None
+    _actions: TurnActions | None = None
     _waits = 0
 
     @property
-    def means(self) -> TurnActions:
+    def actions(self) -> TurnActions:
         """Made when it is first asked for: most turns never act."""
-        if self._means is None:
-            self._means = self._make_means()
-        return self._means
+        if self._actions is None:
+            self._actions = self._make_actions()
+        return self._actions
 
     @abstractmethod
-    def _make_means(self) -> TurnActions: ...
+    def _make_actions(self) -> TurnActions: ...
 
     def waits(self, waiting: bool) -> None:
         """However many answers it waits for, it is one that waits."""
         before = self._waits
         self._waits += 1 if waiting else -1
         if not before or not self._waits:
-            self._tell_waiting(waiting, FOR_A_PERSON if self.is_parked else "waits for an answer")
+            self._report_waiting(waiting, FOR_A_PERSON if self.is_parked else "waits for an answer")
 
     def _agent(self) -> TurnOwner | None:
         return None
@@ -54,7 +54,7 @@ class ActingTurn(TurnExecution):
             await home.regain()
 
     @abstractmethod
-    def _tell_waiting(self, waiting: bool, cause: str) -> None:
+    def _report_waiting(self, waiting: bool, cause: str) -> None:
         """Tell the agent whose turn this is, if it is one, that it waits or does not any more."""
 
     def _step_out(self, key: str, envelope_ids: Sequence[str], order: str = "") -> None:
@@ -71,12 +71,12 @@ class ActingTurn(TurnExecution):
     @property
     def is_journaled(self) -> bool:
         """Return True if there are steps of it on record."""
-        return bool(self._recorded) or (self._means is not None and self._means.is_journaled)
+        return bool(self._recorded) or (self._actions is not None and self._actions.is_journaled)
 
     @property
     def seen(self) -> dict[str, list[Any]]:
         """Return what it was given in answer to what it did, in order, for a replay."""
-        return {} if self._means is None else self._means.seen
+        return {} if self._actions is None else self._actions.seen
 
     _before: str | None
     """The state before the turn, as JSON."""
@@ -85,11 +85,11 @@ class ActingTurn(TurnExecution):
         """What it did, in short, to compare a replay with: sends, questions, steps, memories, state, thoughts."""
         state = unread(self.turn.state)
         written = list(changes(self._before, state)) if is_done and (state or self._before) else []
-        if not written and self._deeds is None:
+        if not written and self._action_log is None:
             return {}
         for content in written:
-            self.deeds.add(content)
-        return self.deeds.kept(self._context.redactor.clean_json)
+            self.action_log.add(content)
+        return self.action_log.kept(self._context.redactor.clean_json)
 
     def part(self) -> None:
         """It is over, and nobody asks it any more: in a circle it would wait, with all it has read, for the collector.
@@ -97,4 +97,4 @@ class ActingTurn(TurnExecution):
         A brain that may still run keeps what it has.
         """
         if self.over and self.error is None and not self.fenced:
-            self.turn._hand = self._means = self.turn._made = None
+            self.turn._runtime = self._actions = self.turn._coroutines = None

@@ -19,7 +19,7 @@ from roost.core.agents.audience import Audience
 from roost.core.envelopes.effects import Effect, Publish, SendTask, urgent_mail_id
 from roost.core.envelopes.mail import Mail, answering
 from roost.core.journal import contents
-from roost.core.journal.steps import Content, Recorded, Try
+from roost.core.journal.steps import Attempt, Content, Recorded
 from roost.core.limits.budgets import SECOND, Resource
 from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.log.bodies import Body, Invited, Said
@@ -34,7 +34,7 @@ from roost.runtime.journal.approval_wait import ApprovalWait
 from roost.runtime.journal.journal import Journal
 from roost.runtime.journal.steps import Steps
 from roost.runtime.journal.tool_calls import ToolCalls
-from roost.runtime.outgoing.outbox import Outbox, refused_as
+from roost.runtime.outgoing.outbox import Outbox, as_recorded_error
 from roost.runtime.outgoing.questions import Questions
 from roost.runtime.turns.memory_buffer import MemoryBuffer
 from roost.runtime.turns.services import TurnServices
@@ -60,7 +60,7 @@ def seen(method: F) -> F:
         try:
             kept[place] = given = await method(self, *args, **options)
         except RoostError as error:
-            kept[place] = {"refused": refused_as(error)}
+            kept[place] = {"refused": as_recorded_error(error)}
             raise
         return given
 
@@ -78,7 +78,7 @@ class TurnActions:
         services: TurnServices,
         execution: TurnExecution,
         *,
-        place: Try,
+        place: Attempt,
         user_id: str,
         sender: str,
         hops: int = 0,
@@ -152,11 +152,11 @@ class TurnActions:
             ),
         )
 
-    async def broadcast(self, text: str, whom: Audience, priority: str) -> int:
+    async def broadcast(self, text: str, audience: Audience, priority: str) -> int:
         link, text = self.link(), self.clean(text)
         reached = await self._send(
-            contents.broadcast(whom, text, priority),
-            lambda: self._composer.broadcast(self._user_id, self._sender, text, whom, priority=priority, **link),
+            contents.broadcast(audience, text, priority),
+            lambda: self._composer.broadcast(self._user_id, self._sender, text, audience, priority=priority, **link),
             lambda broadcast: str(len(broadcast.envelopes)),
         )
         if self._is_counted:
@@ -250,7 +250,7 @@ class TurnActions:
 
         async def note() -> None:
             if isinstance(body, Invited):
-                await self._composer.guest(self._user_id, body.who)
+                await self._composer.invitable(self._user_id, body.who)
             meeting.note(body, self._now())
 
         async def make() -> WriteEntry:
@@ -277,7 +277,7 @@ class TurnActions:
             raise Invalid("only an agent can sleep: this turn is not one of an agent")
         now = self._context.host.clock.now()
         self.asleep = wake.wanted(now, seconds, until, wake_on, self._default_wake)
-        self._execution.deeds.add(contents.sleep(seconds, until, wake_on))
+        self._execution.action_log.add(contents.sleep(seconds, until, wake_on))
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ class TurnActions:
     @seen
     async def remember(self, text: str, key: str | None) -> str:
         kept = await self._noted().remember(self.clean(text), key)
-        self._execution.deeds.add(["remember", key, text])
+        self._execution.action_log.add(["remember", key, text])
         return kept
 
     @seen
@@ -338,7 +338,7 @@ class TurnActions:
     @seen
     async def forget(self, key: str) -> bool:
         found = await self._noted().forget(key)
-        self._execution.deeds.add(["forget", key])
+        self._execution.action_log.add(["forget", key])
         return found
 
     def _noted(self) -> MemoryBuffer:

@@ -11,7 +11,7 @@ from roost.runtime.turns.artifacts import TurnArtifacts
 from roost.stores.sql.brain_data import brain_context
 
 
-class BrainContext:
+class TurnBrainContext:
     """Made when a brain first asks for it; most never do."""
 
     def __init__(self, context: RuntimeContext, place: ContextKey, run_id: str) -> None:

@@ -11,7 +11,7 @@ from roost.core.envelopes.envelope import Kind
 from roost.core.meetings.log.bodies import Body, Ended, Granted, Left, Passed, Said
 from roost.core.meetings.view.floor import HELD
 from roost.errors import Forbidden
-from roost.ports import Acts, Hand, Meeting, Profile, Turn
+from roost.ports import Actions, Meeting, Profile, Turn, TurnRuntime
 
 LAST = (Said, Passed, Granted, Left, Ended)
 """Acts after which one who had the floor has it no more."""
@@ -26,10 +26,10 @@ class Flush(Protocol):
 class MeetingVoice:
     """Entries that one turn writes. `said`: all that the brain has said so far."""
 
-    def __init__(self, meeting: Meeting, said: list[str], means: Callable[[], Acts], flush: Flush) -> None:
+    def __init__(self, meeting: Meeting, said: list[str], actions: Callable[[], Actions], flush: Flush) -> None:
         self.meeting = meeting
         self._said = said
-        self._means = means
+        self._actions = actions
         self._flush = flush
         self._spoken = 0
         """Number of these were said in the meeting before the end of the turn."""
@@ -42,12 +42,12 @@ class MeetingVoice:
         that follow, unless the act itself ends it.
         """
         self._flush(end=True)
-        means, words, spoken = self._means(), self._rest.strip(), len(self._said)
+        actions, words, spoken = self._actions(), self._rest.strip(), len(self._said)
         if words and (meeting.view.rule not in HELD or isinstance(body, LAST)):
             with suppress(Forbidden):
-                await means.write_entry(meeting, Said(words))
+                await actions.write_entry(meeting, Said(words))
                 self._spoken = spoken
-        await means.write_entry(meeting, body)
+        await actions.write_entry(meeting, body)
 
     @property
     def _rest(self) -> str:
@@ -60,7 +60,7 @@ class MeetingVoice:
     @cached_property
     def given(self) -> dict[str, Any]:
         """Return what tells how the meeting was when the turn began."""
-        return self.meeting.given()
+        return self.meeting.position()
 
 
 def in_meeting(
@@ -69,7 +69,7 @@ def in_meeting(
     user_id: str,
     run_id: str,
     state: dict[str, Any],
-    hand: Hand | None,
+    hand: TurnRuntime | None,
     agent_id: str,
     attempt: int,
 ) -> Turn:

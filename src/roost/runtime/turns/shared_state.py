@@ -77,7 +77,7 @@ class SharedState(dict[str, Any]):
 
     @property
     def may_differ(self) -> bool:
-        """Whether the turn may have changed something; comparing all of it takes long if many turns share a memory."""
+        """True if the turn may have changed something; comparing all of it takes long if many turns share a memory."""
         return self._written or self._exposed
 
     def has_read(self, name: str) -> bool:

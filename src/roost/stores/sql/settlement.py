@@ -57,20 +57,20 @@ def settle(
     """
     if tx.for_share:
         window.lock(tx, [(c.envelope.address, c.sleep) for c in closings if c.sleep is not None])
-    if all(c.answer is None for c in closings):
-        return _settle_agents(tx, closings, notes, writes)
-    of_agents = tuple(c for c in closings if c.answer is None)
-    settled = dict(zip(map(id, of_agents), _settle_agents(tx, of_agents, notes, writes), strict=True))
     of_talks = tuple(c for c in closings if c.answer is not None)
-    settled |= zip(map(id, of_talks), _settle_talks(tx, of_talks), strict=True)
+    if not of_talks:
+        return _settle_agents(tx, closings, notes, writes)
+    settled = dict(zip(map(id, of_talks), _settle_talks(tx, of_talks), strict=True))
+    of_agents = tuple(c for c in closings if c.answer is None)
+    if of_agents or notes or writes:
+        settled |= zip(map(id, of_agents), _settle_agents(tx, of_agents, notes, writes), strict=True)
     return tuple(settled[id(c)] for c in closings)
 
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
     ended = talk_runs.end(tx, closings)
-    brain_context.write(
-        tx, (c.context for c, run in zip(closings, ended, strict=True) if c.context is not None and not run.update.gone)
-    )
+    there = [c.brain_context for c, run in zip(closings, ended, strict=True) if not run.update.gone]
+    brain_context.write(tx, (context for context in there if context is not None))
     return [_settle_talk(tx, replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
 
 
@@ -120,7 +120,7 @@ def _settle_agents(
     if memories.texts:
         agent_state.write(tx, memories)
     _end_tasks(tx, [c for c in told if c.envelope.recorded])
-    brain_context.write(tx, (c.context for c in told if c.context is not None))
+    brain_context.write(tx, (c.brain_context for c in told if c.brain_context is not None))
     posted = post_each(tx, [(c.sent, c.ended) for c in told])
     answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
     settled = {
@@ -195,9 +195,9 @@ def _eventful(taken: list[Closing], errors: Mapping[str, int]) -> list[Closing]:
 
 
 def _is_uneventful(c: Closing) -> bool:
-    if c.sent or c.changes or c.state is not None or c.sleep is not None or c.context is not None or c.usage.tokens:
+    if c.sent or c.changes or c.state is not None or c.sleep is not None or c.brain_context is not None:
         return False
-    return c.envelope.ask is None and _is_plain(c)
+    return not c.usage.tokens and c.envelope.ask is None and _is_plain(c)
 
 
 def _changed(told: list[Closing]) -> list[tuple[str, StateChange]]:

@@ -8,7 +8,7 @@ import pytest
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
@@ -25,7 +25,7 @@ from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_events import create, take
 
 
-def given_task(store: Driven, address: str, name: str = "task_1") -> tuple[Taken, Envelope]:
+def given_task(store: Driven, address: str, name: str = "task_1") -> tuple[ClaimedWork, Envelope]:
     """What the agent is handed over when it wakes."""
     task = Envelope(name, address, Kind.TASK, name, Priority.NORMAL, "user:ann", "do", 1.0, 1.0, recorded=True)
     store.write(effects.post, SendTask(task))

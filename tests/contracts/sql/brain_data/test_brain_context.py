@@ -13,7 +13,7 @@ from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.runs import Posted
 from roost.core.values.ids import encode
 from roost.core.values.priority import Priority
-from roost.ports import Look, World
+from roost.ports import ClaimEnvironment, ClaimRequest
 from roost.stores.sql import retention, settlement
 from roost.stores.sql.agents import agents
 from roost.stores.sql.brain_data import brain_context
@@ -77,7 +77,7 @@ def test_it_is_written_with_the_answer_and_gone_with_the_talk(store: Driven) -> 
         TALK, "app", ContextEntry("run_1", "[]", (1,)), {Scope.OWN: {"a": "1"}, Scope.USER: {"b": "2"}}
     )
     done = (0, Verdict.DONE, "hello", 1.0, 2.0)
-    closing = Closing("run_1", posted.envelope, *done, context=written, answer=AnswerEnd())
+    closing = Closing("run_1", posted.envelope, *done, brain_context=written, answer=AnswerEnd())
     store.write(settlement.settle, (closing,))
     assert read(store) == ([ContextEntry("run_1", "[]", (1,))], {"own": {"a": "1"}, "user": {"b": "2"}})
     store.write(talks.delete, "ann", "talk_1")
@@ -89,10 +89,10 @@ def test_of_an_agent_it_is_written_with_the_try_and_gone_with_the_agent(store: D
     store.write(agents.create, "ann", ("d",), AgentConfig(), change, 10)
     envelope = Envelope("task_1", "ann/d", Kind.TASK, "from:x", Priority.NORMAL, "user:ann", "do", 1.0, 1.0)
     store.write(effects.post_all, (SendTask(envelope),), 1.0)
-    taken = store.write(claims.take, (Look("ann/d", True),), World(2.0, lambda: "change_2"))[0]
+    taken = store.write(claims.take, (ClaimRequest("ann/d", True),), ClaimEnvironment(2.0, lambda: "change_2"))[0]
     place = ContextKey("ann/d", "from:x", "ann")
     written = ContextWrite(place, "app", ContextEntry("run_1", "[]"), {Scope.OWN: {"a": "1"}})
-    closing = Closing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, context=written)
+    closing = Closing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, brain_context=written)
     store.write(settlement.settle, (closing,))
     assert read(store, place) == ([ContextEntry("run_1", "[]")], {"own": {"a": "1"}})
     assert read(store, ContextKey("ann/d", "from:y", "ann")) == ([], {})

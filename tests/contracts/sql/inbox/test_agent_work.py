@@ -12,7 +12,7 @@ from roost.core.agents.agent import State
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
-from roost.core.journal.steps import Try
+from roost.core.journal.steps import Attempt
 from roost.core.limits.usage import Usage
 from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
@@ -232,7 +232,7 @@ def test_what_a_turn_sends_before_its_end_is_sent_once_and_by_who_still_may(stor
     )
 
     def send(epoch: int, task: str = "task_1") -> list[str] | None:
-        place = Try(task, address, False, epoch, "run_1", "ann", "d", given={"profile": "p"})
+        place = Attempt(task, address, False, epoch, "run_1", "ann", "d", given={"profile": "p"})
         posted = store.write(in_progress.post_now, place, 1, sent, ("message:a", "message:b"), 5.0)
         return None if posted is None else [envelope.envelope_id for envelope in posted]
 

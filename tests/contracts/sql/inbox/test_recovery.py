@@ -7,7 +7,7 @@ from typing import Any
 
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.journal.steps import Try
+from roost.core.journal.steps import Attempt
 from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.stores.sql import settlement
@@ -55,7 +55,7 @@ def test_a_lane_has_one_suspect_and_what_has_steps_is_one(store: Driven) -> None
     for name in ("e", "f"):
         plain = Envelope(name, address, Kind.TASK, "from:x", Priority.URGENT, "agent:x", "do", 1.0, -60.0)
         store.write(effects.post, SendTask(plain))
-    place = Try("b", address, False, take(store, address).epoch, "run_1", "ann", "d")
+    place = Attempt("b", address, False, take(store, address).epoch, "run_1", "ann", "d")
     store.write(steps.begin, place, 1, "step", "known", "step:known", None, "begun", 1.0)
     live(store, 2)
     assert {name for name, (suspect, _) in marks(store).items() if suspect} == {"b", "e"}

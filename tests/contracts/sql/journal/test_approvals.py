@@ -10,7 +10,7 @@ import pytest
 from roost.core.envelopes.effects import Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.journal.approvals import Approval, ApprovalRequest, Decision, Question
-from roost.core.journal.steps import StepKind, StepOutcome, Try
+from roost.core.journal.steps import Attempt, StepKind, StepOutcome
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.messages import at
 from roost.core.talks.runs import TalkUpdate
@@ -27,15 +27,15 @@ D = "ann/d"
 
 
 @pytest.fixture(autouse=True)
-def mine(store: Driven) -> Try:
+def mine(store: Driven) -> Attempt:
     """A try of a task that an agent works on."""
     create(store, "d")
     task = Envelope("task_1", D, Kind.TASK, "task_1", Priority.NORMAL, "user:ann", "pay", 1.0, 1.0, recorded=True)
     store.write(effects.post, SendTask(task))
-    return Try("task_1", D, False, take(store, D).epoch, "run_1", "ann", "d", given={"attempt": 1})
+    return Attempt("task_1", D, False, take(store, D).epoch, "run_1", "ann", "d", given={"attempt": 1})
 
 
-def asks(store: Driven, place: Try, name: str, number: int = 1) -> None:
+def asks(store: Driven, place: Attempt, name: str, number: int = 1) -> None:
     talk = place.holder if place.is_talk else None
     approval = Approval(
         name, "ann", place.agent_id, talk, place.run_id, number, Question.CALL, "pay", {"euros": 5}, at(2.0)
@@ -44,7 +44,7 @@ def asks(store: Driven, place: Try, name: str, number: int = 1) -> None:
     assert store.write(steps.begin, place, number, *begun)
 
 
-def closing(store: Driven, place: Try, verdict: Verdict, **more: Any) -> Closing:
+def closing(store: Driven, place: Attempt, verdict: Verdict, **more: Any) -> Closing:
     [envelope] = take(store, D).envelopes or [None]
     assert envelope is not None
     return Closing(place.run_id, envelope, store.read(epoch), verdict, "", 1.0, 3.0, journaled=True, **more)
@@ -54,7 +54,7 @@ def epoch(tx: Any) -> int:
     return int(tx.one("SELECT epoch FROM agents WHERE address = 'ann/d'")[0])
 
 
-def test_it_is_decided_once_and_by_whom_it_was_asked(store: Driven, mine: Try) -> None:
+def test_it_is_decided_once_and_by_whom_it_was_asked(store: Driven, mine: Attempt) -> None:
     asks(store, mine, "approval_1")
     for user, name in (("bob", "approval_1"), ("ann", "approval_9")):
         with pytest.raises(NotFound, match="no approval"):
@@ -67,7 +67,7 @@ def test_it_is_decided_once_and_by_whom_it_was_asked(store: Driven, mine: Try) -
         store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 4.0)
 
 
-def test_of_a_step_the_newest_question_counts(store: Driven, mine: Try) -> None:
+def test_of_a_step_the_newest_question_counts(store: Driven, mine: Attempt) -> None:
     assert store.read(approvals.of_step, "task_1", 1) is None
     asks(store, mine, "approval_1")
     store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 3.0)
@@ -85,7 +85,7 @@ def test_of_a_step_the_newest_question_counts(store: Driven, mine: Try) -> None:
         store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
 
 
-def test_what_was_put_to_rest_is_taken_up_when_it_is_decided(store: Driven, mine: Try) -> None:
+def test_what_was_put_to_rest_is_taken_up_when_it_is_decided(store: Driven, mine: Attempt) -> None:
     asks(store, mine, "approval_1")
     assert store.write(settlement.settle, (closing(store, mine, Verdict.WAITING),))[0].taken
     assert not take(store, D).envelopes, "it waits for a person"
@@ -103,7 +103,7 @@ def ended(store: Driven, c: Closing) -> TalkUpdate:
 def test_the_run_of_a_talk_rests_until_it_is_decided(store: Driven) -> None:
     store.write(talks.create, "t", "ann", "echo", "queue", "", "{}", 10)
     posted = store.write(messages.post, "ann", "t", "pay", None, None, "title", "e-1", 1.0, 10)
-    place = Try("e-1", "t", True, posted.epoch, "run_t", "ann", None)
+    place = Attempt("e-1", "t", True, posted.epoch, "run_t", "ann", None)
     asks(store, place, "approval_1")
     waiting = (posted.epoch, Verdict.WAITING, "half", 1.0, 2.0)
     waits = Closing("run_t", posted.envelope, *waiting, answer=AnswerEnd())
@@ -119,7 +119,7 @@ def test_the_run_of_a_talk_rests_until_it_is_decided(store: Driven) -> None:
     assert ended(store, replace(waits, envelope=replace(posted.envelope, lane="nowhere"))).gone
 
 
-def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Try) -> None:
+def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Attempt) -> None:
     store.write(steps.open, mine, 2.0)
     for number, (kind, outcome) in enumerate(
         [("model", "done"), ("tool", "done"), ("tool", "failed"), ("model", "done")], start=1
@@ -131,25 +131,25 @@ def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Try)
     assert store.read(steps.recorded, ["task_1"])[0].kind == StepKind.GIVEN
 
 
-def test_of_a_try_that_has_done_nothing_nothing_is_used_again(store: Driven, mine: Try) -> None:
+def test_of_a_try_that_has_done_nothing_nothing_is_used_again(store: Driven, mine: Attempt) -> None:
     store.write(steps.open, mine, 2.0)
     store.write(steps.note, mine, 1, "tool", "x", "{}", '"no"', StepOutcome.FAILED, 2.0)
     store.write(steps.freshen, "task_1")
     assert [(one.kind, one.outcome) for one in store.read(steps.recorded, ["task_1"])] == [("tool", "retried")]
 
 
-def test_a_try_that_may_not_notes_nothing(store: Driven, mine: Try) -> None:
+def test_a_try_that_may_not_notes_nothing(store: Driven, mine: Attempt) -> None:
     store.write(steps.note, replace(mine, epoch=99), 1, "tool", "x", "{}", '"r"', StepOutcome.DONE, 2.0)
     assert store.read(steps.recorded, ["task_1"]) == ()
 
 
-def test_the_traceback_of_a_failed_try_is_kept_with_its_run(store: Driven, mine: Try) -> None:
+def test_the_traceback_of_a_failed_try_is_kept_with_its_run(store: Driven, mine: Attempt) -> None:
     failed = closing(store, mine, Verdict.DEAD, reason="It failed.", fault="internal", traceback="at ä.py:3")
     assert store.write(settlement.settle, (failed,))[0].taken
     assert store.read(run_history.entry, "ann", "run_1").traceback == "at ä.py:3"
 
 
-def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: Driven, mine: Try) -> None:
+def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: Driven, mine: Attempt) -> None:
     store.write(steps.note, mine, 1, "tool", "pay", '{"euros": 5}', '"paid"', StepOutcome.DONE, 2.0)
     done = closing(store, mine, Verdict.DONE, given='{"profile": "p"}')
     assert store.write(settlement.settle, (replace(done, text="5 paid"),))[0].taken
@@ -163,7 +163,7 @@ def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: 
             store.read(run_history.entry, user, run)
 
 
-def test_what_runs_of_mails_and_events_were_about_is_found_while_it_is_kept(store: Driven, mine: Try) -> None:
+def test_what_runs_of_mails_and_events_were_about_is_found_while_it_is_kept(store: Driven, mine: Attempt) -> None:
     letter = SendMail(
         "mail_1", None, "user:ann", f"agent:{D}", "news", "well", Priority.NORMAL, 1.0, None, None, None, None
     )

@@ -9,7 +9,7 @@ import pytest
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.requests import Answered, Request, request_name
-from roost.core.journal.steps import Recorded, StepKind, StepOutcome, Try
+from roost.core.journal.steps import Attempt, Recorded, StepKind, StepOutcome
 from roost.core.values.priority import Priority
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects, requests
@@ -61,7 +61,7 @@ def test_an_answer_is_given_once_and_what_was_given_up_stays_so(store: Driven) -
 
 def test_a_question_that_is_withdrawn_is_answered_as_cancelled_and_left_to_those_who_may_have_it(store: Driven) -> None:
     store.write(requests_sql.ask, (request(1), request(2)))
-    place = Try("task_1", D, False, 0, "run_1", "ann", "d")
+    place = Attempt("task_1", D, False, 0, "run_1", "ann", "d")
     assert store.write(requests_sql.withdraw, place, [(1, E)], 2.0) == ((E, "env_1"),)
     assert store.write(requests_sql.answer_to, "task_1", 1, False) == '{"cancelled": true}'
     assert store.write(requests_sql.answer_to, "task_1", 2, False) is None
@@ -76,7 +76,7 @@ def recorded(store: Driven) -> tuple[Recorded, ...]:
 
 
 def test_only_a_try_that_still_may_puts_steps_on_record(store: Driven) -> None:
-    mine = Try("task_1", D, False, 0, "run_1", "ann", "d", given={"attempt": 1})
+    mine = Attempt("task_1", D, False, 0, "run_1", "ann", "d", given={"attempt": 1})
     begun = (StepKind.TOOL, "pay", "key", "{}", StepOutcome.BEGUN, 2.0)
     for other in (replace(mine, epoch=7), replace(mine, envelope_id="task_gone")):
         assert store.write(steps.open, other, 2.0) is False

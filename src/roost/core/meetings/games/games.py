@@ -74,7 +74,7 @@ def begin(games: Games, name: str, setting: Any) -> Any:
         raise Forbidden(f"the game {name!r:.80} is not known: use one of {', '.join(sorted(games)) or 'none'}")
     try:
         return _own(game.initial(_own(setting)))
-    except Exception as error:  # Whatever a game raises must stop nobody's view.
+    except Exception as error:  # An error of a game must not break a view.
         raise _refused(name, error) from error
 
 
@@ -84,7 +84,7 @@ def play(games: Games, name: str, state: Any, author: str, move: Any) -> tuple[A
     try:
         after = _own(game.apply(_own(state), author, _own(move)))
         return after, game.outcome(_own(after))
-    except Exception as error:  # Whatever a game raises must stop nobody's view.
+    except Exception as error:  # An error of a game must not break a view.
         raise _refused(name, error) from error
 
 
@@ -92,7 +92,7 @@ def forfeit(games: Games, name: str, state: Any, who: str) -> Outcome:
     """Return the outcome if this player does not move."""
     try:
         return games[name].forfeit(_own(state), who)
-    except Exception:  # Whatever a game raises must stop nobody's view.
+    except Exception:  # An error of a game must not break a view.
         return _forfeited(who)
 
 
@@ -100,31 +100,31 @@ def mover(game: Game, state: Any) -> str | None:
     """Return the next player; None also if the game fails."""
     try:
         found = game.mover(_own(state))
-    except Exception:  # Whatever a game raises must stop nobody's view.
+    except Exception:  # An error of a game must not break a view.
         return None
     return found if isinstance(found, str) else None
 
 
 def drawn(game: Game | None, state: Any) -> str:
-    return _told(game.drawn, _own(state)) if game is not None else ""
+    return _described(game.drawn, _own(state)) if game is not None else ""
 
 
 def asked(game: Game | None, state: Any) -> str:
-    return _told(game.asked, _own(state)) if game is not None else ""
+    return _described(game.asked, _own(state)) if game is not None else ""
 
 
 def read(game: Game, text: str) -> Any | None:
     """Return the move that a text stands for; None also if the game fails at it."""
     try:
         return _own(game.read(text))
-    except Exception:  # Whatever a game raises must stop nobody's turn.
+    except Exception:  # An error of a game must not break a turn.
         return None
 
 
-def _told(tell: Callable[[Any], str], state: Any) -> str:
+def _described(describe: Callable[[Any], str], state: Any) -> str:
     try:
-        return checks.clean(str(tell(state)))
-    except Exception as error:  # Whatever a game raises must stop nobody's view.
+        return checks.clean(str(describe(state)))
+    except Exception as error:  # An error of a game must not break a view.
         return f"(the game failed with {type(error).__name__})"
 
 

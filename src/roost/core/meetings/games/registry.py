@@ -28,9 +28,9 @@ def register_game(name: str, game: Game) -> None:
     if isinstance(game, type) or missing:
         wanted = f"lacks {', '.join(missing)}" if missing else "is a class: give an instance of it"
         raise Invalid(f"the game {name!r:.80} {wanted}; derive it from roost.Game")
-    there = _KNOWN.get(name)
-    if there is not None and type(there) is not type(game):
-        raise Conflict(f"there is another game {name!r:.80}, a {type(there).__qualname__}: choose another name")
+    registered = _KNOWN.get(name)
+    if registered is not None and type(registered) is not type(game):
+        raise Conflict(f"there is another game {name!r:.80}, a {type(registered).__qualname__}: choose another name")
     _KNOWN[name] = game
 
 

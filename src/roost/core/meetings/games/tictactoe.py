@@ -28,8 +28,8 @@ class TicTacToe:
                 players = [address(x, "the player X"), address(o, "the player O")]
                 return {"players": players, "board": [""] * 9, "next": "X"}
         named = setting.get("players") if isinstance(setting, dict) else None
-        there = ", ".join(map(str, named)) if isinstance(named, list) and named else "nobody"
-        raise Invalid(f"tic-tac-toe needs two players, X and O, and has {there:.200}: name two as its `players`")
+        found = ", ".join(map(str, named)) if isinstance(named, list) and named else "nobody"
+        raise Invalid(f"tic-tac-toe needs two players, X and O, and has {found:.200}: name two as its `players`")
 
     def apply(self, state: Any, author: str, move: Any) -> Any:
         cell = self._cell(move)

@@ -149,7 +149,7 @@ class Log:
         if (self.meeting, self.creator) != (digest.meeting, digest.creator):
             return ()
         shared = {author: self._shared(author, head) for author, head in digest.heads.items()}
-        if not self.waiting and all(shared.get(author, 0) >= len(mine) for author, mine in self.placed.items()):
+        if not self.waiting and all(shared.get(author, 0) >= len(own) for author, own in self.placed.items()):
             return ()
         lacking = (entry for entry in self if entry.number > shared.get(entry.author, 0) or entry.id in self.waiting)
         return tuple(entry for entry, _ in zip(lacking, range(self.size if most is None else most), strict=False))
@@ -179,13 +179,13 @@ class Log:
         while goes_on:
             goes_on = False
             for author in sorted({key.author for key in left}):
-                mine = placed.setdefault(author, list(self.placed.get(author, ())))
-                while (entry := left.get(EntryId(author, len(mine) + 1))) and self._is_covered(entry, placed):
-                    mine.append(self._place(entry, placed))
-                    insort(order, mine[-1])
+                own = placed.setdefault(author, list(self.placed.get(author, ())))
+                while (entry := left.get(EntryId(author, len(own) + 1))) and self._is_covered(entry, placed):
+                    own.append(self._place(entry, placed))
+                    insort(order, own[-1])
                     del left[entry.id]
                     goes_on = True
-        ready = {author: tuple(mine) for author, mine in placed.items() if mine}
+        ready = {author: tuple(own) for author, own in placed.items() if own}
         return replace(self, order=tuple(order), placed={**self.placed, **ready}, waiting=left)
 
     def _is_covered(self, entry: Entry, placed: Mapping[str, list[Placed]]) -> bool:
@@ -194,9 +194,9 @@ class Log:
     def _place(self, entry: Entry, placed: Mapping[str, list[Placed]]) -> Placed:
         before = [self._of(author, placed)[count - 1] for author, count in sorted(entry.seen.items())]
         before += placed[entry.author][-1:]
-        latest = max((one.time for one in before), default=None)
+        latest = max((seen.time for seen in before), default=None)
         time = entry.at if latest is None or latest < entry.at else latest.later()
-        text = "".join(one.checksum for one in before) + to_json(entry)
+        text = "".join(seen.checksum for seen in before) + to_json(entry)
         return Placed(time, entry.author, entry.number, entry, hashlib.sha256(text.encode()).hexdigest()[:32])
 
     def _of(self, author: str, placed: Mapping[str, list[Placed]]) -> list[Placed] | tuple[Placed, ...]:

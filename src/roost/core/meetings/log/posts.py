@@ -46,7 +46,7 @@ def to_json(post: Post) -> str:
         ensure_ascii=False,
         separators=(",", ":"),
     )
-    return f'{plain[:-1]},"entries":[{",".join(json.dumps(entries.to_json(one)) for one in post.entries)}]}}'
+    return f'{plain[:-1]},"entries":[{",".join(json.dumps(entries.to_json(entry)) for entry in post.entries)}]}}'
 
 
 @lru_cache(maxsize=256)
@@ -59,7 +59,7 @@ def from_json(text: str) -> Post:
         return Post(
             checks.name(plain["meeting"], "the id of a meeting"),
             address(plain["creator"], "the creator of a meeting"),
-            tuple(entries.from_json(one) for one in plain["entries"]),
+            tuple(entries.from_json(entry) for entry in plain["entries"]),
             checks.flag(plain["is_answer"], "is_answer"),
             checks.flag(plain["more"], "more"),
             None if plain["digest"] is None else digests.from_json(plain["digest"]),

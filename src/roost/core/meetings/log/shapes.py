@@ -95,7 +95,7 @@ def _check_call(call: Called) -> None:
 def _some(value: object, *, what: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_PARTICIPANTS:
         raise Invalid(f"{what} must be a list of at most {MOST_PARTICIPANTS} addresses, not {checks.shown(value)}")
-    return tuple(address(one, f"each of {what}") for one in value)
+    return tuple(address(item, f"each of {what}") for item in value)
 
 
 def _reason(value: object) -> str:

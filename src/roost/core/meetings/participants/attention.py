@@ -113,11 +113,11 @@ def unheard(view: View, me: str, heard: Vector) -> tuple[Word, ...]:
 
 def refusals(view: View, me: str, heard: Vector) -> tuple[Refused, ...]:
     """Return its own entries that were refused since its last turn, in order."""
-    told = heard.get(me, 0)
-    if view.seen.get(me, 0) <= told:
+    known = heard.get(me, 0)
+    if view.seen.get(me, 0) <= known:
         return ()
-    own = (one for one in view.refused if one.author == me and one.entry_id.number > told)
-    return tuple(one for one in own if one.kind in ASKED_FOR)
+    own = (refused for refused in view.refused if refused.author == me and refused.entry_id.number > known)
+    return tuple(refused for refused in own if refused.kind in ASKED_FOR)
 
 
 def _refusal_key(view: View, me: str, heard: Vector, asked: tuple[str, ...]) -> str | None:
@@ -133,10 +133,10 @@ def is_person(address: str) -> bool:
 
 
 def _invitation(view: View, me: str, asked: tuple[str, ...]) -> Attention | None:
-    mine = view.participants.get(me)
-    if mine is None or mine.status is not ParticipantStatus.INVITED:
+    participant = view.participants.get(me)
+    if participant is None or participant.status is not ParticipantStatus.INVITED:
         return None
-    key = f"invited {mine.asked}"
+    key = f"invited {participant.asked}"
     return None if key in asked else Attention(Why.INVITED, (key,), at_once=True)
 
 

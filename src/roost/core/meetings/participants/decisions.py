@@ -48,10 +48,10 @@ def obstacle(view: View) -> str | None:
     creator = view.participants.get(view.creator)
     if creator is not None and not creator.is_in:
         return without_its_creator(view.creator, creator.reason)
-    for one in view.participants.values():
-        if one.required and one.status in (ParticipantStatus.DECLINED, ParticipantStatus.LEFT):
-            because = f": {one.reason}" if one.reason else ""
-            return f"{one.address} has {one.status}{because}"
+    for participant in view.participants.values():
+        if participant.required and participant.status in (ParticipantStatus.DECLINED, ParticipantStatus.LEFT):
+            because = f": {participant.reason}" if participant.reason else ""
+            return f"{participant.address} has {participant.status}{because}"
     return None
 
 
@@ -67,7 +67,7 @@ def _next_due(view: View, me: str, grace: int) -> tuple[int, Body] | None:
         return _beginning(view, me, grace, view.call.deadline)
     if view.phase is Phase.RUNNING:
         waits = (_silence(view, me, grace, view.call.bounds.turn), _stall(view, me, grace))
-        return _ending(view, me, grace) or min(filter(None, waits), key=lambda one: one[0], default=None)
+        return _ending(view, me, grace) or min(filter(None, waits), key=lambda wait: wait[0], default=None)
     return None
 
 
@@ -84,10 +84,10 @@ def _beginning(view: View, me: str, grace: int, deadline: int) -> tuple[int, Bod
 
 def _ending(view: View, me: str, grace: int) -> tuple[int, Body] | None:
     """Return the end of a meeting that is full, deserted, or whose game is over."""
-    others = [one for one in view.participants.values() if one.address != me]
-    is_left = not any(one.status in (ParticipantStatus.IN, ParticipantStatus.INVITED) for one in others) and any(
-        one.went or one.status is ParticipantStatus.KICKED for one in others
-    )
+    others = [participant for participant in view.participants.values() if participant.address != me]
+    is_left = not any(
+        participant.status in (ParticipantStatus.IN, ParticipantStatus.INVITED) for participant in others
+    ) and any(participant.went or participant.status is ParticipantStatus.KICKED for participant in others)
     is_played = view.call is not None and view.call.game is not None and play.is_played_out(view)
     if not rules.is_full(view) and not is_left and not is_played:
         return None
@@ -127,4 +127,4 @@ def _patience(view: View, me: str, grace: int, *, besides: str | None = None) ->
 
     `besides`: the silent participant, which is not counted.
     """
-    return [one for one in view.present if one != besides].index(me) * grace
+    return [address for address in view.present if address != besides].index(me) * grace

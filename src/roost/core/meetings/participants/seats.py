@@ -37,9 +37,9 @@ THERE = (ParticipantStatus.IN, ParticipantStatus.INVITED)
 _NOBODY: frozenset[str] = frozenset()
 
 
-def _is(held: Entry | None, one: Entry) -> bool:
+def _is_same(held: Entry | None, entry: Entry) -> bool:
     """Return whether both are the same entry; mostly they are the same object."""
-    return held is one or held == one
+    return held is entry or held == entry
 
 
 class Seat:
@@ -63,8 +63,8 @@ class Seat:
 
     @property
     def status(self) -> ParticipantStatus | None:
-        one = self.view.participants.get(self.me)
-        return one.status if one is not None else None
+        participant = self.view.participants.get(self.me)
+        return participant.status if participant is not None else None
 
     # --- hearing ---------------------------------------------------------------------------------
 
@@ -76,12 +76,16 @@ class Seat:
         if taken:
             self.version = self.version.added(taken)
             log = self.log
-            new = {one.id: one for one in taken if _is(log.get(one.id), one) and not _is(before.get(one.id), one)}
+            new = {
+                entry.id: entry
+                for entry in taken
+                if _is_same(log.get(entry.id), entry) and not _is_same(before.get(entry.id), entry)
+            }
             self.fresh |= new
         # Only after something new: two participants that lack the same would ask each other endlessly.
         if new and post.more:
             self.ask(sender)
-        for author in sorted({one.author for key, one in new.items() if key in self.log.waiting}):
+        for author in sorted({entry.author for key, entry in new.items() if key in self.log.waiting}):
             self.ask(sender)
             self.ask(author)  # who has all that it had seen
         if post.digest is not None:
@@ -100,13 +104,13 @@ class Seat:
 
     def _answer(self, sender: str, digest: Digest) -> None:
         view = self.view
-        one = view.participants.get(sender)
-        is_known = one is not None or (view.call is not None and view.call.open)
+        participant = view.participants.get(sender)
+        is_known = participant is not None or (view.call is not None and view.call.open)
         if not is_known or (digest.meeting, digest.creator) != (self.log.meeting, self.log.creator):
             return
         if self._lacks(digest):
             self.ask(sender)
-        if one is not None and one.status is ParticipantStatus.KICKED:  # everything up to its removal
+        if participant is not None and participant.status is ParticipantStatus.KICKED:  # everything up to its removal
             lacking = self._until_kicked(sender, digest)
         else:  # also one that has left: it has come back, and may not know that it is too late
             lacking = self.log.answer_to(digest, MOST_ENTRIES + 1)
@@ -115,11 +119,11 @@ class Seat:
 
     def _lacks(self, digest: Digest) -> bool:
         """Return whether the digest covers an entry that is missing here."""
-        mine = self.log.digest().heads
+        own = self.log.digest().heads
         return any(
-            author not in mine
-            or head.length > mine[author].length
-            or (head.length == mine[author].length and head.checksum != mine[author].checksum)
+            author not in own
+            or head.length > own[author].length
+            or (head.length == own[author].length and head.checksum != own[author].checksum)
             for author, head in digest.heads.items()
         )
 
@@ -128,33 +132,37 @@ class Seat:
         if not kicks:
             return ()
         last = kicks[-1]
-        return tuple(one for one in self.log.answer_to(digest) if one is last or last.knew(one.id))
+        return tuple(entry for entry in self.log.answer_to(digest) if entry is last or last.knew(entry.id))
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def ask(self, whom: str) -> None:
+    def ask(self, participant: str) -> None:
         """Send a digest to a participant, so that it sends what is missing; once each."""
-        if whom != self.me and whom not in self._asked:
-            self._asked.add(whom)
-            self.outgoing.append((whom, Post(self.log.meeting, self.log.creator, digest=self.log.digest())))
+        if participant != self.me and participant not in self._asked:
+            self._asked.add(participant)
+            self.outgoing.append((participant, Post(self.log.meeting, self.log.creator, digest=self.log.digest())))
 
     def ask_in_turn(self, turn: int) -> None:
         """Ask the next participant in turn; before the start also those that have not answered."""
         view = self.view
-        others = [one for one in view.participants.values() if one.status in THERE and one.address != self.me]
+        others = [
+            participant
+            for participant in view.participants.values()
+            if participant.status in THERE and participant.address != self.me
+        ]
         if not others or not view.is_in(self.me):
             return
         asked = [others[turn % len(others)]]
         if view.phase is Phase.CALLING:
-            asked += [one for one in others if one.status is ParticipantStatus.INVITED]
-        for one in asked:
-            self.ask(one.address)
+            asked += [participant for participant in others if participant.status is ParticipantStatus.INVITED]
+        for participant in asked:
+            self.ask(participant.address)
 
     def ask_all(self) -> None:
         """Ask all participants, after an absence."""
-        for one in self.view.participants.values():
-            if one.status is ParticipantStatus.IN:
-                self.ask(one.address)
+        for participant in self.view.participants.values():
+            if participant.status is ParticipantStatus.IN:
+                self.ask(participant.address)
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -165,26 +173,26 @@ class Seat:
         if (why := decisions.may(view, entry, self._games)) is not None:
             raise Forbidden(why)
         self.version = version
-        self._tell(entry)
+        self._announce(entry)
         if entry.kind is EntryKind.JOINED:
             self.ask_all()
         return entry
 
     def withhold(self, body: Body, reason: str, run: str, now: int) -> Entry:
         """Record a refused entry and send it to all. Allowed in every phase, even if nobody is present."""
-        told = Withheld(kind_of(body), text_of(body), reason[:MOST_REASON], run)
-        self.version, entry = self.version.written(self._clock(now), told, now)
-        self._tell(entry)
+        withheld = Withheld(kind_of(body), text_of(body), reason[:MOST_REASON], run)
+        self.version, entry = self.version.written(self._clock(now), withheld, now)
+        self._announce(entry)
         return entry
 
-    def _tell(self, entry: Entry) -> None:
+    def _announce(self, entry: Entry) -> None:
         """Keep an own entry, and send it to all present and invited."""
         self.fresh[entry.id] = entry
         body, post = entry.body, Post(self.log.meeting, self.log.creator, (entry,))
         newcomer = {body.who} if isinstance(body, Invited) else _NOBODY
         gone = {body.who} if isinstance(body, Kicked) else _NOBODY
-        for address, one in self.view.participants.items():
-            if address != self.me and address not in newcomer and (one.status in THERE or address in gone):
+        for address, participant in self.view.participants.items():
+            if address != self.me and address not in newcomer and (participant.status in THERE or address in gone):
                 self.outgoing.append((address, post))
         for address in newcomer:
             self.bring_in(address)
@@ -210,8 +218,13 @@ class Seat:
                 return
 
     def _answer_to_invitation(self, view: View, accepts: bool | None) -> Body | None:
-        one = view.participants.get(self.me)
-        if accepts is None or one is None or one.status is not ParticipantStatus.INVITED or view.is_over:
+        participant = view.participants.get(self.me)
+        if (
+            accepts is None
+            or participant is None
+            or participant.status is not ParticipantStatus.INVITED
+            or view.is_over
+        ):
             return None
         return Accepted() if accepts else Declined("it takes no invitations")
 

@@ -49,7 +49,9 @@ def refusal(view: View, author: str) -> str | None:
 def after_words(floor: Floor, author: str, said: Said, present: tuple[str, ...]) -> Floor:
     """Return the floor after a message."""
     gone = floor.without(author)
-    fresh = (one for one in said.to if one in present and one != author and one not in gone.mentioned)
+    fresh = (
+        address for address in said.to if address in present and address != author and address not in gone.mentioned
+    )
     hands = (*gone.hands, author) if said.hand else gone.hands
     return replace(gone, last=author, hands=hands, mentioned=(*gone.mentioned, *dict.fromkeys(fresh)))
 

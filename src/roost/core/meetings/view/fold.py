@@ -43,8 +43,8 @@ class _Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
-    """What entries are judged by. `ends`: of each end looked at, by its checksum, what `_had` says."""
+class _Rulebook:
+    """Registry of games, and a cache. `ends`: the result of `_had` for each end, by its checksum."""
 
     games: Games
     ends: dict[str, View | str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Reader:
     """Incremental reader of a growing log; same result as `fold`, at the cost of the new entries."""
 
     def __init__(self, games: Games = GAMES) -> None:
-        self._law = _Law(games)
+        self._rulebook = _Rulebook(games)
         self._order: tuple[Placed, ...] = ()
         self._marks: dict[int, _Fold] = {}
 
@@ -68,7 +68,7 @@ class Reader:
         done = self._marks.get(start) or _Fold(View(log.meeting, log.creator))
         self._order = log.order
         for place in range(start, len(log.order)):
-            done = _next(done, log.order, place, self._law)
+            done = _next(done, log.order, place, self._rulebook)
             self._keep(place + 1, done)
         return done.view
 
@@ -98,35 +98,35 @@ def _first_change(old: Sequence[Placed], new: Sequence[Placed]) -> int:
     return low
 
 
-def _next(done: _Fold, order: Sequence[Placed], place: int, law: _Law) -> _Fold:
+def _next(done: _Fold, order: Sequence[Placed], place: int, rulebook: _Rulebook) -> _Fold:
     entry = order[place].entry
     if entry.kind not in DECREES:
-        return replace(done, view=_step(done, done.view, entry, law))
-    why = _void(done.decrees, entry) or _unlawful(done.view, entry, law)
+        return replace(done, view=_step(done, done.view, entry, rulebook))
+    why = _void(done.decrees, entry) or _refusal(done.view, entry, rulebook)
     if why is None and entry.kind is EntryKind.ENDED:
-        had = _had(order, place, law)
+        had = _had(order, place, rulebook)
         if isinstance(had, View):
             return _ended(had, order, place, done)
         why = had
     judged = {**done.judged, entry.id: why or ""}
     if why is not None:
         return replace(done, view=_passed(done.view.with_refused(entry, why), entry), judged=judged)
-    standing = tuple(one for one in done.decrees if not _voids(entry, one))
+    standing = tuple(decree for decree in done.decrees if not _voids(entry, decree))
     ruled = _Fold(done.view, (*standing, entry), judged)
-    view = _folded(ruled, order[:place], law) if _reaches_back(entry, done.view) else done.view
-    return replace(ruled, view=_step(ruled, view, entry, law))
+    view = _folded(ruled, order[:place], rulebook) if _reaches_back(entry, done.view) else done.view
+    return replace(ruled, view=_step(ruled, view, entry, rulebook))
 
 
-def _had(order: Sequence[Placed], place: int, law: _Law) -> View | str:
+def _had(order: Sequence[Placed], place: int, rulebook: _Rulebook) -> View | str:
     """Return the view that the author of an end had, or why the end is not valid in it."""
     entry, checksum = order[place].entry, order[place].checksum
-    if checksum not in law.ends:
+    if checksum not in rulebook.ends:
         past = [placed for placed in order[:place] if entry.knew(placed.entry.id)]
         done = _Fold(View(order[0].entry.meeting, order[0].author))
         for earlier in range(len(past)):
-            done = _next(done, past, earlier, law)
-        law.ends[checksum] = _unlawful(done.view, entry, law) or done.view
-    return law.ends[checksum]
+            done = _next(done, past, earlier, rulebook)
+        rulebook.ends[checksum] = _refusal(done.view, entry, rulebook) or done.view
+    return rulebook.ends[checksum]
 
 
 def _ended(had: View, order: Sequence[Placed], place: int, done: _Fold) -> _Fold:
@@ -140,15 +140,15 @@ def _ended(had: View, order: Sequence[Placed], place: int, done: _Fold) -> _Fold
     return replace(ended, view=_passed(rules.decreed(view, end), end))
 
 
-def _folded(done: _Fold, order: Sequence[Placed], law: _Law) -> View:
+def _folded(done: _Fold, order: Sequence[Placed], rulebook: _Rulebook) -> View:
     """Fold these entries again from the start, under later kicks and ends."""
     view = View(done.view.meeting, done.view.creator)
     for placed in order:
-        view = _step(done, view, placed.entry, law)
+        view = _step(done, view, placed.entry, rulebook)
     return view
 
 
-def _step(done: _Fold, view: View, entry: Entry, law: _Law) -> View:
+def _step(done: _Fold, view: View, entry: Entry, rulebook: _Rulebook) -> View:
     why = _void(done.decrees, entry)
     if why is None and entry.id in done.judged:
         why = done.judged[entry.id] or None
@@ -157,7 +157,7 @@ def _step(done: _Fold, view: View, entry: Entry, law: _Law) -> View:
     if entry.id in done.judged:
         return _passed(rules.decreed(view, entry), entry)
     try:
-        return _passed(rules.after(view, entry, law.games), entry)
+        return _passed(rules.after(view, entry, rulebook.games), entry)
     except Forbidden as refusal:
         tried = view.tries + (
             entry.kind is EntryKind.MOVED and view.phase is Phase.RUNNING and view.is_in(entry.author)
@@ -169,9 +169,9 @@ def _passed(view: View, entry: Entry) -> View:
     return replace(view, seen={**view.seen, entry.author: entry.number}, at=entry.at.ms)
 
 
-def _unlawful(view: View, entry: Entry, law: _Law) -> str | None:
+def _refusal(view: View, entry: Entry, rulebook: _Rulebook) -> str | None:
     try:
-        rules.after(view, entry, law.games)
+        rules.after(view, entry, rulebook.games)
     except Forbidden as refusal:
         return str(refusal)
     return None

@@ -36,9 +36,11 @@ def _head(view: View) -> str:
 
 def _people(view: View) -> str:
     lines = []
-    for one in view.participants.values():
-        status = "there" if one.status is ParticipantStatus.IN else one.status
-        lines.append(f"- {one.address}: {status}{f' ({_indented(one.reason)})' if one.reason else ''}")
+    for participant in view.participants.values():
+        status = "there" if participant.status is ParticipantStatus.IN else participant.status
+        lines.append(
+            f"- {participant.address}: {status}{f' ({_indented(participant.reason)})' if participant.reason else ''}"
+        )
     return _under("Participants", "\n".join(lines)) if lines else ""
 
 
@@ -47,11 +49,11 @@ def _goings(view: View) -> str:
     return _under("Came and went", "\n".join(map(_going, view.goings))) if len(view.goings) else ""
 
 
-def _going(one: Going) -> str:
-    told = {ParticipantStatus.IN: "came back", ParticipantStatus.KICKED: f"was kicked by {one.by}"}.get(
-        one.status, str(one.status)
+def _going(going: Going) -> str:
+    verb = {ParticipantStatus.IN: "came back", ParticipantStatus.KICKED: f"was kicked by {going.by}"}.get(
+        going.status, str(going.status)
     )
-    return f"- {_moment(one.at):%H:%M:%S} {one.who} {told}{f': {_indented(one.reason)}' if one.reason else ''}"
+    return f"- {_moment(going.at):%H:%M:%S} {going.who} {verb}{f': {_indented(going.reason)}' if going.reason else ''}"
 
 
 def _said(view: View) -> str:

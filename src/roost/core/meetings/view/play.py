@@ -30,8 +30,8 @@ def mover(view: View, known: Games = GAMES) -> str | None:
 
 def late_at(view: View, who: str) -> int | None:
     """Return when the next player's time is over; 0 if it has left. None: never."""
-    one = view.participants.get(who)
-    if one is not None and one.status in GONE:
+    participant = view.participants.get(who)
+    if participant is not None and participant.status in GONE:
         return 0
     turn = view.call.bounds.turn if view.call else 0
     return view.moved_at + turn if turn else None

@@ -65,8 +65,8 @@ def decreed(view: View, entry: Entry) -> View:
         return replace(view, phase=Phase.ENDED, over_at=entry.at.ms, ended_by=entry.id, minutes=body.minutes)
     if not isinstance(body, Kicked) or body.who not in view.participants:
         return view
-    one = replace(view.participants[body.who], status=ParticipantStatus.KICKED, reason=body.reason)
-    kicked = replace(view.with_going(one, entry), floor=view.floor.without(body.who))
+    kicked_participant = replace(view.participants[body.who], status=ParticipantStatus.KICKED, reason=body.reason)
+    kicked = replace(view.with_going(kicked_participant, entry), floor=view.floor.without(body.who))
     return _timed(view, kicked, entry)
 
 
@@ -93,7 +93,7 @@ def _called(view: View, entry: Entry, call: Called, known: Games) -> View:
     people = [Participant(view.creator, ParticipantStatus.IN, False, entry.id)]
     people += [Participant(who, ParticipantStatus.INVITED, True, entry.id) for who in call.required]
     people += [Participant(who, ParticipantStatus.INVITED, False, entry.id) for who in call.optional]
-    everyone = {one.address: one for one in people}
+    everyone = {participant.address: participant for participant in people}
     return replace(view, call=call, participants=everyone, state=state, called_at=entry.at.ms)
 
 
@@ -161,7 +161,11 @@ def _kicked(view: View, entry: Entry, body: Kicked) -> View:
 
 def _started(view: View, entry: Entry, body: Started) -> View:
     _check_decides(view, entry)
-    missing = [one.address for one in view.participants.values() if one.required and not _had_come(one, entry)]
+    missing = [
+        participant.address
+        for participant in view.participants.values()
+        if participant.required and not _had_come(participant, entry)
+    ]
     if missing:
         raise Forbidden(f"{', '.join(missing)} must come, and had not: wait, or say that the meeting has failed")
     return replace(
@@ -274,8 +278,8 @@ def _check_room(view: View) -> None:
 
 
 def _status(view: View, who: str) -> ParticipantStatus | None:
-    one = view.participants.get(who)
-    return one.status if one is not None else None
+    participant = view.participants.get(who)
+    return participant.status if participant is not None else None
 
 
 def _kicked_before(view: View, who: str) -> Forbidden:
@@ -283,27 +287,27 @@ def _kicked_before(view: View, who: str) -> Forbidden:
     return Forbidden(f"{who} was kicked{f' ({reason})' if reason else ''}: ask {view.chair} for a new invitation")
 
 
-def _had_come(one: Participant, entry: Entry) -> bool:
+def _had_come(participant: Participant, entry: Entry) -> bool:
     """Return whether, as far as the author knew, that participant had joined or was not required."""
-    seen = entry.number - 1 if one.address == entry.author else entry.seen.get(one.address, 0)
-    if one.status is ParticipantStatus.LEFT:
-        return one.came <= seen < one.went
-    return one.status in (ParticipantStatus.IN, ParticipantStatus.KICKED) or not entry.knew(one.asked)
+    seen = entry.number - 1 if participant.address == entry.author else entry.seen.get(participant.address, 0)
+    if participant.status is ParticipantStatus.LEFT:
+        return participant.came <= seen < participant.went
+    return participant.status in (ParticipantStatus.IN, ParticipantStatus.KICKED) or not entry.knew(participant.asked)
 
 
 def _came(view: View, entry: Entry) -> View:
     new = Participant(entry.author, ParticipantStatus.IN, False, entry.id)
     before = view.participants.get(entry.author, new)
-    one = replace(before, status=ParticipantStatus.IN, came=entry.number, reason="")
+    participant = replace(before, status=ParticipantStatus.IN, came=entry.number, reason="")
     is_back = before.status in (ParticipantStatus.DECLINED, ParticipantStatus.LEFT) or any(
         g.who == entry.author for g in view.goings
     )
-    return view.with_going(one, entry) if is_back else view.with_participant(one)
+    return view.with_going(participant, entry) if is_back else view.with_participant(participant)
 
 
 def _went(view: View, entry: Entry, status: ParticipantStatus, reason: str) -> View:
-    one = replace(view.participants[entry.author], status=status, went=entry.number, reason=reason)
-    return replace(view.with_going(one, entry), floor=view.floor.without(entry.author))
+    participant = replace(view.participants[entry.author], status=status, went=entry.number, reason=reason)
+    return replace(view.with_going(participant, entry), floor=view.floor.without(entry.author))
 
 
 def _timed(before: View, now: View, entry: Entry) -> View:

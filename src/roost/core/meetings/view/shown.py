@@ -117,9 +117,9 @@ class MeetingSummary:
     over: datetime | None
 
 
-def plain_summary(one: MeetingSummary) -> list[str | None]:
+def plain_summary(summary: MeetingSummary) -> list[str | None]:
     """Return a summary as a JSON value, for `summary_of`."""
-    *texts, called, over = (getattr(one, field.name) for field in fields(one))
+    *texts, called, over = (getattr(summary, field.name) for field in fields(summary))
     return [*texts, called.isoformat(), None if over is None else over.isoformat()]
 
 
@@ -130,7 +130,7 @@ def summary_of(plain: Sequence[str]) -> MeetingSummary:
 
 
 def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) -> MeetingView:
-    call, mine = view.call, view.participants.get(me)
+    call, participant = view.call, view.participants.get(me)
     game = known.get(call.game) if call and call.game else None
     outcome = view.outcome
     return MeetingView(
@@ -139,9 +139,10 @@ def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) ->
         creator=view.creator,
         phase=str(view.phase),
         seen_by=me,
-        status=str(mine.status) if mine else "",
+        status=str(participant.status) if participant else "",
         participants=tuple(
-            Attendee(one.address, str(one.status), one.required, one.reason) for one in view.participants.values()
+            Attendee(participant.address, str(participant.status), participant.required, participant.reason)
+            for participant in view.participants.values()
         ),
         present=view.present,
         chair=view.chair,
@@ -151,7 +152,7 @@ def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) ->
         hands=view.floor.hands,
         words=tuple(_newest(view.words, limit)),
         said=len(view.words),
-        refused=tuple(reversed([refusal(one) for one in islice(reversed(view.refused), limit)])),
+        refused=tuple(reversed([refusal(refused) for refused in islice(reversed(view.refused), limit)])),
         game=call.game if call else None,
         state=deepcopy(view.state),
         board=games.drawn(game, view.state),
@@ -187,8 +188,8 @@ def _newest(words: Trail[Word], limit: int) -> Iterator[Spoken]:
     return (spoken(word, number) for number, word in enumerate(reversed(newest), first))
 
 
-def refusal(one: Refused) -> Refusal:
-    return Refusal(name_of(one.entry_id), one.author, str(one.kind), one.reason, one.text)
+def refusal(refused: Refused) -> Refusal:
+    return Refusal(name_of(refused.entry_id), refused.author, str(refused.kind), refused.reason, refused.text)
 
 
 def _time(ms: int | None) -> datetime | None:

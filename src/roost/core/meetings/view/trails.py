@@ -45,5 +45,5 @@ class Trail(Generic[T]):
         return f"Trail({list(self)})"
 
 
-def _same(one: object, other: object) -> bool:
-    return one is other or one == other
+def _same(value: object, other: object) -> bool:
+    return value is other or value == other

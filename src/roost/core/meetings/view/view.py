@@ -63,8 +63,8 @@ class Floor:
 
     def without(self, who: str) -> Floor:
         """Return the floor without a participant that has left."""
-        hands = tuple(one for one in self.hands if one != who)
-        mentioned = tuple(one for one in self.mentioned if one != who)
+        hands = tuple(address for address in self.hands if address != who)
+        mentioned = tuple(address for address in self.mentioned if address != who)
         return replace(self, hands=hands, mentioned=mentioned, granted=None if self.granted == who else self.granted)
 
 
@@ -150,12 +150,12 @@ class View:
 
     @property
     def present(self) -> tuple[str, ...]:
-        return tuple(address for address, one in self.participants.items() if one.is_in)
+        return tuple(address for address, participant in self.participants.items() if participant.is_in)
 
     @property
     def chair(self) -> str | None:
         """Return who may kick and end: the creator, or the first participant present if it has left."""
-        return next((address for address, one in self.participants.items() if one.is_in), None)
+        return next((address for address, participant in self.participants.items() if participant.is_in), None)
 
     @property
     def moderator(self) -> str | None:
@@ -174,24 +174,28 @@ class View:
     @property
     def awaited(self) -> tuple[str, ...]:
         """Return required participants that have not answered, without the creator."""
-        asked = (one for one in self.participants.values() if one.required and one.status is ParticipantStatus.INVITED)
-        return tuple(one.address for one in asked)
+        asked = (
+            participant
+            for participant in self.participants.values()
+            if participant.required and participant.status is ParticipantStatus.INVITED
+        )
+        return tuple(participant.address for participant in asked)
 
     def is_in(self, address: str) -> bool:
-        one = self.participants.get(address)
-        return one is not None and one.is_in
+        participant = self.participants.get(address)
+        return participant is not None and participant.is_in
 
-    def with_participant(self, one: Participant) -> View:
-        return replace(self, participants={**self.participants, one.address: one})
+    def with_participant(self, participant: Participant) -> View:
+        return replace(self, participants={**self.participants, participant.address: participant})
 
-    def with_going(self, one: Participant, entry: Entry) -> View:
-        going = Going(one.address, one.status, entry.at.ms, entry.author, one.reason)
-        return replace(self.with_participant(one), goings=self.goings.added(going))
+    def with_going(self, participant: Participant, entry: Entry) -> View:
+        going = Going(participant.address, participant.status, entry.at.ms, entry.author, participant.reason)
+        return replace(self.with_participant(participant), goings=self.goings.added(going))
 
     def with_refused(self, entry: Entry, reason: str) -> View:
         body = entry.body
         if isinstance(body, Withheld):
-            one = Refused(entry.id, body.what, body.reason, body.text)
+            refused = Refused(entry.id, body.what, body.reason, body.text)
         else:
-            one = Refused(entry.id, entry.kind, reason, text_of(body))
-        return replace(self, refused=self.refused.added(one))
+            refused = Refused(entry.id, entry.kind, reason, text_of(body))
+        return replace(self, refused=self.refused.added(refused))

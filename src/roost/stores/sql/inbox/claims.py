@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State
-from roost.core.envelopes.claims import Taken
+from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.values.priority import Priority
-from roost.ports import Look, Row, Tx, World
+from roost.ports import ClaimEnvironment, ClaimRequest, Row, Tx
 from roost.stores import bulk
 from roost.stores.sql import mail
 from roost.stores.sql.sleep.conditions import latch, wake_up
@@ -21,7 +21,7 @@ TAKE = 1_000
 """Envelopes handed over at once, at most."""
 
 
-def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
+def take(tx: Tx, looks: tuple[ClaimRequest, ...], world: ClaimEnvironment) -> tuple[ClaimedWork, ...]:
     """Claim the work of agents: wake those whose condition is met, and return their envelopes.
 
     With `anew` a previous activation can no longer write. Agents with a profile that is unknown here are left alone.
@@ -38,7 +38,7 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
     woken = _wake(tx, [found[look.address] for look in here], world)
     may = {key for key, row in found.items() if not row[2] and key not in missing}
     ready = {key for key in may if found[key][1] == State.IDLE or key in woken}
-    anew = {look.address for look in looks if look.anew} & ready
+    anew = {look.address for look in looks if look.is_new} & ready
     bulk.change(tx, "UPDATE agents SET epoch = epoch + 1 WHERE address IN", sorted(anew))
     envelopes = _hand_over(tx, sorted(ready), world.time)
     waited_for = {key for key in missing if not found[key][2] and found[key][1] != State.STOPPED}
@@ -48,12 +48,12 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
         key = look.address
         if key not in ready:
             told, lacks = tuple(talks.get(key, ())), missing.get(key, "")
-            taken.append(Taken(key, found=key in found, ready=False, talks=told, missing=lacks))
+            taken.append(ClaimedWork(key, found=key in found, ready=False, talks=told, missing=lacks))
             continue
         _, _, _, config, epoch, memory, errors, _ = found[key]
         given, more = envelopes.get(key, ((), 0))
         taken.append(
-            Taken(
+            ClaimedWork(
                 key,
                 True,
                 True,
@@ -71,17 +71,17 @@ def take(tx: Tx, looks: tuple[Look, ...], world: World) -> tuple[Taken, ...]:
     return tuple(taken)
 
 
-def _missing(found: Mapping[str, Row], looks: Iterable[Look], world: World) -> dict[str, str]:
+def _missing(found: Mapping[str, Row], looks: Iterable[ClaimRequest], world: ClaimEnvironment) -> dict[str, str]:
     """Return agents with an unknown profile, and the profile: they are not touched, not even their timers."""
     profiles = {
         look.address: AgentConfig.from_json(found[look.address][3]).profile
         for look in looks
-        if look.anew and look.address in found  # an awake agent is already running
+        if look.is_new and look.address in found  # an awake agent is already running
     }
     return {key: profile for key, profile in profiles.items() if profile and not world.knows(profile)}
 
 
-def _wake(tx: Tx, agents: Sequence[Row], world: World) -> dict[str, str]:
+def _wake(tx: Tx, agents: Sequence[Row], world: ClaimEnvironment) -> dict[str, str]:
     """Wake sleeping agents whose condition is met; return the reasons."""
     asleep = {row[0]: wake.from_json(row[7]) for row in agents if row[1] == State.SLEEPING}
     paused = {row[0] for row in agents if row[2]}
@@ -96,7 +96,7 @@ def _wake(tx: Tx, agents: Sequence[Row], world: World) -> dict[str, str]:
     return woken
 
 
-def _woken(why: str, world: World) -> StateChange:
+def _woken(why: str, world: ClaimEnvironment) -> StateChange:
     return StateChange(world.new_id(), world.time, State.SLEEPING, State.IDLE, why, "roost")
 
 
@@ -126,7 +126,7 @@ def _latched(wanted: wake.Condition, came: Iterable[Row], now: float) -> wake.Co
     return condition
 
 
-def _reason(condition: wake.Condition, came: Iterable[Row], world: World) -> str | None:
+def _reason(condition: wake.Condition, came: Iterable[Row], world: ClaimEnvironment) -> str | None:
     for _, kind, lane, priority, _ in came:
         if kind == Kind.TALK:
             return "talk"

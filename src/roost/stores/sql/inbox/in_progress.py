@@ -6,7 +6,7 @@ import json
 
 from roost.core.envelopes.effects import Broadcast, Effect, SendMail, SendTask, messages
 from roost.core.envelopes.envelope import Envelope
-from roost.core.journal.steps import Recorded, Try
+from roost.core.journal.steps import Attempt, Recorded
 from roost.core.meetings.effects import MeetingEffect
 from roost.ports import Tx
 from roost.stores import bulk
@@ -24,7 +24,7 @@ def recorded(tx: Tx, envelope: Envelope, epoch: int) -> tuple[Recorded, ...] | N
 
 
 def post_now(
-    tx: Tx, place: Try, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
+    tx: Tx, place: Attempt, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
 ) -> tuple[Envelope, ...] | None:
     """Post what a turn sends before it ends, and record each under its key. Return None if the turn lost its claim."""
     if not steps.open(tx, place, now):
@@ -42,7 +42,7 @@ def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
     return tuple(sent[row[0]] for row in rows)
 
 
-def _note(tx: Tx, place: Try, number: int, named: str, now: float) -> bool:
+def _note(tx: Tx, place: Attempt, number: int, named: str, now: float) -> bool:
     """Record sends; return False if they are recorded already."""
     rows = tx.write(
         "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.core.journal.approvals import ApprovalRequest
-from roost.core.journal.steps import OPEN, Recorded, StepKind, StepOutcome, Try
+from roost.core.journal.steps import OPEN, Attempt, Recorded, StepKind, StepOutcome
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.sending.effects import post
@@ -15,7 +15,7 @@ from roost.stores.sql.sending.effects import post
 _RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
 
 
-def open(tx: Tx, place: Try, now: float) -> bool:
+def open(tx: Tx, place: Attempt, now: float) -> bool:
     """Record the input of the turn. Return False if the run lost its claim."""
     if not _is_ours(tx, place):
         return False
@@ -35,7 +35,7 @@ def keep_given(tx: Tx, envelope_id: str, holder: str, given: Mapping[str, Any], 
 
 def begin(
     tx: Tx,
-    place: Try,
+    place: Attempt,
     number: int,
     kind: str,
     name: str,
@@ -71,7 +71,9 @@ def begin(
     return True
 
 
-def take_up(tx: Tx, place: Try, number: int, outcome: str, now: float, asked: ApprovalRequest | None = None) -> bool:
+def take_up(
+    tx: Tx, place: Attempt, number: int, outcome: str, now: float, asked: ApprovalRequest | None = None
+) -> bool:
     """Do the same for a step that an earlier attempt left open."""
     if not _is_ours(tx, place):
         return False
@@ -86,7 +88,13 @@ def take_up(tx: Tx, place: Try, number: int, outcome: str, now: float, asked: Ap
 
 
 def end(
-    tx: Tx, place: Try, number: int, outcome: str, result: str | None, now: float, begun: tuple[Any, ...] | None = None
+    tx: Tx,
+    place: Attempt,
+    number: int,
+    outcome: str,
+    result: str | None,
+    now: float,
+    begun: tuple[Any, ...] | None = None,
 ) -> None:
     """Record the result of a step, unless another run has taken it over. Idempotent.
 
@@ -110,7 +118,7 @@ def end(
 
 def note(
     tx: Tx,
-    place: Try,
+    place: Attempt,
     number: int,
     kind: str,
     name: str,
@@ -147,7 +155,7 @@ def freshen(tx: Tx, envelope_id: str) -> None:
     )
 
 
-def _ask(tx: Tx, place: Try, asked: ApprovalRequest) -> None:
+def _ask(tx: Tx, place: Attempt, asked: ApprovalRequest) -> None:
     """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire."""
     a = asked.approval
     rows = tx.write(
@@ -175,7 +183,7 @@ def _ask(tx: Tx, place: Try, asked: ApprovalRequest) -> None:
     bulk.change(tx, "UPDATE inbox SET expires = NULL WHERE envelope_id IN", sorted(every))
 
 
-def _is_ours(tx: Tx, place: Try) -> bool:
+def _is_ours(tx: Tx, place: Attempt) -> bool:
     """Return whether the run still owns its agent or talk, and its envelope is not settled."""
     ids = {"holder": place.holder, "id": place.envelope_id}
     table, column = ("talks", "talk_id") if place.is_talk else ("agents", "address")

@@ -19,7 +19,7 @@ _PREFIX = "schedule:"
 def was_ahead(tx: Tx, now: float) -> bool:
     """Return whether a time on record is later than now: a clock was wrong."""
     newest = tx.one("SELECT max(run_id) FROM runs")
-    if newest is not None and newest[0] and _made(newest[0]) > now + AHEAD:
+    if newest is not None and newest[0] and _coroutines(newest[0]) > now + AHEAD:
         return True
     wrong = "SELECT 1 FROM schedules WHERE last > :limit AND (next IS NOT NULL OR paused = 1) LIMIT 1"
     return tx.one(wrong, {"limit": now + AHEAD}) is not None
@@ -40,7 +40,7 @@ def realign(tx: Tx, now: float) -> Realigned:
     )
 
 
-def _made(run_id: str) -> float:
+def _coroutines(run_id: str) -> float:
     """Return the time in an id."""
     try:
         return int(run_id.rpartition("_")[2][:12], 16) / 1000

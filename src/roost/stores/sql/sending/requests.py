@@ -9,7 +9,7 @@ from roost.core.agents.agent import State
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import to_body
 from roost.core.envelopes.requests import Answered, Request, asks_in_talk, request_name, request_parts
-from roost.core.journal.steps import Try, digest
+from roost.core.journal.steps import Attempt, digest
 from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import rank
 from roost.errors import LimitReached
@@ -80,7 +80,7 @@ def _step(r: Request) -> tuple[str, int, str, float, str, str, str]:
     return r.envelope_id, r.number, r.envelope.address, r.envelope.created, digest(r.envelope.body), holder, r.talk_run
 
 
-def withdraw(tx: Tx, place: Try, asked: Sequence[tuple[int, str]], now: float) -> tuple[tuple[str, str], ...]:
+def withdraw(tx: Tx, place: Attempt, asked: Sequence[tuple[int, str]], now: float) -> tuple[tuple[str, str], ...]:
     """Cancel questions of a turn, each by its number and the key of the agent that was asked.
 
     Return the envelopes that these agents may have in memory, by key and id; those of agents that sleep or are stopped

@@ -1,0 +1,79 @@
+"""Recipients of broadcasts, cached for a moment: the same sender often broadcasts again."""
+
+from __future__ import annotations
+
+from roost.core.agents.agent import AgentConfig
+from roost.core.agents.audience import Audience
+from roost.errors import LimitReached
+from roost.runtime.context import RuntimeContext
+from roost.runtime.ports.active_agents import ActiveAgents
+from roost.stores.sql.agents import agents
+
+PAGE = 1_000
+"""Agents per read."""
+MAX_AGE = 1.0
+"""Seconds for which recipients are cached."""
+MAX_CACHED = 100
+"""Audiences in the cache."""
+Reached = list[tuple[str, AgentConfig]]
+"""Keys of agents, with their settings."""
+
+
+class Recipients:
+    """Finds the agents of an audience. Its coroutines await only the store."""
+
+    def __init__(self, context: RuntimeContext, active: ActiveAgents) -> None:
+        self._context = context
+        self._active = active
+        self._cache: dict[tuple[str, str, Audience], tuple[float, Reached]] = {}
+        """Recipients with their expiry, by owner, sender and audience."""
+
+    def forget(self) -> None:
+        """Empty the cache: an agent was created, configured or deleted."""
+        self._cache = {}
+
+    async def find(self, user_id: str, audience: Audience, sender: str) -> Reached:
+        """Return the agents of an audience without the sender. Raises LimitReached if there are too many."""
+        name, cache, now = (user_id, sender, audience), self._cache, self._context.host.clock.monotonic()
+        until, reached = cache.get(name, (0.0, []))
+        if now < until:
+            return reached
+        reached, is_short = await self._read(user_id, audience, sender)
+        if is_short and audience.state is None:
+            if len(cache) >= MAX_CACHED:
+                cache.clear()
+            cache[name] = (now + MAX_AGE, reached)  # into the old cache, if `forget` was called meanwhile
+        return reached
+
+    async def depths(self, reached: Reached) -> dict[str, int]:
+        """Return the queue depths of those agents that are not awake, up to the largest limit."""
+        keys = [key for key, _ in reached if not self._active.is_awake(key)]
+        if not keys:
+            return {}
+        most = max(config.inbox_limit for _, config in reached)
+        return await self._context.store.read(agents.depths, keys, most)
+
+    async def _read(self, user_id: str, audience: Audience, sender: str) -> tuple[Reached, bool]:
+        """Return the recipients, and whether one page of agents was read."""
+        most, default = self._context.limits.agents_per_broadcast, self._context.brains.default
+        reached: Reached = []
+        after: str | None = ""
+        pages = 0
+        while after is not None:
+            pages += 1
+            page = await self._context.store.read(
+                agents.audience, user_id, audience.group, PAGE, after, audience.state is not None
+            )
+            for agent_id, resting, config in page:
+                key = f"{user_id}/{agent_id}"
+                state = self._active.state_of(key, resting)
+                is_admitted = audience.admits(agent_id, config.groups, config.profile or default, state)
+                if is_admitted and sender != f"agent:{key}":
+                    reached.append((key, config))
+            if len(reached) > most:
+                raise LimitReached(
+                    f"a broadcast may go to {most:,} agents, and this one would go to more: name a group, a profile"
+                    " or a pattern of ids"
+                )
+            after = page[-1][0] if len(page) == PAGE else None
+        return reached, pages == 1
