@@ -26,6 +26,7 @@ from roost.runtime.agents.exclusive import OFTEN, ExclusiveTurns
 from roost.runtime.agents.failures import expired, news, withdrawn
 from roost.runtime.agents.host import AgentHost
 from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.phase import Phase
 from roost.runtime.agents.presence import Presence
 from roost.runtime.agents.state_log import BRIEF
 from roost.runtime.agents.work import Work
@@ -113,7 +114,7 @@ class Activation(Presence):
     @property
     def needs_loop(self) -> bool:
         """Return True while its loop has to turn: something runs there, or waits to be looked at."""
-        return self.begun and (self.has_work or bool(self.inbound))
+        return self.phases.has_loop and (self.has_work or bool(self.inbound))
 
     # --- on the loop: what comes in --------------------------------------------------------------
 
@@ -162,9 +163,9 @@ class Activation(Presence):
     def go_on(self) -> None:
         """Start as many tasks as there are lanes to work on, up to the bound; rest if there is nothing at all."""
         room = min(self.config.max_concurrent_tasks - self._servers + self._waiting, self.lane_queue.offered)
-        if self.retired:
+        if self.is_retired:
             return  # whatever is left here runs elsewhere
-        if not self.ending:
+        if not self.is_ending:
             for _ in range(room):
                 self._servers += 1
                 self._tasks.add(asyncio.get_running_loop().create_task(self._serve(), name=f"agent {self.address}"))
@@ -172,11 +173,13 @@ class Activation(Presence):
             self._idle()
         elif self.dispatcher.is_crowded and self._only_unsettled():
             self._leave_loop()
-            self.dispatcher.park(self)
+            self.dispatcher.detach(self)
 
     def _only_unsettled(self) -> bool:
         """Return True if only writes of its closings are left."""
-        left = self._servers or self.lane_queue.lanes or self.talks.lanes or self._orphans or self._more or self.ending
+        left = (
+            self._servers or self.lane_queue.lanes or self.talks.lanes or self._orphans or self._more or self.is_ending
+        )
         return not left
 
     def is_over(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
@@ -191,10 +194,10 @@ class Activation(Presence):
 
     def _is_quiet(self) -> bool:
         busy = self._servers or self._unsettled or self.talks.lanes
-        return not busy and (self.ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
+        return not busy and (self.is_ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
 
     def _idle(self) -> None:
-        if self.ending:
+        if self.is_ending:
             self._let_go()
         elif self._more or self._returned:
             self._returned = False
@@ -253,7 +256,7 @@ class Activation(Presence):
             self._orphans.discard(me)
             return
         self._servers -= 1
-        if cut_off is not None and not self.ending and not self.dispatcher.closing:
+        if cut_off is not None and not self.is_ending and not self.dispatcher.closing:
             log.error("the work of an agent was cut off", exc_info=cut_off, extra={"agent": self.address})
             self.dispatcher.lose(self)
         else:
@@ -262,7 +265,7 @@ class Activation(Presence):
     def _may_serve(self, me: asyncio.Task[Any] | None) -> bool:
         """Not if others have taken the place that it left while it waited."""
         crowded = self._servers - self._waiting > self.config.max_concurrent_tasks
-        return not (self.ending or self.retired or crowded or me in self._orphans)
+        return not (self.is_ending or crowded or me in self._orphans)
 
     async def _handle(self, lane: Lane) -> None:
         if self.aside:
@@ -364,7 +367,7 @@ class Activation(Presence):
             elif one.taken and closing.verdict is Verdict.RETRY:
                 self.dispatcher.notifier.wake_at(closing.due)
             if not one.taken and closing.verdict not in (Verdict.RELEASED, Verdict.CANCELLED):
-                self.ending = True  # it was stopped or taken over
+                self._begin_draining()  # it was stopped or taken over
             elif closing.sleep is not None:
                 self.fell_asleep(closing.sleep)
 
@@ -436,11 +439,11 @@ class Activation(Presence):
     @property
     def only_waits(self) -> bool:
         """Return True if it has turns, and all of them wait for an answer."""
-        return self.begun and self._waiting + self._talks_waiting > 0 and self._working <= 0
+        return self.phases.has_loop and self._waiting + self._talks_waiting > 0 and self._working <= 0
 
     def step_aside(self) -> None:
         """Leave its place to others, if all its turns still wait."""
-        if self.only_waits and not self.ending:
+        if self.only_waits and not self.is_ending:
             self.dispatcher.loops.step_aside(self)
 
     @property
@@ -478,7 +481,7 @@ class Activation(Presence):
         meeting_turn.hurry(self, meeting_id)
 
     def leave(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
-        """Retire if it is parked and these were its last closings; from any thread."""
+        """Retire if it is detached and these were its last closings; from any thread."""
         return self.dispatcher.leave(self, results)
 
     def fell_asleep(self, condition: str) -> None:
@@ -494,7 +497,7 @@ class Activation(Presence):
 
     def finish(self) -> None:
         """Begin nothing new; what runs may end. Turns that wait for a person are resumed later."""
-        self.ending = True
+        self._begin_draining()
         for work in self.works:
             if work.is_parked:
                 work.stop(StopReason.WAIT if work.may_rest else StopReason.DRAIN, self.context.host.clock.now())
@@ -503,13 +506,16 @@ class Activation(Presence):
 
     def end(self) -> None:
         """Begin nothing new, and end what runs; it is tried again another time."""
-        self.ending = True
+        self._begin_draining()
         now = self.context.host.clock.now()
         for lane in list(self.lane_queue.lanes.values()):
             if lane.work is not None:
                 lane.work.stop(StopReason.DRAIN, now)
         self.talks.end()
         self.go_on()
+
+    def _begin_draining(self) -> None:
+        self.phases.move(Phase.RUNNING, Phase.DRAINING)
 
     def orphan(self, task: asyncio.Task[Any]) -> None:
         """Note a task that ignores its cancellation: the loop is not reused while it runs."""

@@ -17,8 +17,10 @@ class Home(WorkOwner, Protocol):
 
     lane_queue: LaneQueue
     state_log: StateLog
-    ending: bool
-    """True if it begins nothing new."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Return True if it starts no more turns."""
 
     def go_on(self) -> None:
         """Start as many lanes as there may be."""

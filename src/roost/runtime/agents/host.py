@@ -49,14 +49,14 @@ class AgentHost(Protocol):
 
     def release_talk(self, keeper: TalkLanes, talk_id: str) -> bool: ...
 
-    def park(self, activation: Activation) -> None:
-        """Lend its loop to others until its closings are written."""
+    def detach(self, activation: Activation) -> None:
+        """Return its loop to the pool until its closings are written."""
 
-    def unpark(self, activation: Presence) -> None:
-        """Give it a loop again."""
+    def requeue(self, activation: Presence) -> None:
+        """Get a loop again for a detached agent."""
 
     def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
-        """Retire a parked agent if these results were its last; False: it needs a loop."""
+        """Retire a detached agent if these results were its last; False: it needs a loop."""
 
     def release(self, activation: Activation) -> bool:
         """Retire an agent that has nothing to do, and take its loop; False: something has just come for it."""

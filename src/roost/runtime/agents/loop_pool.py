@@ -38,14 +38,16 @@ class LoopUser(Protocol):
 
     loop: Loop
     aside: bool
-    retired: bool
     is_asked: bool
+
+    @property
+    def is_retired(self) -> bool: ...
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the loop, in order."""
 
-    def begin(self, loop: Loop) -> None:
-        """Take this loop."""
+    def attach(self, loop: Loop) -> bool:
+        """Run on this loop; False: it does not need one any more."""
 
     def returned(self) -> None:
         """Go on: it has a place again."""
@@ -140,7 +142,7 @@ class LoopPool:
             while not self._is_full and not self._closing:
                 if self._returning:
                     presence = self._returning.popleft()
-                    if not presence.retired:
+                    if not presence.is_retired:
                         self._aside.discard(presence.loop)
                         presence.aside = False
                         returned.append(presence)
@@ -151,7 +153,7 @@ class LoopPool:
         for presence in returned:
             presence.returned()
         for presence, loop in begun:
-            presence.begin(loop)
+            self._attach(presence, loop)
 
     # --- lending ---------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class LoopPool:
                     self._queue.append(activation)
             begins_to_wait = self._queue and not waited
         for activation, loop in lent:
-            activation.begin(loop)
+            self._attach(activation, loop)
         if begins_to_wait:
             self.crowded()
 
@@ -190,7 +192,7 @@ class LoopPool:
                     self._free.append(loop)
                     return
         if following is not None:
-            following.begin(loop)
+            self._attach(following, loop)
         else:
             self.end(loop)
 
@@ -213,7 +215,7 @@ class LoopPool:
                 if following is None:
                     return
                 loop = self._start()
-            following.begin(loop)
+            self._attach(following, loop)
 
     def _following(self) -> LoopUser | None:
         while self._queue:
@@ -221,9 +223,13 @@ class LoopPool:
                 activation = self._queue.popleft()
             except IndexError:
                 return None  # somebody else was quicker
-            if not activation.retired:
+            if not activation.is_retired:
                 return activation
         return None
+
+    def _attach(self, activation: LoopUser, loop: Loop) -> None:
+        if not activation.attach(loop):  # it was retired while it waited
+            self.give_back(loop, clean=True)
 
     def _may_start(self, few: bool) -> bool:
         limits, now = self._context.limits, self._context.host.clock.monotonic()

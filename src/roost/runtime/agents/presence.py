@@ -12,6 +12,7 @@ from roost.core.agents.agent import AgentConfig
 from roost.ports import Loop, Pending
 from roost.runtime.agents.host import AgentHost
 from roost.runtime.agents.lane_queue import LaneQueue
+from roost.runtime.agents.phase import Phase, PhaseMachine
 from roost.runtime.agents.state_log import BRIEF, StateLog
 from roost.runtime.context import RuntimeContext
 
@@ -22,14 +23,10 @@ TICK = 0.001
 
 
 class Presence(ABC):
-    """`call`, `begin` and `unpark` are for any thread; everything else happens on the loop."""
+    """`call` and `attach` are for any thread; everything else happens on the loop."""
 
     loop: Loop
     # What most of them never set stands here, once for all: thousands are awake at a time.
-    retired = False
-    """It is no more: what it still does counts for nothing."""
-    ending = False
-    """It begins nothing new: it is stopped, falls asleep, is paused, or the program closes."""
     _rest: asyncio.TimerHandle | None = None
     _rests_on = False
     """True if it is on record that it rests, and only its idle timeout is waited for."""
@@ -50,10 +47,7 @@ class Presence(ABC):
         self.state_log = StateLog(self.context.host)
         self.lane_queue = LaneQueue()
         self.inbound: deque[Callable[[], None]] = deque()
-        self.begun = False
-        """True if it has a loop."""
-        self.parking: list[Presence] = []
-        """Itself while it is parked, that is without a loop until its closings are written."""
+        self.phases = PhaseMachine(self.context.host.lock())
         self.at_rest: Pending[None] = self.context.host.pending()
         self._rung = False
 
@@ -78,9 +72,10 @@ class Presence(ABC):
     def call(self, act: Callable[[], None]) -> None:
         """Do it on the loop, in order; while there is none yet, when it has one."""
         self.inbound.append(act)
-        if self.parked:
-            self.dispatcher.unpark(self)
-        elif self.begun and not self._rung:
+        phase = self.phases.phase
+        if phase is Phase.DETACHED:
+            self.dispatcher.requeue(self)
+        elif not self._rung and (phase is Phase.RUNNING or phase is Phase.DRAINING):
             self._ring()
 
     async def regain(self) -> None:
@@ -99,11 +94,13 @@ class Presence(ABC):
             self._returning.set()
             self._returning = None
 
-    def begin(self, loop: Loop) -> None:
-        """It has a loop now."""
+    def attach(self, loop: Loop) -> bool:
+        """Run on this loop; False: it does not need one any more."""
         self.loop = loop
-        self.begun = True
+        if not self.phases.move(Phase.QUEUED, Phase.RUNNING):
+            return False
         self._ring()
+        return True
 
     def _ring(self) -> None:
         self._rung = True
@@ -111,25 +108,26 @@ class Presence(ABC):
         loop.call(self._drain, loop)
 
     @property
-    def parked(self) -> bool:
-        return bool(self.parking)
+    def is_detached(self) -> bool:
+        return self.phases.phase is Phase.DETACHED
 
-    def unpark(self) -> bool:
-        """Unpark atomically; return True to exactly one caller."""
-        try:
-            self.parking.pop()
-        except IndexError:
-            return False
-        return True
+    @property
+    def is_retired(self) -> bool:
+        return self.phases.is_retired
+
+    @property
+    def is_ending(self) -> bool:
+        """Return True if it starts no more turns."""
+        return self.phases.is_ending
 
     def _drain(self, loop: Loop) -> None:
-        if self.retired:
+        if self.is_retired:
             return
         self._rung = False
-        if not self.begun or loop is not self.loop:  # called before it parked: handled on its next loop
-            if self.parked:
-                self.dispatcher.unpark(self)
-            elif self.begun:
+        if loop is not self.loop or not self.phases.has_loop:  # called before it was detached: handled on its next loop
+            if self.is_detached:
+                self.dispatcher.requeue(self)
+            elif self.phases.has_loop:
                 self._ring()
             return
         inbound = self.inbound
@@ -189,4 +187,4 @@ class Presence(ABC):
     @property
     def rests(self) -> bool:
         """Return True if it has a loop and nothing to do."""
-        return self.begun and not self._rung and self._is_quiet() and self.lane_queue.is_at_rest
+        return self.phases.has_loop and not self._rung and self._is_quiet() and self.lane_queue.is_at_rest

@@ -29,7 +29,7 @@ class Settling(Protocol):
     memory: AgentState
 
     @property
-    def parked(self) -> bool: ...
+    def is_detached(self) -> bool: ...
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the agent's loop, in order."""
@@ -41,7 +41,7 @@ class Settling(Protocol):
         """Have the write tried again after a pause; on the loop."""
 
     def leave(self, results: Results) -> bool:
-        """Retire if it is parked and these were its last closings; False: it needs a loop."""
+        """Retire if it is detached and these were its last closings; False: it needs a loop."""
 
 
 Try = tuple[Settling, WorkClosing | MemoryWrite, int]
@@ -159,7 +159,7 @@ class Settler:
             else:
                 activation.memory.is_written()
         for activation, results in told.items():
-            if not (activation.parked and activation.leave(results)):
+            if not (activation.is_detached and activation.leave(results)):
                 activation.call(partial(activation.settled, results))
         self._write()
 

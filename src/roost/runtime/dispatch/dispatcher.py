@@ -18,6 +18,7 @@ from roost.core.talks.runs import StopReason
 from roost.ports import Loop
 from roost.runtime.agents.activation import SHARE, Activation
 from roost.runtime.agents.loop_pool import LoopPool
+from roost.runtime.agents.phase import Phase
 from roost.runtime.agents.presence import Presence
 from roost.runtime.agents.settler import Settler
 from roost.runtime.context import RuntimeContext
@@ -89,7 +90,7 @@ class Dispatcher:
 
     def _talks_of(self, address: str) -> TalkLanes | None:
         activation = self._awake.get(address)
-        return None if activation is None or activation.ending or activation.retired else activation.talks
+        return None if activation is None or activation.is_ending else activation.talks
 
     def state_of(self, address: str, resting: State) -> State:
         """Return the state of an agent that rests in this one, if it rests."""
@@ -257,28 +258,25 @@ class Dispatcher:
                 if activation.rests:
                     activation.call(activation.retire)
 
-    def park(self, activation: Activation) -> None:
-        """It only waits for what it did to be written: others may have its loop meanwhile."""
-        loop = activation.loop
-        activation.begun = False
-        activation.parking.append(activation)
-        if activation.inbound and activation.unpark():  # something has just come
-            activation.begin(loop)
+    def detach(self, activation: Activation) -> None:
+        """Return its loop to the pool until its closings are written."""
+        loop, phases = activation.loop, activation.phases
+        if not phases.move(Phase.RUNNING, Phase.DETACHED):
             return
-        self.loops.give_back(loop, clean=activation.is_clean)
+        has_calls = bool(activation.inbound)  # they arrived meanwhile
+        if not (has_calls and phases.move(Phase.DETACHED, Phase.QUEUED) and activation.attach(loop)):
+            self.loops.give_back(loop, clean=activation.is_clean)
 
-    def unpark(self, activation: Presence) -> None:
-        """Something has come for it: it needs a loop again."""
-        if not activation.retired and activation.unpark():
+    def requeue(self, activation: Presence) -> None:
+        """Get a loop again for a detached agent."""
+        if activation.phases.move(Phase.DETACHED, Phase.QUEUED):
             self.loops.lend([activation])
 
     def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
-        """Retire a parked agent if these results were its last; False: it needs a loop."""
+        """Retire a detached agent if these results were its last; False: it needs a loop."""
+        is_over = partial(activation.is_over, results)
         with self._lock:
-            if not activation.unpark():
-                return False
-            if not activation.is_over(results):
-                activation.parking.append(activation)
+            if not activation.phases.move(Phase.DETACHED, Phase.RETIRED, is_over):
                 return False
             self._forget(activation)
             activation.talks.retired = True
@@ -289,7 +287,7 @@ class Dispatcher:
         """Called on the dying thread."""
         culprit = (loop.busy_with() or "").partition(" ")[0]
         for activation in self.all() if not self.closing else ():
-            if activation.begun and activation.loop is loop and not activation.retired:
+            if activation.phases.has_loop and activation.loop is loop:
                 log.error("the thread of an agent has ended", exc_info=error, extra={"agent": activation.address})
                 self.lose(activation, culprit=culprit)
 
@@ -298,9 +296,9 @@ class Dispatcher:
     def release(self, activation: Activation) -> bool:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
-            if activation.retired or activation.inbound:
+            again = activation.is_ending
+            if activation.inbound or not activation.phases.retire():
                 return False  # what has just come is looked at first, and then it comes here again
-            again = activation.ending
             self._forget(activation)
             activation.talks.retired = True
         self.loops.give_back(activation.loop, clean=activation.is_clean)
@@ -323,9 +321,8 @@ class Dispatcher:
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
         """Have the work of an agent whose loop is blocked or ended run on another one; False: it has left that loop."""
         with self._lock:
-            if activation.retired:
+            if not any(activation.phases.move(phase, Phase.RETIRED) for phase in (Phase.RUNNING, Phase.DRAINING)):
                 return False
-            activation.retired = True
         lost_agents.lose(self, activation, fault, culprit)
         self.loops.end(activation.loop)
         return True
@@ -335,7 +332,6 @@ class Dispatcher:
             self._forget(activation)
 
     def _forget(self, activation: Activation) -> None:
-        activation.retired = True
         if self._awake.get(activation.address) is activation:
             del self._awake[activation.address]
         self.leaving = [(since, one) for since, one in self.leaving if one is not activation]
@@ -346,13 +342,14 @@ class Dispatcher:
         for since, activation in list(self.leaving):
             if since < latest:
                 with self._lock:
-                    if activation.retired:
+                    has_loop = activation.phases.has_loop
+                    if not activation.phases.retire():
                         continue  # its loop may be another's by now
                     self._forget(activation)
                 log.error("an agent would not stop and was abandoned", extra={"agent": activation.address})
                 for envelope_id in activation.lane_queue.suspects:
                     self.context.quarantine.leave(envelope_id)
-                if activation.begun:
+                if has_loop:
                     self.context.abandoned.add(activation.loop)
 
     def _tell_all(self, act: Callable[[Activation], None]) -> None:
@@ -370,12 +367,12 @@ class Dispatcher:
         latest = clock.monotonic() + limits.drain
         self._tell_all(Activation.finish)
         for activation in self.all():
-            if activation.begun or activation.parked:
+            if activation.phases.has_loop or activation.is_detached:
                 await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
         self._tell_all(Activation.end)
         latest = clock.monotonic() + limits.stop_patience + 1.0
         for activation in self.all():
-            if activation.begun:
+            if activation.phases.has_loop:
                 await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
         for loop in self.loops.end_all():
             if await loop.over.within(max(0.5, latest + 1.0 - clock.monotonic())):

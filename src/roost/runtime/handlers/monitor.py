@@ -71,7 +71,11 @@ class Monitor:
 
     def _heartbeat(self, agent: Agent) -> datetime | None:
         awake = self._dispatcher.awake(f"{agent.user_id}/{agent.agent_id}")
-        return at(self._context.host.clock.now() - awake.loop.silence()) if awake is not None and awake.begun else None
+        return (
+            at(self._context.host.clock.now() - awake.loop.silence())
+            if awake is not None and awake.phases.has_loop
+            else None
+        )
 
     def _gauges(self) -> list[Metric]:
         context, dispatcher, pace = self._context, self._dispatcher, self._context.store.pace()
