@@ -14,7 +14,6 @@ from roost.runtime.turns.services import TurnServices
 
 if TYPE_CHECKING:
     from roost.runtime.agents.activation import Activation
-    from roost.runtime.agents.presence import Presence
 
 
 class AgentHost(Protocol):
@@ -52,7 +51,7 @@ class AgentHost(Protocol):
     def detach(self, activation: Activation) -> None:
         """Return its loop to the pool until its closings are written."""
 
-    def requeue(self, activation: Presence) -> None:
+    def requeue(self, activation: Activation) -> None:
         """Get a loop again for a detached agent."""
 
     def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from roost.ports import Loop
+from roost.runtime.agents.slot import Slot
 from roost.runtime.context import RuntimeContext
 
 FEW = 128
@@ -37,8 +38,8 @@ class LoopUser(Protocol):
     """An agent that is awake, or wakes."""
 
     loop: Loop
-    aside: bool
     is_asked: bool
+    slot: Slot
 
     @property
     def is_retired(self) -> bool: ...
@@ -49,11 +50,8 @@ class LoopUser(Protocol):
     def attach(self, loop: Loop) -> bool:
         """Run on this loop; False: it does not need one any more."""
 
-    def returned(self) -> None:
-        """Go on: it has a place again."""
-
-    def retire(self) -> None:
-        """Give the loop back, unless something has come; on the loop."""
+    def retire_if_idle(self) -> None:
+        """Return the loop and retire, unless there is something to do; on the loop."""
 
 
 class LoopPool:
@@ -113,18 +111,18 @@ class LoopPool:
 
     # --- places ----------------------------------------------------------------------------------
 
-    def step_aside(self, presence: LoopUser) -> None:
+    def release_slot(self, presence: LoopUser) -> None:
         """Leave the place to others, if any wait; on the loop of the agent, whose turns all wait."""
         with self.lock:
             most = max(ASIDE, 2 * self._context.limits.awake_agents)
-            if not self.are_short or presence.aside or len(self._aside) >= most:
+            if not self.are_short or presence.slot.is_released or len(self._aside) >= most:
                 return
-            presence.aside = True
+            presence.slot.is_released = True
             self._aside.add(presence.loop)
         self._admit()
 
-    def come_back(self, presence: LoopUser) -> None:
-        """Give the agent a place again, when there is one, and call `returned`."""
+    def request_slot(self, presence: LoopUser) -> None:
+        """Give the agent a place again, when there is one."""
         with self.lock:
             self._returning.append(presence)
             spare = self._free.pop() if self._is_full and self._free else None
@@ -144,14 +142,14 @@ class LoopPool:
                     presence = self._returning.popleft()
                     if not presence.is_retired:
                         self._aside.discard(presence.loop)
-                        presence.aside = False
+                        presence.slot.is_released = False
                         returned.append(presence)
                 elif self._aside and (following := self._following()) is not None:
                     begun.append((following, self._free.pop() if self._free else self._start()))
                 else:
                     break
         for presence in returned:
-            presence.returned()
+            presence.slot.granted()
         for presence, loop in begun:
             self._attach(presence, loop)
 
@@ -201,7 +199,7 @@ class LoopPool:
         some are started, up to the bound."""
         self._admit()
         for activation in resting[: self.waiting]:
-            activation.call(activation.retire)
+            activation.call(activation.retire_if_idle)
         back, self._back = self._back, 0
         if resting or (back and len(self._queue) / back * MOMENT < LONGEST):
             self._growth = GROWTH

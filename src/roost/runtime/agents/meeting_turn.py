@@ -11,7 +11,7 @@ from roost.core.envelopes.outcomes import Verdict, WorkClosing
 from roost.core.journal.steps import Recorded, StepKind
 from roost.ports import Meeting
 from roost.runtime.agents.home import Home
-from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.lanes.lane_queue import Lane
 from roost.stores.sql.meetings import registry
 
 
@@ -56,4 +56,4 @@ def _unhold(home: Home, lane: Lane) -> None:
     if lane.held:
         lane.held, lane.due = False, 0.0
         home.lane_queue.offer(lane)
-        home.go_on()
+        home.run_ready()

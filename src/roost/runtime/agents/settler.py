@@ -20,6 +20,16 @@ MOST = 2_000
 Results = list[tuple[WorkClosing, WorkSettled]]
 
 
+class SettlingClosings(Protocol):
+    """Closings of one agent, on its loop."""
+
+    def settled(self, results: Results) -> None:
+        """Take note that these are written, or were refused."""
+
+    def unsettled(self, error: Exception) -> None:
+        """Try again to write them after a pause."""
+
+
 class Settling(Protocol):
     """An agent whose closings are written."""
 
@@ -31,14 +41,11 @@ class Settling(Protocol):
     @property
     def is_detached(self) -> bool: ...
 
+    @property
+    def closings(self) -> SettlingClosings: ...
+
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the agent's loop, in order."""
-
-    def settled(self, results: Results) -> None:
-        """Take note that these are written, or were refused; on the loop."""
-
-    def unsettled(self, error: Exception) -> None:
-        """Have the write tried again after a pause; on the loop."""
 
     def leave(self, results: Results) -> bool:
         """Retire if it is detached and these were its last closings; False: it needs a loop."""
@@ -160,7 +167,7 @@ class Settler:
                 activation.memory.is_written()
         for activation, results in told.items():
             if not (activation.is_detached and activation.leave(results)):
-                activation.call(partial(activation.settled, results))
+                activation.call(partial(activation.closings.settled, results))
         self._write()
 
     def _failed(self, group: list[Try], error: Exception) -> None:
@@ -169,7 +176,7 @@ class Settler:
         for one in group:
             self._held.setdefault(one[0], []).append(one)
         for activation in told:
-            activation.call(partial(activation.unsettled, error))
+            activation.call(partial(activation.closings.unsettled, error))
         self._write()
 
 

@@ -19,7 +19,6 @@ from roost.ports import Loop
 from roost.runtime.agents.activation import SHARE, Activation
 from roost.runtime.agents.loop_pool import LoopPool
 from roost.runtime.agents.phase import Phase
-from roost.runtime.agents.presence import Presence
 from roost.runtime.agents.settler import Settler
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch import lost_agents
@@ -101,7 +100,7 @@ class Dispatcher:
     def has_begun(self, address: str, task_id: str) -> bool:
         """Return True if the agent does this task; of those that it was only handed it does not."""
         activation = self._awake.get(address)
-        return activation is not None and activation.has_begun(task_id)
+        return activation is not None and activation.intake.has_started(task_id)
 
     @property
     def count(self) -> int:
@@ -217,7 +216,7 @@ class Dispatcher:
                     activation = self._awake[taken.address] = new
                     woken.append(new)
                 if activation is not None:
-                    activation.put(taken.envelopes, taken=True, more=taken.more)
+                    activation.put(taken.envelopes, claimed=True, left=taken.more)
                 elif not taken.anew:  # it came to rest while it was looked at
                     missed.append(taken)
         self.loops.lend(woken, few=not self.is_crowded)
@@ -247,27 +246,29 @@ class Dispatcher:
         self.loops.watch()
         if self.loops.are_short:
             awake = self.all()
-            for activation in [one for one in awake if one.only_waits and not one.aside][: self.loops.waiting]:
-                activation.call(activation.step_aside)
-            self.loops.grow([activation for activation in awake if activation.rests])
+            for activation in [one for one in awake if one.may_release_slot and not one.slot.is_released][
+                : self.loops.waiting
+            ]:
+                activation.call(activation.release_slot)
+            self.loops.grow([activation for activation in awake if activation.is_idle])
 
     def retire_resting(self) -> None:
         """Retire idle agents at once."""
         with self.context.host.together():
             for activation in self.all():
-                if activation.rests:
-                    activation.call(activation.retire)
+                if activation.is_idle:
+                    activation.call(activation.retire_if_idle)
 
     def detach(self, activation: Activation) -> None:
         """Return its loop to the pool until its closings are written."""
         loop, phases = activation.loop, activation.phases
         if not phases.move(Phase.RUNNING, Phase.DETACHED):
             return
-        has_calls = bool(activation.inbound)  # they arrived meanwhile
+        has_calls = bool(activation.calls)  # they arrived meanwhile
         if not (has_calls and phases.move(Phase.DETACHED, Phase.QUEUED) and activation.attach(loop)):
-            self.loops.give_back(loop, clean=activation.is_clean)
+            self.loops.give_back(loop, clean=activation.lane_tasks.is_clean)
 
-    def requeue(self, activation: Presence) -> None:
+    def requeue(self, activation: Activation) -> None:
         """Get a loop again for a detached agent."""
         if activation.phases.move(Phase.DETACHED, Phase.QUEUED):
             self.loops.lend([activation])
@@ -280,7 +281,7 @@ class Dispatcher:
                 return False
             self._forget(activation)
             activation.talks.retired = True
-        activation.at_rest.set(None)
+        activation.ended.set(None)
         return True
 
     def _thread_ended(self, loop: Loop, error: BaseException | None) -> None:
@@ -297,11 +298,11 @@ class Dispatcher:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
             again = activation.is_ending
-            if activation.inbound or not activation.phases.retire():
+            if activation.calls or not activation.phases.retire():
                 return False  # what has just come is looked at first, and then it comes here again
             self._forget(activation)
             activation.talks.retired = True
-        self.loops.give_back(activation.loop, clean=activation.is_clean)
+        self.loops.give_back(activation.loop, clean=activation.lane_tasks.is_clean)
         if again:  # what came meanwhile may wake it again
             self.notifier.look(activation.address)
         return True
@@ -316,7 +317,7 @@ class Dispatcher:
             for work in activation.works:
                 work.fence(StopReason.DRAIN, self.context.host.clock.now())
             self.placement.forget(activation.talks, StopReason.DRAIN)
-            activation.call(activation.end)
+            activation.call(activation.stop)
 
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
         """Have the work of an agent whose loop is blocked or ended run on another one; False: it has left that loop."""
@@ -365,15 +366,15 @@ class Dispatcher:
         clock, limits = self.context.host.clock, self.context.limits
         await self._claims.end(1.0)
         latest = clock.monotonic() + limits.drain
-        self._tell_all(Activation.finish)
+        self._tell_all(Activation.drain)
         for activation in self.all():
             if activation.phases.has_loop or activation.is_detached:
-                await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
-        self._tell_all(Activation.end)
+                await activation.ended.within(max(0.0, latest - clock.monotonic()))
+        self._tell_all(Activation.stop)
         latest = clock.monotonic() + limits.stop_patience + 1.0
         for activation in self.all():
             if activation.phases.has_loop:
-                await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
+                await activation.ended.within(max(0.0, latest - clock.monotonic()))
         for loop in self.loops.end_all():
             if await loop.over.within(max(0.5, latest + 1.0 - clock.monotonic())):
                 loop.join()

@@ -83,7 +83,7 @@ class Monitor:
         return [
             one("roost_awake_agents", GAUGE, "Agents that are awake, each with a place.", dispatcher.loops.awake),
             one("roost_agents_waiting", GAUGE, "Agents that wait for a place to be awake.", dispatcher.loops.waiting),
-            one("roost_running", GAUGE, "Envelopes that agents are working on.", sum(len(a.running) for a in awake)),
+            one("roost_running", GAUGE, "Envelopes that agents are working on.", sum(len(a.works) for a in awake)),
             one("roost_queue_depth", GAUGE, "Envelopes of awake agents in memory.", sum(a.depth for a in awake)),
             one("roost_stuck_agents", GAUGE, "Agents whose loop does not turn.", len(dispatcher.stuck)),
             one("roost_quarantine", GAUGE, "Turns that run alone, or wait to.", context.quarantine.count),
