@@ -16,7 +16,7 @@ from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig
 from roost.core.envelopes.claims import Taken
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import NEVER, StateChange, WorkClosing, WorkSettled
+from roost.core.envelopes.outcomes import StateChange, WorkClosing, WorkSettled
 from roost.core.talks.runs import StopReason
 from roost.errors import Invalid
 from roost.ports import Loop, Pending, Profile
@@ -24,8 +24,7 @@ from roost.runtime.agents import meeting_turn
 from roost.runtime.agents.activity import Activity
 from roost.runtime.agents.call_queue import CallQueue
 from roost.runtime.agents.closings import Closings
-from roost.runtime.agents.failures import expired, withdrawn
-from roost.runtime.agents.host import AgentHost
+from roost.runtime.agents.host import ActivationHost
 from roost.runtime.agents.idle_timer import IdleTimer
 from roost.runtime.agents.lanes.exclusive import ExclusiveTurns
 from roost.runtime.agents.lanes.intake import Intake
@@ -48,7 +47,7 @@ class Activation:
 
     loop: Loop
 
-    def __init__(self, dispatcher: AgentHost, taken: Taken) -> None:
+    def __init__(self, dispatcher: ActivationHost[Activation], taken: Taken) -> None:
         self.dispatcher = dispatcher
         self.services = dispatcher.services
         self.context = context = dispatcher.services.context
@@ -87,10 +86,6 @@ class Activation:
         self._schedule_calls()
         return True
 
-    @property
-    def is_detached(self) -> bool:
-        return self.phases.phase is Phase.DETACHED
-
     def begin_draining(self) -> None:
         """Start no more turns."""
         self.phases.move(Phase.RUNNING, Phase.DRAINING)
@@ -111,15 +106,6 @@ class Activation:
             work.stop(StopReason.DRAIN, self.context.host.clock.now())
         self.talks.end()
         self.run_ready()
-
-    @property
-    def is_ending(self) -> bool:
-        """Return True if it starts no more turns."""
-        return self.phases.is_ending
-
-    @property
-    def is_retired(self) -> bool:
-        return self.phases.is_retired
 
     @property
     def is_dismissed(self) -> bool:
@@ -148,13 +134,13 @@ class Activation:
         loop.call(self._run_calls, loop)
 
     def _run_calls(self, loop: Loop) -> None:
-        if self.is_retired:
+        if self.phases.is_retired:
             return
         self.calls.is_scheduled = False
         if loop is self.loop and self.phases.has_loop:
             self.calls.run(self.address)
             self.run_ready()
-        elif self.is_detached:  # scheduled before it was detached
+        elif self.phases.is_detached:  # scheduled before it was detached
             self.dispatcher.requeue(self)
         elif self.phases.has_loop:
             self._schedule_calls()
@@ -162,13 +148,7 @@ class Activation:
     def _accept(self, claimed: bool, left: int) -> None:
         self.intake.accept(claimed=claimed, left=left, most=self.dispatcher.share)
         if claimed:
-            self._close_expired()
-
-    def _close_expired(self) -> None:
-        now = self.context.host.clock.now()
-        for lane in self.lane_queue.unstarted():
-            while lane.waiting and (lane.waiting[0].expires or NEVER) <= now:
-                self.closings.close(expired(lane.waiting[0], self.epoch, now), lane)
+            self.closings.close_expired()
 
     def look_again(self) -> None:
         """Ask the store for more; envelopes that arrive from now on are ordered after it."""
@@ -183,12 +163,6 @@ class Activation:
                 return
         if self.lane_queue.drop(envelope_id, started=True) is not None:
             self.intake.known.discard(envelope_id)
-
-    def withdraw(self, envelope_id: str) -> None:
-        """Drop a request for whose answer nobody waits any more, unless it has started."""
-        if (envelope := self.lane_queue.drop(envelope_id, started=False)) is not None:
-            self.closings.settle(withdrawn(envelope, self.epoch, self.context.host.clock.now()))
-            self.activity.settle()
 
     def woken(self) -> None:
         """Record its state once more: it was woken while it still does what it did before it fell asleep."""
@@ -208,9 +182,9 @@ class Activation:
 
     def run_ready(self) -> None:
         """Start tasks for ready lanes, up to the limit; become idle or return the loop if there is nothing to do."""
-        if self.is_retired:
+        if self.phases.is_retired:
             return  # what is left here runs on another loop
-        if not self.is_ending:
+        if not self.phases.is_ending:
             self.lane_tasks.start_ready()
         if self.is_quiet:
             self._become_idle()
@@ -240,15 +214,15 @@ class Activation:
     def is_quiet(self) -> bool:
         """Return True if nothing runs, and nothing is being written."""
         busy = self.lane_tasks.count or self.closings.unwritten or self.talks.lanes
-        return not busy and (self.is_ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
+        return not busy and (self.phases.is_ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
 
     def _only_writes(self) -> bool:
         """Return True if only writes of its closings are left."""
         left = self.lane_tasks.count or self.lane_queue.lanes or self.talks.lanes or self.intake.has_more
-        return not left and self.lane_tasks.is_clean and not self.is_ending
+        return not left and self.lane_tasks.is_clean and not self.phases.is_ending
 
     def _become_idle(self) -> None:
-        if self.is_ending:
+        if self.phases.is_ending:
             self._end()
         elif self.intake.take_missed():
             self.dispatcher.notifier.look(self.address)
@@ -279,10 +253,6 @@ class Activation:
     def leave(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
         """Retire if it is detached and these were its last closings; from any thread."""
         return self.dispatcher.leave(self, results)
-
-    def is_over(self, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
-        """Return True if nothing is left to do once these are written."""
-        return not self.calls and self.closings.are_last(results)
 
     # --- slots -----------------------------------------------------------------------------------
 
@@ -321,9 +291,6 @@ class Activation:
             return brains.profile(self.config.profile or brains.default)
         except Invalid:
             return Profile(self.config.profile, "")
-
-    def quiet_in(self, meeting_id: str) -> float:
-        return self.dispatcher.quiet_in(self.address, meeting_id)
 
     def unwritten(self) -> frozenset[str]:
         """Return the noted envelopes that are not written yet."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import KEPT, NEVER, MemoryWrite, Verdict, WorkClosing, WorkSettled
 from roost.core.talks.runs import RunOutcome
-from roost.runtime.agents.failures import news
+from roost.runtime.agents.failures import expired, news, withdrawn
 from roost.runtime.agents.host import AgentHost
 from roost.runtime.agents.lanes.intake import Intake
 from roost.runtime.agents.lanes.lane_queue import Lane, LaneQueue
@@ -24,10 +24,12 @@ log = logging.getLogger("roost.agent")
 class ClosingOwner(WorkOwner, Settling, Protocol):
     """An activation, as its closings see it; on its loop."""
 
-    dispatcher: AgentHost
     intake: Intake
     lane_queue: LaneQueue
     state_log: StateLog
+
+    @property
+    def dispatcher(self) -> AgentHost: ...
 
     def run_ready(self) -> None:
         """Start tasks for ready lanes; become idle if there is nothing to do."""
@@ -109,6 +111,20 @@ class Closings:
             lane.popleft()
         self._home.intake.known.discard(envelope.envelope_id)
         self._home.lane_queue.offer(lane)
+
+    def close_expired(self) -> None:
+        """Close the envelopes that have expired before they were started."""
+        home, now = self._home, self._home.context.host.clock.now()
+        for lane in home.lane_queue.unstarted():
+            while lane.waiting and (lane.waiting[0].expires or NEVER) <= now:
+                self.close(expired(lane.waiting[0], home.epoch, now), lane)
+
+    def withdraw(self, envelope_id: str) -> None:
+        """Drop a request for whose answer nobody waits any more, unless it has started."""
+        home = self._home
+        if (envelope := home.lane_queue.drop(envelope_id, started=False)) is not None:
+            self.settle(withdrawn(envelope, home.epoch, home.context.host.clock.now()))
+            home.activity.settle()
 
     def settle(self, closing: WorkClosing) -> None:
         home = self._home

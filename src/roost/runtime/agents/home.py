@@ -17,10 +17,6 @@ class Home(ClosingOwner, Protocol):
     talks: AgentTalks
 
     @property
-    def is_ending(self) -> bool:
-        """Return True if it starts no more turns."""
-
-    @property
     def is_dismissed(self) -> bool:
         """Return True if its agent was stopped or deleted; another activation may have its address by now."""
 
@@ -40,6 +36,3 @@ class Home(ClosingOwner, Protocol):
 
     def retire_if_idle(self) -> None:
         """Return the loop and retire, unless there is something to do."""
-
-    def quiet_in(self, meeting_id: str) -> float:
-        """Return the seconds until its turn in a meeting may begin."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from roost.ports import Loop
+from roost.runtime.agents.phase import PhaseMachine
 from roost.runtime.agents.slot import Slot
 from roost.runtime.context import RuntimeContext
 
@@ -39,10 +40,8 @@ class LoopUser(Protocol):
 
     loop: Loop
     is_asked: bool
+    phases: PhaseMachine
     slot: Slot
-
-    @property
-    def is_retired(self) -> bool: ...
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the loop, in order."""
@@ -140,7 +139,7 @@ class LoopPool:
             while not self._is_full and not self._closing:
                 if self._returning:
                     presence = self._returning.popleft()
-                    if not presence.is_retired:
+                    if not presence.phases.is_retired:
                         self._aside.discard(presence.loop)
                         presence.slot.is_released = False
                         returned.append(presence)
@@ -221,7 +220,7 @@ class LoopPool:
                 activation = self._queue.popleft()
             except IndexError:
                 return None  # somebody else was quicker
-            if not activation.is_retired:
+            if not activation.phases.is_retired:
                 return activation
         return None
 

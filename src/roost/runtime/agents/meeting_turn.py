@@ -37,7 +37,7 @@ def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], no
 
 def hold(home: Home, lane: Lane) -> bool:
     """Return True if the turn in this lane waits."""
-    pause = home.quiet_in(meeting_of(lane.name))
+    pause = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
     if not pause:
         return False
     lane.busy, lane.held = False, True

@@ -72,5 +72,9 @@ class PhaseMachine:
         return phase is Phase.DRAINING or phase is Phase.RETIRED
 
     @property
+    def is_detached(self) -> bool:
+        return self.phase is Phase.DETACHED
+
+    @property
     def is_retired(self) -> bool:
         return self.phase is Phase.RETIRED

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from roost.core.envelopes.outcomes import MemoryWrite, StateChange, WorkClosing, WorkSettled
 from roost.ports import Loop
+from roost.runtime.agents.phase import PhaseMachine
 from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.turns.agent_state import AgentState
@@ -37,9 +38,7 @@ class Settling(Protocol):
     epoch: int
     loop: Loop
     memory: AgentState
-
-    @property
-    def is_detached(self) -> bool: ...
+    phases: PhaseMachine
 
     @property
     def closings(self) -> SettlingClosings: ...
@@ -166,7 +165,7 @@ class Settler:
             else:
                 activation.memory.is_written()
         for activation, results in told.items():
-            if not (activation.is_detached and activation.leave(results)):
+            if not (activation.phases.is_detached and activation.leave(results)):
                 activation.call(partial(activation.closings.settled, results))
         self._write()
 

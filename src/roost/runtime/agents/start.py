@@ -65,7 +65,7 @@ async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | No
 
 def _has_next(home: Home, lane: Lane) -> bool:
     """Return True if the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
-    if home.is_ending or not lane.waiting:
+    if home.phases.is_ending or not lane.waiting:
         _leave_for_later(home, lane)
         return False
     envelope, now = lane.waiting[0], home.context.host.clock.now()
@@ -90,7 +90,7 @@ async def _has_entered(home: Home, lane: Lane, envelope: Envelope) -> bool:
 
 
 def _is_first(home: Home, lane: Lane, envelope: Envelope) -> bool:
-    return not home.is_ending and bool(lane.waiting) and lane.waiting[0] is envelope
+    return not home.phases.is_ending and bool(lane.waiting) and lane.waiting[0] is envelope
 
 
 def _is_next(home: Home, lane: Lane, envelope: Envelope) -> bool:
@@ -99,12 +99,12 @@ def _is_next(home: Home, lane: Lane, envelope: Envelope) -> bool:
 
 def _leave_for_later(home: Home, lane: Lane) -> None:
     lane.busy = False
-    if not home.is_ending:
+    if not home.phases.is_ending:
         home.lane_queue.offer(lane)
 
 
 async def _marked(home: Home, envelope: Envelope) -> bool:
-    while not home.is_ending:
+    while not home.phases.is_ending:
         try:
             return await home.context.store.write(recovery.isolate, [envelope.envelope_id])
         except Unavailable as error:
@@ -133,7 +133,7 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
     now = home.context.host.clock.now()
     if envelope.journaled or lane.repeats or envelope.kind in (Kind.MAIL, Kind.MEETING):
         prepared = await _prepared(home, envelope, repeated=lane.repeats > 0)
-        if home.is_ending:
+        if home.phases.is_ending:
             lane.busy = False
             return None
         if prepared is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
@@ -157,7 +157,7 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
 async def _prepared(home: Home, envelope: Envelope, *, repeated: bool) -> tuple[Recorded, ...] | None:
     """Fetch what the turn is about; return the steps that are on record. None: it is gone."""
     context = home.context
-    while not home.is_ending:
+    while not home.phases.is_ending:
         try:
             if envelope.kind is Kind.MAIL and not await _read_letter(home, envelope):
                 return None

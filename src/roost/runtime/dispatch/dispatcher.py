@@ -89,7 +89,7 @@ class Dispatcher:
 
     def _talks_of(self, address: str) -> TalkLanes | None:
         activation = self._awake.get(address)
-        return None if activation is None or activation.is_ending else activation.talks
+        return None if activation is None or activation.phases.is_ending else activation.talks
 
     def state_of(self, address: str, resting: State) -> State:
         """Return the state of an agent that rests in this one, if it rests."""
@@ -148,7 +148,7 @@ class Dispatcher:
         """Have agents not begin what nobody waits for any more: envelopes by key and id."""
         for address, envelope_id in asked:
             if (activation := self._awake.get(address)) is not None:
-                activation.call(partial(activation.withdraw, envelope_id))
+                activation.call(partial(activation.closings.withdraw, envelope_id))
 
     def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
         """A person has sent something; `address` says to which agent, or `ann/` in whose name."""
@@ -275,7 +275,10 @@ class Dispatcher:
 
     def leave(self, activation: Activation, results: list[tuple[WorkClosing, WorkSettled]]) -> bool:
         """Retire a detached agent if these results were its last; False: it needs a loop."""
-        is_over = partial(activation.is_over, results)
+
+        def is_over() -> bool:
+            return not activation.calls and activation.closings.are_last(results)
+
         with self._lock:
             if not activation.phases.move(Phase.DETACHED, Phase.RETIRED, is_over):
                 return False
@@ -297,7 +300,7 @@ class Dispatcher:
     def release(self, activation: Activation) -> bool:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
-            again = activation.is_ending
+            again = activation.phases.is_ending
             if activation.calls or not activation.phases.retire():
                 return False  # what has just come is looked at first, and then it comes here again
             self._forget(activation)
@@ -368,7 +371,7 @@ class Dispatcher:
         latest = clock.monotonic() + limits.drain
         self._tell_all(Activation.drain)
         for activation in self.all():
-            if activation.phases.has_loop or activation.is_detached:
+            if activation.phases.has_loop or activation.phases.is_detached:
                 await activation.ended.within(max(0.0, latest - clock.monotonic()))
         self._tell_all(Activation.stop)
         latest = clock.monotonic() + limits.stop_patience + 1.0

@@ -54,7 +54,7 @@ class LaneTasks:
             self._abandoned.discard(me)
             return
         self.count -= 1
-        if cut_off is not None and not home.is_ending and not home.dispatcher.closing:
+        if cut_off is not None and not home.phases.is_ending and not home.dispatcher.closing:
             log.error("task of an agent was cut off; moving the agent", exc_info=cut_off, extra={"agent": home.address})
             home.move_to_other_loop()
         else:
@@ -64,7 +64,7 @@ class LaneTasks:
         """Return False if the agent ends, or if others have taken the place of a task that waited."""
         home = self._home
         crowded = self.count - home.activity.waiting > home.config.max_concurrent_tasks
-        return not (home.is_ending or crowded or me in self._abandoned)
+        return not (home.phases.is_ending or crowded or me in self._abandoned)
 
     async def _handle(self, lane: Lane) -> None:
         home = self._home
