@@ -69,7 +69,9 @@ class StateLog:
         """Return the change to sleeping, which is recorded with the closing of the turn that asked for it."""
         now, change_id = self._host.clock.now(), self._host.new_id("change")
         after = move(self.state, State.SLEEPING, self._address)
-        return StateChange(change_id, now, self.state, after, "asked for by its turn", by, earlier=self.pending())
+        return StateChange(
+            change_id, now, self.state, after, "asked for by its turn", by, announced=True, earlier=self.pending()
+        )
 
     def pending(self) -> tuple[StateChange, ...]:
         """Return the changes that are not recorded yet, and keep them."""
