@@ -161,7 +161,7 @@ def _come_to_rest(simulation: Simulation) -> list[Any]:
     for _ in range(100):
         simulation.rest()
         asleep = simulation.rows("SELECT agent_id FROM agents WHERE state = 'sleeping'")
-        busy = [one.address for one in simulation.service.roost.dispatcher.all() if not one.rests]
+        busy = [one.address for one in simulation.service.roost.dispatcher.all() if not one.is_idle]
         if not asleep and not busy:
             return []
         simulation.advance(5.1)

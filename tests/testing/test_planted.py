@@ -10,7 +10,7 @@ import pytest
 
 from roost.core.runs import Closing, Settled
 from roost.ports import Tx
-from roost.runtime.agents.activation import Activation
+from roost.runtime.agents.closings import Closings
 from roost.runtime.supervisor import Supervisor
 from roost.stores.sql import settlement
 from roost.testing import Faults
@@ -43,13 +43,13 @@ def test_the_end_of_a_try_that_is_not_written_is_found(monkeypatch: pytest.Monke
 
 
 def test_an_end_that_is_written_and_not_acknowledged_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Activation.settled
+    real = Closings.settled
 
-    def deaf(self: Activation, results: list[tuple[Closing, Settled]]) -> None:
+    def deaf(self: Closings, results: list[tuple[Closing, Settled]]) -> None:
         if not any(closing.run_id.endswith("0") for closing, _ in results):
             real(self, results)
 
-    monkeypatch.setattr(Activation, "settled", deaf)
+    monkeypatch.setattr(Closings, "settled", deaf)
     assert found() is not None
 
 

@@ -126,7 +126,7 @@ class Roost:
 
     def _stuck(self) -> str | None:
         """Return why stuck agents are left where they are, if any are."""
-        stuck = sum(not activation.retired for activation in list(self.dispatcher.stuck.values()))
+        stuck = sum(not activation.phases.is_retired for activation in list(self.dispatcher.stuck.values()))
         if not stuck or not self.context.abandoned.is_full:
             return None
         given_up = self.context.abandoned.loops

@@ -186,7 +186,7 @@ class Supervisor:
                 return
             for address in found:
                 awake = self._dispatcher.awake(address)
-                if awake is None or awake.rests:  # who rests has missed something, or could not be looked at
+                if awake is None or awake.is_idle:  # who rests has missed something, or could not be looked at
                     self._dispatcher.notifier.look(address)
             if len(found) < 500:
                 return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.values.priority import Priority
-from roost.runtime.agents.lane_queue import LaneQueue
+from roost.runtime.agents.lanes.lane_queue import LaneQueue
 
 
 def envelope(name: str, lane: str, rank: float) -> Envelope:

@@ -40,7 +40,10 @@ MOVES: Mapping[State, frozenset[State]] = {
     State.SLEEPING: frozenset({State.IDLE, State.STOPPED}),
     State.STOPPED: frozenset({State.IDLE}),
 }
-"""Allowed moves. Moves to and from active and waiting follow from the agent's work; others are requested."""
+"""Allowed moves; everything that moves an agent checks them, or lists `sources` in its SQL.
+
+Moves to and from active and waiting follow from the agent's work; others are requested.
+"""
 
 
 FOR_A_PERSON = "waits for a person"
@@ -53,6 +56,11 @@ def move(before: State, after: State, agent_id: str) -> State:
         first = ": start it first" if before is State.STOPPED else ""
         raise Conflict(f"the agent {agent_id!r} is {before} and cannot become {after}{first}")
     return after
+
+
+def sources(after: State) -> tuple[State, ...]:
+    """Return the states from which an agent may move to this one."""
+    return tuple(before for before, allowed in MOVES.items() if after in allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from roost.core.agents.agent import State
-from roost.core.envelopes.envelope import Envelope
-from roost.core.runs import Closing
-from roost.runtime.agents.lane_queue import Lane, LaneQueue
-from roost.runtime.agents.state_log import StateLog
-from roost.runtime.agents.work import WorkOwner
+from roost.runtime.agents.closings import ClosingOwner, Closings
+from roost.runtime.agents.lanes.exclusive import ExclusiveTurns
+from roost.runtime.talks.worker import AgentTalks
 
 
-class Home(WorkOwner, Protocol):
+class Home(ClosingOwner, Protocol):
     """An activation, on its loop."""
 
-    lane_queue: LaneQueue
-    state_log: StateLog
-    ending: bool
-    """True if it begins nothing new."""
+    closings: Closings
+    exclusive: ExclusiveTurns
+    talks: AgentTalks
 
-    def go_on(self) -> None:
-        """Start as many lanes as there may be."""
+    @property
+    def is_dismissed(self) -> bool:
+        """Return True if its agent was stopped or deleted; another activation may have its address by now."""
 
-    def close(self, closing: Closing, lane: Lane) -> None:
-        """Settle the first envelope of a lane."""
+    @property
+    def is_quiet(self) -> bool:
+        """Return True if nothing runs, and nothing is being written."""
 
-    def forget(self, lane: Lane, envelope: Envelope) -> None:
-        """Drop the first envelope of a lane: it is gone from the store."""
+    @property
+    def has_work(self) -> bool:
+        """Return True if lanes or talks are being handled."""
 
-    def show(self, state: State, cause: str) -> None:
-        """Move to a state, which is recorded with the work or in a moment."""
+    def move_to_other_loop(self) -> None:
+        """Have its work run on another loop."""
 
-    def quiet_in(self, meeting_id: str) -> float:
-        """Return the seconds until its turn in a meeting may begin."""
+    def record(self) -> None:
+        """Write the changes of its lifecycle state."""
+
+    def retire_if_idle(self) -> None:
+        """Return the loop and retire, unless there is something to do."""

@@ -1,8 +1,8 @@
-"""Host of activations: what an activation may ask of the dispatcher that made it."""
+"""Host of activations: what an activation and its parts may ask of the dispatcher."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from roost.core.runs import Closing, Settled
 from roost.runtime.agents.loop_pool import LoopPool
@@ -12,9 +12,7 @@ from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.worker import TalkLanes
 from roost.runtime.turns.services import TurnServices
 
-if TYPE_CHECKING:
-    from roost.runtime.agents.activation import Activation
-    from roost.runtime.agents.presence import Presence
+A = TypeVar("A")
 
 
 class AgentHost(Protocol):
@@ -33,33 +31,37 @@ class AgentHost(Protocol):
 
     @property
     def share(self) -> int:
-        """Number of envelopes that each awake agent may have in memory."""
+        """Number of envelopes that each awake agent may have in RAM."""
 
     @property
     def is_crowded(self) -> bool:
         """Return True if agents wait for a loop, or many are about to."""
 
-    def awake(self, address: str) -> Activation | None: ...
-
     def quiet_in(self, address: str, meeting_id: str) -> float:
         """Return the seconds until a turn in a meeting may begin."""
 
     def forget_task(self, task_id: str) -> None:
-        """Have callers that wait for a task look it up: there is more to know of it than what was sent."""
+        """Have callers that wait for a task read it from the store: its envelope does not tell all of it."""
 
     def release_talk(self, keeper: TalkLanes, talk_id: str) -> bool: ...
 
-    def park(self, activation: Activation) -> None:
-        """Lend its loop to others until its closings are written."""
 
-    def unpark(self, activation: Presence) -> None:
-        """Give it a loop again."""
+class ActivationHost(AgentHost, Protocol[A]):
+    """Registry of the activations. Any thread may call."""
 
-    def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
-        """Retire a parked agent if these results were its last; False: it needs a loop."""
+    def awake(self, address: str) -> A | None: ...
 
-    def release(self, activation: Activation) -> bool:
-        """Retire an agent that has nothing to do, and take its loop; False: something has just come for it."""
+    def detach(self, activation: A) -> None:
+        """Return its loop to the pool until its closings are written."""
 
-    def lose(self, activation: Activation) -> bool:
+    def requeue(self, activation: A) -> None:
+        """Get a loop again for a detached agent."""
+
+    def leave(self, activation: A, results: list[tuple[Closing, Settled]]) -> bool:
+        """Retire a detached agent if these results were its last; False: it needs a loop."""
+
+    def release(self, activation: A) -> bool:
+        """Retire an agent that has nothing to do, and take its loop; False: something has just arrived for it."""
+
+    def lose(self, activation: A) -> bool:
         """Have its work run on another loop; False: it has left this one."""

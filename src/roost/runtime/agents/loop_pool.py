@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from roost.ports import Loop
+from roost.runtime.agents.phase import PhaseMachine
+from roost.runtime.agents.slot import Slot
 from roost.runtime.context import RuntimeContext
 
 FEW = 128
@@ -37,21 +39,18 @@ class LoopUser(Protocol):
     """An agent that is awake, or wakes."""
 
     loop: Loop
-    aside: bool
-    retired: bool
     is_asked: bool
+    phases: PhaseMachine
+    slot: Slot
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the loop, in order."""
 
-    def begin(self, loop: Loop) -> None:
-        """Take this loop."""
+    def attach(self, loop: Loop) -> bool:
+        """Run on this loop; False: it does not need one any more."""
 
-    def returned(self) -> None:
-        """Go on: it has a place again."""
-
-    def retire(self) -> None:
-        """Give the loop back, unless something has come; on the loop."""
+    def retire_if_idle(self) -> None:
+        """Return the loop and retire, unless there is something to do; on the loop."""
 
 
 class LoopPool:
@@ -111,18 +110,18 @@ class LoopPool:
 
     # --- places ----------------------------------------------------------------------------------
 
-    def step_aside(self, presence: LoopUser) -> None:
+    def release_slot(self, presence: LoopUser) -> None:
         """Leave the place to others, if any wait; on the loop of the agent, whose turns all wait."""
         with self.lock:
             most = max(ASIDE, 2 * self._context.limits.awake_agents)
-            if not self.are_short or presence.aside or len(self._aside) >= most:
+            if not self.are_short or presence.slot.is_released or len(self._aside) >= most:
                 return
-            presence.aside = True
+            presence.slot.is_released = True
             self._aside.add(presence.loop)
         self._admit()
 
-    def come_back(self, presence: LoopUser) -> None:
-        """Give the agent a place again, when there is one, and call `returned`."""
+    def request_slot(self, presence: LoopUser) -> None:
+        """Give the agent a place again, when there is one."""
         with self.lock:
             self._returning.append(presence)
             spare = self._free.pop() if self._is_full and self._free else None
@@ -140,18 +139,18 @@ class LoopPool:
             while not self._is_full and not self._closing:
                 if self._returning:
                     presence = self._returning.popleft()
-                    if not presence.retired:
+                    if not presence.phases.is_retired:
                         self._aside.discard(presence.loop)
-                        presence.aside = False
+                        presence.slot.is_released = False
                         returned.append(presence)
                 elif self._aside and (following := self._following()) is not None:
                     begun.append((following, self._free.pop() if self._free else self._start()))
                 else:
                     break
         for presence in returned:
-            presence.returned()
+            presence.slot.granted()
         for presence, loop in begun:
-            presence.begin(loop)
+            self._attach(presence, loop)
 
     # --- lending ---------------------------------------------------------------------------------
 
@@ -171,7 +170,7 @@ class LoopPool:
                     self._queue.append(activation)
             begins_to_wait = self._queue and not waited
         for activation, loop in lent:
-            activation.begin(loop)
+            self._attach(activation, loop)
         if begins_to_wait:
             self.crowded()
 
@@ -190,7 +189,7 @@ class LoopPool:
                     self._free.append(loop)
                     return
         if following is not None:
-            following.begin(loop)
+            self._attach(following, loop)
         else:
             self.end(loop)
 
@@ -199,7 +198,7 @@ class LoopPool:
         some are started, up to the bound."""
         self._admit()
         for activation in resting[: self.waiting]:
-            activation.call(activation.retire)
+            activation.call(activation.retire_if_idle)
         back, self._back = self._back, 0
         if resting or (back and len(self._queue) / back * MOMENT < LONGEST):
             self._growth = GROWTH
@@ -213,7 +212,7 @@ class LoopPool:
                 if following is None:
                     return
                 loop = self._start()
-            following.begin(loop)
+            self._attach(following, loop)
 
     def _following(self) -> LoopUser | None:
         while self._queue:
@@ -221,9 +220,13 @@ class LoopPool:
                 activation = self._queue.popleft()
             except IndexError:
                 return None  # somebody else was quicker
-            if not activation.retired:
+            if not activation.phases.is_retired:
                 return activation
         return None
+
+    def _attach(self, activation: LoopUser, loop: Loop) -> None:
+        if not activation.attach(loop):  # it was retired while it waited
+            self.give_back(loop, clean=True)
 
     def _may_start(self, few: bool) -> bool:
         limits, now = self._context.limits, self._context.host.clock.monotonic()

@@ -11,7 +11,7 @@ from roost.core.journal.steps import Recorded, StepKind
 from roost.core.runs import Closing, Verdict
 from roost.ports import Meeting
 from roost.runtime.agents.home import Home
-from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.lanes.lane_queue import Lane
 from roost.stores.sql.meetings import registry
 
 
@@ -37,7 +37,7 @@ def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], no
 
 def hold(home: Home, lane: Lane) -> bool:
     """Return True if the turn in this lane waits."""
-    pause = home.quiet_in(meeting_of(lane.name))
+    pause = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
     if not pause:
         return False
     lane.busy, lane.held = False, True
@@ -56,4 +56,4 @@ def _unhold(home: Home, lane: Lane) -> None:
     if lane.held:
         lane.held, lane.due = False, 0.0
         home.lane_queue.offer(lane)
-        home.go_on()
+        home.run_ready()

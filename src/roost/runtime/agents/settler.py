@@ -11,6 +11,7 @@ from typing import Protocol
 from roost.core.envelopes.outcomes import MemoryWrite, StateChange
 from roost.core.runs import Closing, Settled
 from roost.ports import Loop
+from roost.runtime.agents.phase import PhaseMachine
 from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.turns.agent_state import AgentState
@@ -21,6 +22,16 @@ MOST = 2_000
 Results = list[tuple[Closing, Settled]]
 
 
+class SettlingClosings(Protocol):
+    """Closings of one agent, on its loop."""
+
+    def settled(self, results: Results) -> None:
+        """Take note that these are written, or were refused."""
+
+    def unsettled(self, error: Exception) -> None:
+        """Try again to write them after a pause."""
+
+
 class Settling(Protocol):
     """An agent whose closings are written."""
 
@@ -28,21 +39,16 @@ class Settling(Protocol):
     epoch: int
     loop: Loop
     memory: AgentState
+    phases: PhaseMachine
 
     @property
-    def parked(self) -> bool: ...
+    def closings(self) -> SettlingClosings: ...
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the agent's loop, in order."""
 
-    def settled(self, results: Results) -> None:
-        """Take note that these are written, or were refused; on the loop."""
-
-    def unsettled(self, error: Exception) -> None:
-        """Have the write tried again after a pause; on the loop."""
-
     def leave(self, results: Results) -> bool:
-        """Retire if it is parked and these were its last closings; False: it needs a loop."""
+        """Retire if it is detached and these were its last closings; False: it needs a loop."""
 
 
 Attempt = tuple[Settling, Closing | MemoryWrite, int]
@@ -160,8 +166,8 @@ class Settler:
             else:
                 activation.memory.is_written()
         for activation, results in told.items():
-            if not (activation.parked and activation.leave(results)):
-                activation.call(partial(activation.settled, results))
+            if not (activation.phases.is_detached and activation.leave(results)):
+                activation.call(partial(activation.closings.settled, results))
         self._write()
 
     def _failed(self, group: list[Attempt], error: Exception) -> None:
@@ -170,7 +176,7 @@ class Settler:
         for one in group:
             self._held.setdefault(one[0], []).append(one)
         for activation in told:
-            activation.call(partial(activation.unsettled, error))
+            activation.call(partial(activation.closings.unsettled, error))
         self._write()
 
 

@@ -15,7 +15,7 @@ from roost.ports import Profile
 from roost.runtime.agents import meeting_turn
 from roost.runtime.agents.failures import expired, overspent, worn_out
 from roost.runtime.agents.home import Home
-from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.lanes.lane_queue import Lane
 from roost.runtime.agents.work import Work
 from roost.stores.sql import mail
 from roost.stores.sql.inbox import in_progress, recovery
@@ -43,8 +43,8 @@ async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | No
     envelope, breakers, work = lane.waiting[0], home.context.breakers, None
     while await _has_entered(home, lane, envelope):
         try:
-            if home.aside:
-                await home.regain()
+            if home.slot.is_released:
+                await home.slot.regain()
             if breakers.allows(profile):
                 if await _marked(home, envelope) and _is_next(home, lane, envelope):
                     work = await _begun(home, lane, profile)
@@ -65,32 +65,32 @@ async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | No
 
 def _has_next(home: Home, lane: Lane) -> bool:
     """Return True if the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
-    if home.ending or not lane.waiting:
+    if home.phases.is_ending or not lane.waiting:
         _leave_for_later(home, lane)
         return False
     envelope, now = lane.waiting[0], home.context.host.clock.now()
     if envelope.kind is Kind.MEETING and meeting_turn.hold(home, lane):
         return False
     if envelope.expires is not None and envelope.expires <= now and not lane.repeats:
-        home.close(expired(envelope, home.epoch, now), lane)
+        home.closings.close(expired(envelope, home.epoch, now), lane)
         return False
     if envelope.attempts > envelope.most_attempts:  # the process died with it in quarantine
-        home.close(worn_out(envelope, home.epoch, now), lane)
+        home.closings.close(worn_out(envelope, home.epoch, now), lane)
         return False
     return True
 
 
 async def _has_entered(home: Home, lane: Lane, envelope: Envelope) -> bool:
     """Wait for the quarantine; meanwhile the agent leaves its place to others."""
-    home.waits(True, "waits for the quarantine", rests=False)
+    home.activity.turn_waits(True, "waits for the quarantine", parks=False)
     try:
         return await home.context.quarantine.enter(envelope.envelope_id, lambda: _is_first(home, lane, envelope))
     finally:
-        home.waits(False, "", rests=False)
+        home.activity.turn_waits(False, "", parks=False)
 
 
 def _is_first(home: Home, lane: Lane, envelope: Envelope) -> bool:
-    return not home.ending and bool(lane.waiting) and lane.waiting[0] is envelope
+    return not home.phases.is_ending and bool(lane.waiting) and lane.waiting[0] is envelope
 
 
 def _is_next(home: Home, lane: Lane, envelope: Envelope) -> bool:
@@ -99,12 +99,12 @@ def _is_next(home: Home, lane: Lane, envelope: Envelope) -> bool:
 
 def _leave_for_later(home: Home, lane: Lane) -> None:
     lane.busy = False
-    if not home.ending:
+    if not home.phases.is_ending:
         home.lane_queue.offer(lane)
 
 
 async def _marked(home: Home, envelope: Envelope) -> bool:
-    while not home.ending:
+    while not home.phases.is_ending:
         try:
             return await home.context.store.write(recovery.isolate, [envelope.envelope_id])
         except Unavailable as error:
@@ -133,23 +133,23 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
     now = home.context.host.clock.now()
     if envelope.journaled or lane.repeats or envelope.kind in (Kind.MAIL, Kind.MEETING):
         prepared = await _prepared(home, envelope, repeated=lane.repeats > 0)
-        if home.ending:
+        if home.phases.is_ending:
             lane.busy = False
             return None
         if prepared is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
-            home.forget(lane, envelope)
+            home.closings.forget(lane, envelope)
             return None
         recorded = prepared
     if envelope.hops >= SECOND and (refusal := home.context.budgets.run(envelope.origin)) is not None:
         home.letters.pop(envelope.envelope_id, None)
-        home.close(overspent(envelope, home.epoch, now, refusal), lane)
+        home.closings.close(overspent(envelope, home.epoch, now, refusal), lane)
         return None
     if envelope.kind is Kind.MEETING and (over := meeting_turn.idle_turn(home, envelope, recorded, now)) is not None:
-        home.close(over, lane)
+        home.closings.close(over, lane)
         return None
     lane.work = work = Work(home, envelope, recorded, profile)
     if home.state_log.state is not State.ACTIVE:
-        home.show(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
+        home.state_log.show(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
     home.context.monitor.began(envelope, work.run_id)
     return work
 
@@ -157,7 +157,7 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
 async def _prepared(home: Home, envelope: Envelope, *, repeated: bool) -> tuple[Recorded, ...] | None:
     """Fetch what the turn is about; return the steps that are on record. None: it is gone."""
     context = home.context
-    while not home.ending:
+    while not home.phases.is_ending:
         try:
             if envelope.kind is Kind.MAIL and not await _read_letter(home, envelope):
                 return None

@@ -223,7 +223,7 @@ class Work(ActingTurn):
     def _report_waiting(self, waiting: bool, cause: str) -> None:
         if waiting and self.envelope.suspect >= Suspicion.QUARANTINED:
             self._step_out(self.envelope.envelope_id, [self.envelope.envelope_id])
-        self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT)
+        self._home.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT)
 
     def _agent(self) -> WorkOwner | None:
         return self._home

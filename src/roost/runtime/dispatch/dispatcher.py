@@ -18,7 +18,7 @@ from roost.core.talks.runs import StopReason
 from roost.ports import Loop
 from roost.runtime.agents.activation import SHARE, Activation
 from roost.runtime.agents.loop_pool import LoopPool
-from roost.runtime.agents.presence import Presence
+from roost.runtime.agents.phase import Phase
 from roost.runtime.agents.settler import Settler
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch import lost_agents
@@ -89,7 +89,7 @@ class Dispatcher:
 
     def _talks_of(self, address: str) -> TalkLanes | None:
         activation = self._awake.get(address)
-        return None if activation is None or activation.ending or activation.retired else activation.talks
+        return None if activation is None or activation.phases.is_ending else activation.talks
 
     def state_of(self, address: str, resting: State) -> State:
         """Return the state of an agent that rests in this one, if it rests."""
@@ -100,7 +100,7 @@ class Dispatcher:
     def has_begun(self, address: str, task_id: str) -> bool:
         """Return True if the agent does this task; of those that it was only handed it does not."""
         activation = self._awake.get(address)
-        return activation is not None and activation.has_begun(task_id)
+        return activation is not None and activation.intake.has_started(task_id)
 
     @property
     def count(self) -> int:
@@ -148,7 +148,7 @@ class Dispatcher:
         """Have agents not begin what nobody waits for any more: envelopes by key and id."""
         for address, envelope_id in asked:
             if (activation := self._awake.get(address)) is not None:
-                activation.call(partial(activation.withdraw, envelope_id))
+                activation.call(partial(activation.closings.withdraw, envelope_id))
 
     def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
         """A person has sent something; `address` says to which agent, or `ann/` in whose name."""
@@ -216,7 +216,7 @@ class Dispatcher:
                     activation = self._awake[taken.address] = new
                     woken.append(new)
                 if activation is not None:
-                    activation.put(taken.envelopes, taken=True, more=taken.more)
+                    activation.put(taken.envelopes, claimed=True, left=taken.more)
                 elif not taken.is_new:  # it came to rest while it was looked at
                     missed.append(taken)
         self.loops.lend(woken, few=not self.is_crowded)
@@ -246,50 +246,52 @@ class Dispatcher:
         self.loops.watch()
         if self.loops.are_short:
             awake = self.all()
-            for activation in [one for one in awake if one.only_waits and not one.aside][: self.loops.waiting]:
-                activation.call(activation.step_aside)
-            self.loops.grow([activation for activation in awake if activation.rests])
+            for activation in [one for one in awake if one.may_release_slot and not one.slot.is_released][
+                : self.loops.waiting
+            ]:
+                activation.call(activation.release_slot)
+            self.loops.grow([activation for activation in awake if activation.is_idle])
 
     def retire_resting(self) -> None:
         """Retire idle agents at once."""
         with self.context.host.together():
             for activation in self.all():
-                if activation.rests:
-                    activation.call(activation.retire)
+                if activation.is_idle:
+                    activation.call(activation.retire_if_idle)
 
-    def park(self, activation: Activation) -> None:
-        """It only waits for what it did to be written: others may have its loop meanwhile."""
-        loop = activation.loop
-        activation.begun = False
-        activation.parking.append(activation)
-        if activation.inbound and activation.unpark():  # something has just come
-            activation.begin(loop)
+    def detach(self, activation: Activation) -> None:
+        """Return its loop to the pool until its closings are written."""
+        loop, phases = activation.loop, activation.phases
+        if not phases.move(Phase.RUNNING, Phase.DETACHED):
             return
-        self.loops.give_back(loop, clean=activation.is_clean)
+        has_calls = bool(activation.calls)  # they arrived meanwhile
+        if not (has_calls and phases.move(Phase.DETACHED, Phase.QUEUED) and activation.attach(loop)):
+            self.loops.give_back(loop, clean=activation.lane_tasks.is_clean)
 
-    def unpark(self, activation: Presence) -> None:
-        """Something has come for it: it needs a loop again."""
-        if not activation.retired and activation.unpark():
+    def requeue(self, activation: Activation) -> None:
+        """Get a loop again for a detached agent."""
+        if activation.phases.move(Phase.DETACHED, Phase.QUEUED):
             self.loops.lend([activation])
 
     def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
-        """Retire a parked agent if these results were its last; False: it needs a loop."""
+        """Retire a detached agent if these results were its last; False: it needs a loop."""
+
+        def is_over() -> bool:
+            return not activation.calls and activation.closings.are_last(results)
+
         with self._lock:
-            if not activation.unpark():
-                return False
-            if not activation.is_over(results):
-                activation.parking.append(activation)
+            if not activation.phases.move(Phase.DETACHED, Phase.RETIRED, is_over):
                 return False
             self._forget(activation)
             activation.talks.retired = True
-        activation.at_rest.set(None)
+        activation.ended.set(None)
         return True
 
     def _thread_ended(self, loop: Loop, error: BaseException | None) -> None:
         """Called on the dying thread."""
         culprit = (loop.busy_with() or "").partition(" ")[0]
         for activation in self.all() if not self.closing else ():
-            if activation.begun and activation.loop is loop and not activation.retired:
+            if activation.phases.has_loop and activation.loop is loop:
                 log.error("the thread of an agent has ended", exc_info=error, extra={"agent": activation.address})
                 self.lose(activation, culprit=culprit)
 
@@ -298,12 +300,12 @@ class Dispatcher:
     def release(self, activation: Activation) -> bool:
         """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
         with self._lock:
-            if activation.retired or activation.inbound:
+            again = activation.phases.is_ending
+            if activation.calls or not activation.phases.retire():
                 return False  # what has just come is looked at first, and then it comes here again
-            again = activation.ending
             self._forget(activation)
             activation.talks.retired = True
-        self.loops.give_back(activation.loop, clean=activation.is_clean)
+        self.loops.give_back(activation.loop, clean=activation.lane_tasks.is_clean)
         if again:  # what came meanwhile may wake it again
             self.notifier.look(activation.address)
         return True
@@ -318,14 +320,13 @@ class Dispatcher:
             for work in activation.works:
                 work.fence(StopReason.DRAIN, self.context.host.clock.now())
             self.placement.forget(activation.talks, StopReason.DRAIN)
-            activation.call(activation.end)
+            activation.call(activation.stop)
 
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
         """Have the work of an agent whose loop is blocked or ended run on another one; False: it has left that loop."""
         with self._lock:
-            if activation.retired:
+            if not any(activation.phases.move(phase, Phase.RETIRED) for phase in (Phase.RUNNING, Phase.DRAINING)):
                 return False
-            activation.retired = True
         lost_agents.lose(self, activation, fault, culprit)
         self.loops.end(activation.loop)
         return True
@@ -335,7 +336,6 @@ class Dispatcher:
             self._forget(activation)
 
     def _forget(self, activation: Activation) -> None:
-        activation.retired = True
         if self._awake.get(activation.address) is activation:
             del self._awake[activation.address]
         self.leaving = [(since, one) for since, one in self.leaving if one is not activation]
@@ -346,13 +346,14 @@ class Dispatcher:
         for since, activation in list(self.leaving):
             if since < latest:
                 with self._lock:
-                    if activation.retired:
+                    has_loop = activation.phases.has_loop
+                    if not activation.phases.retire():
                         continue  # its loop may be another's by now
                     self._forget(activation)
                 log.error("an agent would not stop and was abandoned", extra={"agent": activation.address})
                 for envelope_id in activation.lane_queue.suspects:
                     self.context.quarantine.leave(envelope_id)
-                if activation.begun:
+                if has_loop:
                     self.context.abandoned.add(activation.loop)
 
     def _tell_all(self, act: Callable[[Activation], None]) -> None:
@@ -368,15 +369,15 @@ class Dispatcher:
         clock, limits = self.context.host.clock, self.context.limits
         await self._claims.end(1.0)
         latest = clock.monotonic() + limits.drain
-        self._tell_all(Activation.finish)
+        self._tell_all(Activation.drain)
         for activation in self.all():
-            if activation.begun or activation.parked:
-                await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
-        self._tell_all(Activation.end)
+            if activation.phases.has_loop or activation.phases.is_detached:
+                await activation.ended.within(max(0.0, latest - clock.monotonic()))
+        self._tell_all(Activation.stop)
         latest = clock.monotonic() + limits.stop_patience + 1.0
         for activation in self.all():
-            if activation.begun:
-                await activation.at_rest.within(max(0.0, latest - clock.monotonic()))
+            if activation.phases.has_loop:
+                await activation.ended.within(max(0.0, latest - clock.monotonic()))
         for loop in self.loops.end_all():
             if await loop.over.within(max(0.5, latest + 1.0 - clock.monotonic())):
                 loop.join()

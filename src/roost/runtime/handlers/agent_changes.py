@@ -29,7 +29,7 @@ class AgentChanges:
         awake = self._dispatcher.awake(key)
         if awake is not None:
             awake.config = agent.config
-            awake.call(awake.go_on)  # with more at once, if it may
+            awake.call(awake.run_ready)  # with more at once, if it may
         self._dispatcher.notifier.look(key)  # it may be able to think now, or look at its mail
         self._dispatcher.notifier.wake_at(self._context.host.clock.now() + agent.config.check_mail_interval)
 
@@ -89,7 +89,7 @@ class AgentChanges:
         """Have it begin nothing new; it is claimed again when its turns have ended."""
         awake = self._dispatcher.awake(key)
         if awake is not None:
-            awake.call(awake.finish)
+            awake.call(awake.drain)
         else:
             self._dispatcher.notifier.look(key)
 

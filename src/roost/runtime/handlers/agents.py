@@ -361,7 +361,7 @@ class Agents:
         awake = self._dispatcher.awake(_key(agent.user_id, agent.agent_id))
         if awake is None:
             return agent
-        running = tuple(envelope.envelope_id for envelope in awake.running)
+        running = tuple(work.envelope.envelope_id for work in awake.works)
         state = self._dispatcher.state_of(awake.address, agent.state)
         return replace(agent, state=state, current_tasks=running)
 

@@ -71,7 +71,11 @@ class Monitor:
 
     def _heartbeat(self, agent: Agent) -> datetime | None:
         awake = self._dispatcher.awake(f"{agent.user_id}/{agent.agent_id}")
-        return at(self._context.host.clock.now() - awake.loop.silence()) if awake is not None and awake.begun else None
+        return (
+            at(self._context.host.clock.now() - awake.loop.silence())
+            if awake is not None and awake.phases.has_loop
+            else None
+        )
 
     def _gauges(self) -> list[Metric]:
         context, dispatcher, load = self._context, self._dispatcher, self._context.store.load()
@@ -79,7 +83,7 @@ class Monitor:
         return [
             one("roost_awake_agents", GAUGE, "Agents that are awake, each with a place.", dispatcher.loops.awake),
             one("roost_agents_waiting", GAUGE, "Agents that wait for a place to be awake.", dispatcher.loops.waiting),
-            one("roost_running", GAUGE, "Envelopes that agents are working on.", sum(len(a.running) for a in awake)),
+            one("roost_running", GAUGE, "Envelopes that agents are working on.", sum(len(a.works) for a in awake)),
             one("roost_queue_depth", GAUGE, "Envelopes of awake agents in memory.", sum(a.depth for a in awake)),
             one("roost_stuck_agents", GAUGE, "Agents whose loop does not turn.", len(dispatcher.stuck)),
             one("roost_quarantine", GAUGE, "Turns that run alone, or wait to.", context.quarantine.count),

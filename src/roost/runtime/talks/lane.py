@@ -106,8 +106,8 @@ class TalkLane:
                 await self._quiet()
                 if self._tried:
                     await self._look_up()
-                if self._home is not None and self._home.aside:
-                    await self._home.regain()
+                if self._home is not None and self._home.slot.is_released:
+                    await self._home.slot.regain()
                 if self.waiting and not self.ending:
                     await (self._answer_alone(live) if self._suspects() else self._answer(live))
             except NotFound:  # deleted meanwhile
@@ -176,7 +176,7 @@ class TalkLane:
         self.waiting = deque(e for e in self.waiting if not self._steer(e))
         self._context.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
         if self._home is not None:
-            self._home.talking(self.user_id)
+            self._home.activity.talk_starts(self.user_id)
         try:
             await run.think()
             if run.why is StopReason.LOST:

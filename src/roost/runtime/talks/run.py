@@ -177,7 +177,7 @@ class TalkRun(ActingTurn):
         if isolated:
             self._step_out(self._live.talk_id, isolated, self._live.talk_id)
         if self._home is not None:
-            self._home.waits(waiting, cause, rests=self.why is StopReason.WAIT, talk=True)
+            self._home.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT, talk=True)
 
     def _on_abandoned(self) -> None:
         self._ended.set_result(None)

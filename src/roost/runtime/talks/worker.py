@@ -228,4 +228,4 @@ class AgentTalks(TalkLanes):
 
     def _all_done(self) -> None:
         assert self.home is not None
-        self.home.talked()
+        self.home.activity.talk_ended()

@@ -50,8 +50,8 @@ class ActingTurn(TurnExecution):
 
     async def regain(self) -> None:
         home = self._agent()
-        if home is not None and home.aside:
-            await home.regain()
+        if home is not None and home.slot.is_released:
+            await home.slot.regain()
 
     @abstractmethod
     def _report_waiting(self, waiting: bool, cause: str) -> None:

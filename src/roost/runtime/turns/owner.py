@@ -12,6 +12,35 @@ from roost.ports import Loop, Profile
 from roost.runtime.turns.agent_state import AgentState
 
 
+class OwnerSlot(Protocol):
+    """Slot of an awake agent."""
+
+    is_released: bool
+    """True if other agents have it while all turns of the agent wait."""
+
+    async def regain(self) -> None:
+        """Wait for a slot again."""
+
+
+class OwnerActivity(Protocol):
+    """Lifecycle state of an awake agent, as it follows from its turns."""
+
+    waiting: int
+    """Number of tasks whose turn waits for an answer."""
+
+    def turn_waits(self, waiting: bool, cause: str, *, parks: bool, talk: bool = False) -> None:
+        """Count a turn that begins or ends to wait for an answer; one that `parks` ends and does not continue."""
+
+    def talk_starts(self, user_id: str) -> None:
+        """Become active: a run of a talk starts."""
+
+    def talk_ended(self) -> None:
+        """Become idle if there is nothing left to do: a lane of a talk has ended."""
+
+    def settle(self) -> None:
+        """Become idle if there is nothing left to do, and wait if all turns that are left wait."""
+
+
 class TurnOwner(Protocol):
     """An agent that is awake, on its loop; `call` may be called from any thread."""
 
@@ -22,28 +51,20 @@ class TurnOwner(Protocol):
     agent_id: str
     config: AgentConfig
     memory: AgentState
-    aside: bool
-    """True if it has left its place to other agents while all its turns wait."""
+
+    @property
+    def slot(self) -> OwnerSlot: ...
+
+    @property
+    def activity(self) -> OwnerActivity: ...
 
     def call(self, act: Callable[[], None]) -> None:
         """Run it on the loop, in order."""
 
-    async def regain(self) -> None:
-        """Wait for a place again after it stepped aside."""
-
     def profile(self) -> Profile: ...
-
-    def waits(self, waiting: bool, cause: str, *, rests: bool, talk: bool = False) -> None:
-        """Note that a turn begins or ends to wait for an answer."""
 
     def orphan(self, task: asyncio.Task[Any]) -> None:
         """Note a task of a brain that ignores its cancellation: its loop is not reused while the task runs."""
-
-    def talking(self, user_id: str) -> None:
-        """Note that a run of a talk begins."""
-
-    def talked(self) -> None:
-        """Note that a lane of a talk has ended."""
 
     def asleep(self) -> StateChange:
         """Return the change of state to record with the turn that asked for sleep."""

@@ -235,6 +235,7 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | Non
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is State.STOPPED:
         return None
+    move(state, State.STOPPED, agent_id)
     agent_changes.append(tx, [(key, replace(change, before=state))])
     tx.write(
         "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
@@ -249,6 +250,7 @@ def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Told | No
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is not State.STOPPED:
         return None
+    move(state, State.IDLE, agent_id)
     tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
     look_at_meetings(tx, [key], 0.0)
     agent_changes.append(tx, [(key, replace(change, before=state))])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roost.core.agents import wake
-from roost.core.agents.agent import State
+from roost.core.agents.agent import State, sources
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.values import patterns
 from roost.ports import Tx
@@ -14,18 +14,23 @@ from roost.stores import bulk
 from roost.stores.sql.tables.agent_changes import append
 from roost.stores.sql.tables.timers import arm, arm_all
 
+_MAY_SLEEP = ", ".join(f"'{state}'" for state in (*sources(State.SLEEPING), State.SLEEPING))
+
 
 def fall_asleep(tx: Tx, user_id: str, key: str, condition: str, change: StateChange) -> None:
     append(tx, [(key, change)])
     await_condition(tx, user_id, key, wake.from_json(condition))
 
 
-def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> None:
-    """Put the agent to sleep with this condition, in place of a previous one."""
-    tx.write(
-        "UPDATE agents SET state = 'sleeping', wake = :wake, wants_load = :load WHERE address = :address",
+def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> bool:
+    """Put the agent to sleep with this condition, in place of a previous one. Return False if it is stopped or gone."""
+    changed = tx.write(
+        "UPDATE agents SET state = 'sleeping', wake = :wake, wants_load = :load"
+        f" WHERE address = :address AND state IN ({_MAY_SLEEP}) RETURNING address",
         {"address": key, "wake": wake.to_json(wanted), "load": int(wake.wants_load(wanted))},
     )
+    if not changed:
+        return False
     forget_sleep(tx, [key])
     for pattern in wake.patterns(wanted):
         tx.write(
@@ -35,6 +40,7 @@ def await_condition(tx: Tx, user_id: str, key: str, wanted: wake.Condition) -> N
         )
     if (due := wake.next_time(wanted)) is not None:
         arm(tx, key, "wake", due)
+    return True
 
 
 def latch(tx: Tx, sleepers: Sequence[tuple[str, wake.Condition, wake.Condition]]) -> None:
@@ -63,7 +69,7 @@ def wake_up(tx: Tx, changes: Sequence[tuple[str, StateChange]]) -> None:
     bulk.using(
         tx,
         "UPDATE agents SET state = 'idle', wake = NULL, wants_load = 0, woken = given.reason FROM given"
-        " WHERE agents.address = given.address",
+        " WHERE agents.address = given.address AND agents.state = 'sleeping'",
         {"address": "TEXT", "reason": "TEXT"},
         [(key, change.cause) for key, change in changes],
     )

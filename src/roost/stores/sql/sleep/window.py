@@ -37,7 +37,7 @@ def lock(tx: Tx, sleepers: Sequence[tuple[str, str]]) -> None:
 def fall_asleep(
     tx: Tx, key: str, condition: str, run_id: str, envelope_ids: Sequence[str], published: Sequence[str], now: float
 ) -> tuple[Envelope, ...]:
-    """Put the agent to sleep; return the events of the window that are delivered to it.
+    """Put the agent to sleep, unless it was stopped; return the events of the window that are delivered to it.
 
     `published`: events that the turn itself published, which do not count. A condition that is already met is checked
     by a timer, since the inbox may contain nothing that leads to a check.
@@ -50,7 +50,8 @@ def fall_asleep(
         after = wake.heard(after, event.name)
     for priority in _handled_mail(tx, key, since):
         after = wake.got_mail(after, priority)
-    await_condition(tx, key.rpartition("/")[0], key, after)
+    if not await_condition(tx, key.rpartition("/")[0], key, after):
+        return ()
     if wake.is_met(after):
         arm(tx, key, "wake", now, earlier=True)
     return _deliver(tx, key, events, since)

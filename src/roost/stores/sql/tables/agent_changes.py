@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roost.core.agents.agent import FOR_A_PERSON, State
+from roost.core.agents.agent import FOR_A_PERSON, State, move
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.values.ids import successor
 from roost.ports import Tx
@@ -79,6 +79,8 @@ def _add(rows: list[tuple[object, ...]], key: str, end: _End, change: StateChang
 def _write(
     rows: list[tuple[object, ...]], key: str, end: _End, change: StateChange, before: State, after: State, cause: str
 ) -> None:
+    if after is not before:
+        move(before, after, key)
     end.change_id = max(change.change_id, successor(end.change_id)) if end.change_id else change.change_id
     end.at, end.state = max(change.at, end.at), after
     rows.append((key, end.change_id, end.at, before, after, cause, change.by))

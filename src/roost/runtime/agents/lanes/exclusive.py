@@ -1,4 +1,4 @@
-"""Turns of one agent that had to run again and again are run one at a time, and others give way to them."""
+"""Exclusive turns of one agent: a turn that had to run again often runs alone, and others give way to it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from roost.runtime.agents.lane_queue import Lane
+from roost.runtime.agents.lanes.lane_queue import Lane
 
 OFTEN = 3
 """Number of repeated runs after which a turn runs alone."""
 LONGEST = 30.0
-"""Seconds that others give way to it at most: it may wait for something that one of them does."""
+"""Seconds that others give way to it, at most: it may wait for one of them."""
 
 
 class ExclusiveTurns:
-    """Belongs to one agent that is awake; used on its loop.
+    """Used on the agent's loop.
 
     Nobody gives way to a turn that waits for an answer, so that agents that ask each other do not block.
     """
 
+    __slots__ = ("_waiters", "lane")
+
     def __init__(self) -> None:
         self.lane: Lane | None = None
-        self._bells: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def during(self, lane: Lane) -> AsyncIterator[None]:
-        """Around a turn that had to run again often: no other one that had to is begun meanwhile."""
+        """Run a turn that had to run again often; no other such turn starts meanwhile."""
         await self._until(lambda: self.lane is None or self._waits)
         self.lane = lane
         try:
@@ -37,28 +39,28 @@ class ExclusiveTurns:
             self.changed()
 
     async def give_way(self, lane: Lane) -> None:
-        """Before a turn of another lane changes the memory."""
+        """Wait before a turn of another lane changes the state."""
         if self.lane is not None and self.lane is not lane:
             await self._until(lambda: self.lane is None or self.lane is lane or self._waits)
 
     def changed(self) -> None:
-        """A turn waits for an answer, or does not any more, or is over."""
-        bells, self._bells = self._bells, []
-        for bell in bells:
-            if not bell.done():
-                bell.set_result(None)
+        """Check again who has to wait: a turn has begun or ended to wait for an answer, or is over."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     @property
     def _waits(self) -> bool:
         return self.lane is None or self.lane.work is None or self.lane.work.is_waiting
 
-    async def _until(self, so: Callable[[], bool]) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         loop = asyncio.get_running_loop()
         latest = loop.time() + LONGEST
-        while not so() and loop.time() < latest:
-            self._bells.append(bell := loop.create_future())
+        while not condition() and loop.time() < latest:
+            self._waiters.append(waiter := loop.create_future())
             timer = loop.call_later(latest - loop.time(), self.changed)
             try:
-                await bell
+                await waiter
             finally:
                 timer.cancel()

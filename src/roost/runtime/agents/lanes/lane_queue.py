@@ -1,4 +1,4 @@
-"""The desk of an agent that is awake: what it was handed, in lanes, and the lanes in order of urgency."""
+"""Queue of the lanes of an awake agent, in order of priority."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Lane:
         self.busy = False
         self.work: Work | None = None
         self.due = 0.0
-        """When its first envelope is tried again, if it failed before."""
+        """Time at which its first envelope is tried again, if it failed before."""
         self.held = False
-        """True if it waits for a quiet moment instead, and nothing was tried."""
+        """True if `due` is not for a retry: it waits for a quiet moment in its meeting."""
         self.repeats = 0
-        """How often the turn on its first envelope had to run again, since others had changed the same memory."""
+        """Number of repeated runs of its first envelope, because other turns had changed the same state."""
         self._minima: deque[float] = deque()
 
     def append(self, envelope: Envelope) -> None:
@@ -45,7 +45,7 @@ class Lane:
         return envelope
 
     def fill(self, envelopes: Iterable[Envelope]) -> None:
-        """These, and nothing else, wait in it."""
+        """Replace the waiting envelopes by these."""
         kept = list(envelopes)
         self.waiting.clear()
         self._minima.clear()
@@ -61,11 +61,11 @@ class Lane:
         return first is not None and first.envelope_id == envelope_id
 
     @property
-    def rests(self) -> bool:
+    def is_parked(self) -> bool:
         """Return True if its first envelope waits for a person."""
         return self.due == NEVER
 
-    def take_up(self, newer: Mapping[str, Envelope]) -> bool:
+    def resume(self, newer: Mapping[str, Envelope]) -> bool:
         """Resume the first envelope after a person's decision; False: it is none of these."""
         envelope = newer.get(self.waiting[0].envelope_id)
         if envelope is not None:
@@ -74,12 +74,14 @@ class Lane:
 
     @property
     def rank(self) -> float:
-        """A lane is as urgent as the most urgent in it."""
+        """Rank of its most urgent envelope."""
         return self._minima[0]
 
 
 class LaneQueue:
-    """Used on the agent's loop; `lanes` may be looked at from any thread."""
+    """Used on the agent's loop; `lanes` may be read from any thread."""
+
+    __slots__ = ("_ready", "lanes")
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {}
@@ -90,17 +92,17 @@ class LaneQueue:
         if lane is None:
             lane = self.lanes[envelope.lane] = Lane(envelope.lane)
         waiting = lane.waiting
-        if waiting and waiting[-1].envelope_id > envelope.envelope_id:  # from the store, and older than what came since
-            begun = [waiting.popleft()] if lane.busy or lane.due else []  # what was begun stays the first
+        if waiting and waiting[-1].envelope_id > envelope.envelope_id:  # from the store, and older
+            begun = [waiting.popleft()] if lane.busy or lane.due else []  # an envelope that was started stays first
             lane.fill(begun + sorted([*waiting, envelope], key=lambda e: e.envelope_id))
         else:
             lane.append(envelope)
-        # It is listed again if it has become more urgent; what is listed twice is skipped.
+        # A lane that has become more urgent is added once more; `has_ready` skips duplicates.
         if not lane.busy and not lane.due and (len(waiting) == 1 or lane.rank == envelope.rank):
             heapq.heappush(self._ready, (envelope.rank, envelope.envelope_id, lane.name))
 
     def lane_of(self, task_id: str) -> Lane | None:
-        """Return the lane that a task is in: one to itself, or that of its schedule."""
+        """Return the lane of a task: its own, or that of its schedule."""
         if (own := self.lanes.get(task_id)) is not None:
             return own
         ticks = (lane for lane in list(self.lanes.values()) if is_tick_lane(lane.name))
@@ -116,7 +118,7 @@ class LaneQueue:
             heapq.heappush(self._ready, (lane.rank, lane.waiting[0].envelope_id, lane.name))
 
     def next(self) -> Lane | None:
-        """Return the most urgent lane that can go on."""
+        """Return the most urgent ready lane."""
         if not self.has_ready():
             return None
         return self.lanes[heapq.heappop(self._ready)[2]]
@@ -131,40 +133,48 @@ class LaneQueue:
 
     @property
     def offered(self) -> int:
-        """Return the number of ready lanes, at most."""
+        """Return an upper bound of the number of ready lanes."""
         return len(self._ready)
 
     @property
     def is_held(self) -> bool:
-        """Return True if any of them waits for a quiet moment."""
+        """Return True if a lane waits for a quiet moment in its meeting."""
         return any(lane.held for lane in list(self.lanes.values()))
 
     @property
-    def is_at_rest(self) -> bool:
-        """Return True if all there is waits for a person."""
-        return all(lane.rests for lane in list(self.lanes.values()))
-
-    @property
-    def rests(self) -> bool:
-        """Return True if anything waits for a person."""
-        return any(lane.rests for lane in list(self.lanes.values()))
+    def all_parked(self) -> bool:
+        """Return True if every lane waits for a person; also if there is none."""
+        return all(lane.is_parked for lane in list(self.lanes.values()))
 
     @property
     def busy(self) -> int:
-        """Return how many lanes are being worked on."""
+        """Number of lanes that are being handled."""
         return sum(lane.busy for lane in list(self.lanes.values()))
 
     @property
     def works(self) -> tuple[Work, ...]:
         return tuple(work for lane in list(self.lanes.values()) if (work := lane.work) is not None)
 
-    def unbegun(self) -> list[Lane]:
+    def drop(self, envelope_id: str, *, started: bool) -> Envelope | None:
+        """Remove an envelope from its lane, and return it; unless `started`, not one that is being handled."""
+        for lane in list(self.lanes.values()):
+            first = 0 if started else int(lane.busy)
+            envelope = next((e for e in list(lane.waiting)[first:] if e.envelope_id == envelope_id), None)
+            if envelope is not None:
+                if lane.is_parked and lane.waiting[0] is envelope:
+                    lane.due = 0.0
+                lane.fill(e for e in lane.waiting if e is not envelope)
+                self.offer(lane)
+                return envelope
+        return None
+
+    def unstarted(self) -> list[Lane]:
         """Return the lanes that are neither busy nor delayed."""
         return [lane for lane in self.lanes.values() if not lane.busy and not lane.due]
 
     @property
     def suspects(self) -> list[str]:
-        """Return those that may be in quarantine, or wait for it."""
+        """Return the envelopes that may be in quarantine, or wait for it."""
         waiting = (envelope for lane in list(self.lanes.values()) for envelope in list(lane.waiting))
         return [envelope.envelope_id for envelope in waiting if envelope.suspect]
 
