@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from roost.core.agents import wake
+from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import from_body
 from roost.core.envelopes.mail import Mail
@@ -28,7 +29,6 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.execution.turn_execution import FINAL
 from roost.runtime.turns.acting import ActingTurn
 from roost.runtime.turns.actions import TurnActions
-from roost.runtime.turns.agent_state import Stale
 from roost.runtime.turns.brain_context import TurnBrainContext
 from roost.runtime.turns.meeting import MeetingVoice, in_meeting
 from roost.runtime.turns.owner import TurnOwner
@@ -237,34 +237,10 @@ class Work(ActingTurn):
 
     # --- ending ----------------------------------------------------------------------------------
 
-    def closing(self) -> Closing:
-        if self.fenced:
-            self._context.breakers.unused(self.turn.profile)
-            if self.why is StopReason.WAIT:
-                return self._closing(Verdict.WAITING)
-            if self.why is StopReason.STOP:
-                return self._closing(Verdict.CANCELLED, "cancelled", "cancelled")
-            return self._closing(Verdict.RELEASED)
-        knew, memory, error = self._memory()
-        if isinstance(error, Stale):
-            self._context.breakers.record(self.turn.profile, None)
-            return self._closing(Verdict.REPEATED)
-        if error is not None:
-            return self._failure(error)
-        self._context.breakers.record(self.turn.profile, None)
-        actions, written = self._actions, None
-        if self._brain_context is not None:
-            written = self._brain_context.written(entry=self.envelope.past != self.envelope.envelope_id)
-        if actions is None:
-            return self._closing(Verdict.DONE, state=memory, knew=knew, brain_context=written)
-        asleep = wake.to_json(actions.asleep) if actions.asleep else None
-        published = tuple(actions.published) if asleep else ()
-        sent = actions.unsent()
-        if self._voice is not None:
-            sent = (*sent, self._voice.meeting.end_of_turn(self._context.host.new_id("entry")))
-        return self._closing(
-            Verdict.DONE, state=memory, knew=knew, sent=sent, sleep=asleep, published=published, brain_context=written
-        )
+    def _final_effects(self) -> tuple[Effect, ...]:
+        if self._voice is None:
+            return ()
+        return (self._voice.meeting.end_of_turn(self._context.host.new_id("entry")),)
 
     def lost(self, fault: Fault) -> Closing:
         """Return the closing of a work that blocked or ended its loop."""
@@ -279,19 +255,21 @@ class Work(ActingTurn):
         pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._context.host.jitter())
         return failed(Verdict.RETRY, due=self._context.host.clock.now() + pause)
 
-    def _closing(self, verdict: Verdict, reason: str = "", fault: str | None = None, **more: Any) -> Closing:
-        said, now = "".join(self._said), self._context.host.clock.now()
-        journaled = self.is_journaled
+    def _closing(self, verdict: Verdict, **more: Any) -> Closing:
+        if verdict is Verdict.CANCELLED:
+            more = {"reason": "cancelled", "fault": "cancelled", **more}
+        written, journaled = None, self.is_journaled
+        if self._brain_context is not None and verdict is Verdict.DONE:
+            written = self._brain_context.written(entry=self.envelope.past != self.envelope.envelope_id)
         return Closing(
             self.run_id,
             self.envelope,
             self._home.epoch,
             verdict,
-            said,
+            "".join(self._said),
             self._started,
-            now,
-            reason,
-            fault,
+            self._context.host.clock.now(),
+            brain_context=written,
             usage=self.usage,
             profile=self.turn.profile.name,
             journaled=journaled,
@@ -320,11 +298,8 @@ class Work(ActingTurn):
         )
         return run_history.as_text(kept, self._context.redactor.clean_json)
 
-    def _memory(self) -> tuple[str | None, str | None, BaseException | None]:
-        """Return the agent's memory before and with what this turn has changed in it; None if it has changed nothing.
-
-        A turn in a meeting that has spoken there on its way was heard: it does not run again.
-        """
+    def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:
+        """Return the agent's state. A turn that has already spoken in its meeting does not run again."""
         if self.error is not None or (not self.turn.state and not self._before):
             return None, None, self.error
         was_heard = self._voice is not None and self._actions is not None and self._actions.has_spoken

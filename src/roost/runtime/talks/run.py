@@ -29,14 +29,6 @@ from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
 from roost.runtime.turns.shared_state import kept_state
 
-_VERDICTS = {
-    StopReason.WAIT: Verdict.WAITING,
-    StopReason.INTERRUPT: Verdict.INTERRUPTED,
-    StopReason.ROLLBACK: Verdict.INTERRUPTED,
-    StopReason.DRAIN: Verdict.RELEASED,
-}
-"""Verdicts on runs that were stopped; all other reasons cancel."""
-
 
 class TalkRun(ActingTurn):
     """Made for one turn and thrown away after it."""
@@ -208,39 +200,26 @@ class TalkRun(ActingTurn):
 
     # --- ending ----------------------------------------------------------------------------------
 
-    def closing(self) -> Closing:
-        """Return the closing of the run. Unless it is repeated, its open questions are withdrawn."""
+    def _end(self) -> None:
+        """Withdraw the open questions, unless the turn is repeated, and the part in the state if it was stopped."""
         if self._actions is not None and self.why not in REPEATED:
             self._actions.withdraw()
         if self.fenced:
             self._withdraw()
-            if self.why is not StopReason.WAIT:
-                self._context.breakers.unused(self.turn.profile)
-            return self._closing(_VERDICTS.get(self.why or StopReason.STOP, Verdict.CANCELLED), stop=self.stopped())
-        knew, state, error = self._state()
-        if error is not None:
-            self._withdraw()
-            report = self.report(error)
-            return self._closing(Verdict.DEAD, reason=report.sentence, fault=report.fault, traceback=report.traceback)
-        self._context.breakers.record(self.turn.profile, None)
-        if (actions := self._actions) is None:
-            return self._closing(Verdict.DONE, state=state, knew=knew)
-        asleep = actions.asleep if self._home is not None else None
-        return self._closing(
-            Verdict.DONE,
-            state=state,
-            knew=knew,
-            sent=actions.unsent(),
-            sleep=wake.to_json(asleep) if asleep else None,
-            published=tuple(actions.published) if asleep else (),
-            changes=[self._home.asleep()] if asleep and self._home is not None else [],
-        )
 
-    def _closing(self, verdict: Verdict, *, stop: Stop | None = None, lost: bool = False, **more: Any) -> Closing:
-        answer, first = self._answer, self.envelopes[0]
+    def _failure(self, error: BaseException, *, lost: bool = False) -> Closing:
+        self._withdraw()
+        report = self.report(error)
+        failed = {"reason": report.sentence, "fault": report.fault, "traceback": report.traceback}
+        return self._closing(Verdict.DEAD, lost=lost, **failed)
+
+    def _closing(self, verdict: Verdict, *, lost: bool = False, **more: Any) -> Closing:
+        answer, stop = self._answer, self.stopped() if self.fenced and not lost else None
+        if self._home is not None and more.get("sleep") is not None:
+            more["changes"] = [self._home.asleep()]
         return Closing(
             self.run_id,
-            first,
+            self.envelopes[0],
             self.epoch,
             verdict,
             answer.said(),
@@ -280,19 +259,17 @@ class TalkRun(ActingTurn):
         return run_history.as_text(kept, self._context.redactor.clean_json)
 
     def lost(self, fault: faults.Fault | None, *, tried: bool = True) -> Closing:
-        """The same for a run whose worker is no more: it is run again, or fails if it is to blame.
+        """Return the closing of a run whose worker is lost: it runs again, or fails if it is to blame.
 
-        `tried`: whether to run it again counts as a try.
+        `tried`: whether this counts as an attempt if it runs again.
         """
         self.fence(StopReason.LOST, self._context.host.clock.now())
         if fault is None:
             verdict = Verdict.RETRY if tried else Verdict.RELEASED
             return self._closing(verdict, fault=faults.Fault.LOST_WORKER, lost=True)
-        report = self.report(BrainFailed("it has blocked or ended the loop of its worker", kind=fault))
-        return self._closing(Verdict.DEAD, reason=report.sentence, fault=fault, traceback=report.traceback, lost=True)
+        return self._failure(BrainFailed("it has blocked or ended the loop of its worker", kind=fault), lost=True)
 
-    def _state(self) -> tuple[str | None, str | None, BaseException | None]:
-        """Return what was kept before, and what is kept now."""
+    def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:
         if self.error is not None:
             return None, None, self.error
         if self._home is not None and self._shared is not None:

@@ -1,4 +1,4 @@
-"""Acting: thinking that has the means to act on the world, and leaves a record of what it did."""
+"""Turns that act: attempts with the actions of a turn, a record of them, and one way to end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from roost.core.agents import wake
 from roost.core.agents.agent import FOR_A_PERSON
+from roost.core.envelopes.effects import Effect
 from roost.core.journal.action_log import changes
 from roost.core.journal.steps import Recorded
+from roost.core.runs import Closing, Verdict
+from roost.core.talks.runs import StopReason
 from roost.errors import Unavailable
 from roost.runtime.execution.turn_execution import TurnExecution
 from roost.runtime.turns.actions import TurnActions
+from roost.runtime.turns.agent_state import Stale
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.shared_state import unread
 from roost.stores.sql.inbox import recovery
@@ -20,8 +25,20 @@ from roost.stores.sql.inbox import recovery
 log = logging.getLogger("roost.quarantine")
 
 
+VERDICTS = {
+    StopReason.WAIT: Verdict.WAITING,
+    StopReason.INTERRUPT: Verdict.INTERRUPTED,
+    StopReason.ROLLBACK: Verdict.INTERRUPTED,
+    StopReason.STOP: Verdict.CANCELLED,
+    StopReason.DELETE: Verdict.CANCELLED,
+    StopReason.DRAIN: Verdict.RELEASED,
+    StopReason.LOST: Verdict.RELEASED,
+}
+"""Verdicts on attempts that were stopped, by the reason."""
+
+
 class ActingTurn(TurnExecution):
-    """What `Run` and `Work` have in common, and a replay has not."""
+    """One attempt: the common part of `TalkRun` and `Work`. A replay does not act."""
 
     _recorded: tuple[Recorded, ...] = ()
     """The steps of earlier tries."""
@@ -90,6 +107,48 @@ class ActingTurn(TurnExecution):
         for content in written:
             self.action_log.add(content)
         return self.action_log.kept(self._context.redactor.clean_json)
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def closing(self) -> Closing:
+        """Return how the attempt ended, with everything that is written then."""
+        self._end()
+        profile, breakers = self.turn.profile, self._context.breakers
+        if self.fenced:
+            breakers.unused(profile)
+            return self._closing(VERDICTS[self.why or StopReason.STOP])
+        knew, state, error = self._final_state()
+        if error is not None and not isinstance(error, Stale):
+            return self._failure(error)
+        breakers.record(profile, None)
+        if error is not None:
+            return self._closing(Verdict.REPEATED)
+        if (actions := self._actions) is None:
+            return self._closing(Verdict.DONE, state=state, knew=knew)
+        sent = actions.unsent() + self._final_effects()
+        if actions.asleep is None or self._agent() is None:
+            return self._closing(Verdict.DONE, state=state, knew=knew, sent=sent)
+        sleep, published = wake.to_json(actions.asleep), tuple(actions.published)
+        return self._closing(Verdict.DONE, state=state, knew=knew, sent=sent, sleep=sleep, published=published)
+
+    def _end(self) -> None:
+        """Withdraw what the attempt leaves behind if it is not repeated."""
+
+    @abstractmethod
+    def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:
+        """Return `turn.state` before the attempt and after it, None if it is unchanged; or the error to report."""
+
+    @abstractmethod
+    def _failure(self, error: BaseException) -> Closing:
+        """Return the closing of an attempt that failed."""
+
+    @abstractmethod
+    def _closing(self, verdict: Verdict, **more: Any) -> Closing:
+        """Return a closing with everything that is known of any attempt."""
+
+    def _final_effects(self) -> tuple[Effect, ...]:
+        """Return effects that are sent last, when a turn is done."""
+        return ()
 
     def part(self) -> None:
         """It is over, and nobody asks it any more: in a circle it would wait, with all it has read, for the collector.
