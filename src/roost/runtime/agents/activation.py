@@ -46,6 +46,7 @@ class Activation:
     """`put`, `call`, `attach` and properties are for any thread; everything else happens on the loop."""
 
     loop: Loop
+    noted: frozenset[str] = frozenset()  # on the class: most agents never set it
 
     def __init__(self, dispatcher: ActivationHost[Activation], taken: Taken) -> None:
         self.dispatcher = dispatcher
@@ -58,7 +59,7 @@ class Activation:
         self.epoch = taken.epoch
         self.is_asked = any(envelope.ask is not None for envelope in taken.envelopes)
         """True if it was woken by a request."""
-        self.phases = PhaseMachine(context.host.lock())
+        self.phases = PhaseMachine(dispatcher.phase_lock)
         self.calls = CallQueue()
         self.slot = Slot(self)
         self.lane_queue = LaneQueue()
@@ -66,12 +67,11 @@ class Activation:
         self.exclusive = ExclusiveTurns()
         self.activity = Activity(self)
         self.lane_tasks = LaneTasks(self)
-        self.state_log = StateLog(context.host, taken.address, self.record)
+        self.state_log = StateLog(context.host, self)
         self.idle_timer = IdleTimer(self)
         self.closings = Closings(self)
         self.memory = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
         self.letters: dict[str, Any] = {}
-        self.noted: frozenset[str] = frozenset()
         self.talks = AgentTalks(dispatcher.services, dispatcher.live_talks, self, dispatcher.release_talk)
         self.ended: Pending[None] = context.host.pending()
         """Set when it has drained, or was retired while it was detached."""
