@@ -182,9 +182,10 @@ class Activation:
 
     def run_ready(self) -> None:
         """Start tasks for ready lanes, up to the limit; become idle or return the loop if there is nothing to do."""
-        if self.phases.is_retired:
+        phase = self.phases.phase
+        if phase is Phase.RETIRED:
             return  # what is left here runs on another loop
-        if not self.phases.is_ending:
+        if phase is Phase.RUNNING:
             self.lane_tasks.start_ready()
         if self.is_quiet:
             self._become_idle()
@@ -214,7 +215,7 @@ class Activation:
     def is_quiet(self) -> bool:
         """Return True if nothing runs, and nothing is being written."""
         busy = self.lane_tasks.count or self.closings.unwritten or self.talks.lanes
-        return not busy and (self.phases.is_ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
+        return not busy and (not self.lane_queue.lanes or self.phases.is_ending or not self.lane_queue.is_held)
 
     def _only_writes(self) -> bool:
         """Return True if only writes of its closings are left."""
