@@ -39,23 +39,23 @@ class Supervisor:
         self._context = context
         self._placement = placement
         self._dispatcher = dispatcher
-        self._watched = AgentWatch(context, dispatcher)
+        self._agent_watch = AgentWatch(context, dispatcher)
         self._retention = retention
         self._crashes: deque[float] = deque()
-        self._worn_out = False
+        self._crashed_too_often = False
         self._count = 0
         self._closing = False
         self._finishing = False
-        """True if workers may end, and no new ones are started."""
+        """True if workers drain, and no new ones are started."""
         self._latest = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Event | None = None
         self._bell: asyncio.Event | None = None
         self.restarts = 0
         self._given_up = 0
-        """How many blocked loops there were at the last look."""
+        """Number of abandoned loops at the last check."""
         self.down: str | None = None
-        """Why workers are missing."""
+        """Reason why workers are missing."""
         for _ in range(context.limits.talk_workers):
             self._start_worker()
         self._loop = context.host.start_loop("roost-supervisor", self._main, lambda *_: None)
@@ -69,7 +69,7 @@ class Supervisor:
             worker.close()
 
     async def close(self) -> None:
-        """Ends in bounded time."""
+        """Wait for workers and the supervisor's own loop, for a bounded time."""
         for loop in [*(worker.loop for worker in self._placement.workers), self._loop]:
             if loop is self._loop:
                 loop.call(self._end)
@@ -80,7 +80,7 @@ class Supervisor:
 
     async def _main(self, loop: Loop) -> None:
         self._ending, self._bell = asyncio.Event(), asyncio.Event()
-        self._dispatcher.loops.crowded = lambda: loop.call(self._hurry)
+        self._dispatcher.loops.on_shortage = lambda: loop.call(self._hurry)
         clock = self._context.host.clock
         await self._recover()
         swept = watched = 0.0
@@ -92,39 +92,39 @@ class Supervisor:
                     await self._sweep()
                     await self._sweep_agents()
                     self._dispatcher.live_talks.trim()
-                if clock.monotonic() - watched > WATCH / 2:  # not at each moment: it looks at all who are awake
+                if clock.monotonic() - watched > WATCH / 2:  # not every moment: it checks all awake agents
                     watched = clock.monotonic()
                     self._watch()
-                    self._watched.look()
-                    self._keep_time()
+                    self._agent_watch.check()
+                    self._sweep_expired()
                     if self._context.memory.look():
-                        self._dispatcher.retire_resting()
-                    self._dispatcher.insist()
+                        self._dispatcher.retire_idle()
+                    self._dispatcher.abandon_unstopped()
                 self._dispatcher.grow()
-            except Exception:  # without it nothing is watched, moved or restarted any more
+            except Exception:  # nothing else watches, moves and restarts
                 log.exception("supervisor loop failed; continuing")
             await self._pause(MOMENT if self._dispatcher.is_crowded else WATCH)
         await self._ending.wait()
 
     async def _recover(self) -> None:
-        """Find out what the death of the process before may have cut off; nothing is begun before that."""
+        """Mark what may have been running when the previous process died; no turn starts before that."""
         process = self._context.host.new_id("process")
         while not self._closing:
             try:
                 now = self._context.host.clock.now()
                 suspects = await self._context.store.write(recovery.recover, now, process)
             except Unavailable as error:
-                log.warning("the store cannot recover yet, trying again: %s", error)
+                log.warning("store unavailable, trying again to recover: %s", error)
                 await self._pause(1.0)
                 continue
-            except Exception:  # to work without suspects is better than not to work
-                log.exception("the store could not recover from the death of the process before")
+            except Exception:  # running without suspects is better than not running
+                log.exception("recovery after the death of the previous process failed; continuing without suspects")
                 suspects = 0
             if suspects:
-                log.warning("the process before has died: %d turns may have been under way", suspects)
+                log.warning("previous process died; %d turns may have been running", suspects)
             break
         self._context.recovered.set(None)
-        self._dispatcher.begin_looking()
+        self._dispatcher.start_claims()
 
     async def _pause(self, seconds: float) -> None:
         assert self._bell is not None
@@ -153,21 +153,21 @@ class Supervisor:
         if before > self._given_up:
             self._fill()
 
-    def _keep_time(self) -> None:
-        """What is too old is removed beside everything else."""
+    def _sweep_expired(self) -> None:
+        """Delete expired rows in a task of its own."""
         if self._retention.is_due and self._retention.trusts_clock():
             task = asyncio.get_running_loop().create_task(self._retention.sweep(), name="retention")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _sweep(self) -> None:
-        """Find in the store what nobody has: after a start all of it, later what a lost call has left behind."""
+        """Deliver talks that no worker has: all of them after a start, later those with a lost notification."""
         after = ""
         while not self._closing:
             try:
                 found = await self._context.store.read(runs.unfinished, after, 500)
             except Unavailable as error:
-                log.warning("cannot look for unfinished work: %s", error)
+                log.warning("store unavailable, unfinished talks are found later: %s", error)
                 return
             for talk_id, user_id, agent in found:
                 if not self._placement.holds(talk_id):
@@ -182,11 +182,11 @@ class Supervisor:
             try:
                 found = await self._context.store.read(agents.unfinished, after, 500)
             except Unavailable as error:
-                log.warning("cannot look for agents with work: %s", error)
+                log.warning("store unavailable, agents with work are found later: %s", error)
                 return
             for address in found:
                 awake = self._dispatcher.awake(address)
-                if awake is None or awake.is_idle:  # who rests has missed something, or could not be looked at
+                if awake is None or awake.is_idle:  # an idle agent has missed a notification, or its claim failed
                     self._dispatcher.notifier.look(address)
             if len(found) < 500:
                 return
@@ -199,16 +199,16 @@ class Supervisor:
         self._placement.start_worker(f"roost-worker-{self._count}", self._worker_ended)
 
     def _worker_ended(self, worker: Worker, error: BaseException | None) -> None:
-        """Called on the dying thread, before what is left there is cancelled."""
+        """Called on the dying thread, before its tasks are cancelled."""
         if not self._finishing and not worker.retired:
-            log.error("a worker has crashed", exc_info=error, extra={"worker": worker.name})
+            log.error("worker crashed", exc_info=error, extra={"worker": worker.name})
             self._crashes.append(self._context.host.clock.monotonic())
             culprit = worker.loop.busy_with()
             self._loop.call(self._replace, self._placement.lose(worker), culprit, Fault.INTERNAL)
 
     def _condemn(self, worker: Worker) -> None:
         busy_with = worker.loop.busy_with()
-        log.error("a worker's loop does not turn and is given up", extra={"worker": worker.name, "task": busy_with})
+        log.error("worker's loop is blocked; moving its talks", extra={"worker": worker.name, "task": busy_with})
         # No crash: the run that blocked it is known and fails, and the number of blocked loops is limited.
         lost = self._placement.lose(worker)
         self._context.abandoned.add(worker.loop)
@@ -219,12 +219,12 @@ class Supervisor:
         self._placement.move_all(lost, (culprit or "").partition(" ")[0], fault)
 
     def _fill(self) -> None:
-        """Start the workers that are missing, as far as they may be."""
+        """Start missing workers, within the limits."""
         limits, now = self._context.limits, self._context.host.clock.monotonic()
         while self._crashes and now - self._crashes[0] > limits.crashes_within:
             self._crashes.popleft()
         while not self._finishing and len(self._placement.workers) < limits.talk_workers:
-            if why := self._why_not():
+            if why := self._obstacle():
                 self._stay_down(why)
                 return
             self.restarts += 1
@@ -232,9 +232,9 @@ class Supervisor:
             self._context.monitor.restarted(f"roost-worker-{self._count}")
             self.down = None
 
-    def _why_not(self) -> str | None:
-        self._worn_out = self._worn_out or len(self._crashes) > self._context.limits.crashes
-        if self._worn_out:
+    def _obstacle(self) -> str | None:
+        self._crashed_too_often = self._crashed_too_often or len(self._crashes) > self._context.limits.crashes
+        if self._crashed_too_often:
             return "crashed too often and stay down"
         if self._context.abandoned.is_full:
             return "are blocked by brains that do not return"
@@ -242,7 +242,7 @@ class Supervisor:
 
     def _stay_down(self, why: str) -> None:
         have, expected = len(self._placement.workers), self._context.limits.talk_workers
-        told = "answers may be slow until" if have else "messages are kept and will be answered when"
-        ends = "Roost is restarted" if self._worn_out else "they return, or Roost is restarted"
-        self.down = f"{expected - have} of {expected} workers {why}: {told} {ends}; the log says more"
+        effect = "answers may be slow until" if have else "messages are kept and will be answered when"
+        ends = "Roost is restarted" if self._crashed_too_often else "they return, or Roost is restarted"
+        self.down = f"{expected - have} of {expected} workers {why}: {effect} {ends}; the log says more"
         log.critical(self.down)

@@ -1,4 +1,4 @@
-"""Watch over agents: find those whose loop is blocked, and have them work on another one."""
+"""Watch over agents: find those whose loop is blocked, and move them to another one."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ second CPU-bound thread beside the first would slow down all others again."""
 
 
 class AgentWatch:
-    """Called by the supervisor. Asks only those that have work, twice in the time that a loop may be silent."""
+    """Called by the supervisor. Checks agents that have work, twice in the time that a loop may be silent."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
         self._dispatcher = dispatcher
         self._looked = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         now, longest = self._context.host.clock.monotonic(), self._context.limits.silent_loop
         if now - self._looked < longest / 2:
             return
         self._looked = now
-        self._look_after_stuck(longest)
+        self._check_stuck(longest)
         for activation in self._dispatcher.all():
             if activation.needs_loop:
                 silence = activation.loop.silence()
                 if silence > longest:
                     self._found(activation, silence)
 
-    def _look_after_stuck(self, longest: float) -> None:
+    def _check_stuck(self, longest: float) -> None:
         for address, activation in list(self._dispatcher.stuck.items()):
             if self._dispatcher.awake(address) is not activation or activation.loop.silence() <= longest:
                 self._freed(address)
@@ -48,7 +48,7 @@ class AgentWatch:
             self._dispatcher.stuck[activation.address] = activation
             data = {"run_id": run_id, "seconds": round(silence, 3)}
             log.error(
-                "an agent is stuck: its loop has not turned for %.1f s",
+                "agent is stuck: its loop has been blocked for %.1f s",
                 silence,
                 extra={"agent": activation.address, "run": run_id, "root": root},
             )
@@ -60,12 +60,12 @@ class AgentWatch:
 
     def _freed(self, address: str) -> None:
         del self._dispatcher.stuck[address]
-        log.info("an agent is not stuck any more", extra={"agent": address})
+        log.info("agent is no longer stuck", extra={"agent": address})
         self._context.monitor.record(Name.AGENT_UNSTUCK, address)
 
 
 def _culprit(activation: Activation) -> tuple[str | None, str]:
-    """Return the run that the loop is inside of, as far as that can be known, and the id of what that began with."""
+    """Return the run that blocks the loop, as far as it is known, and the id of its origin."""
     inside = (activation.loop.busy_with() or "").partition(" ")[0]
     runs = [*activation.works, *(lane.run for lane in list(activation.talks.lanes.values()) if lane.run is not None)]
     for run in runs:

@@ -21,10 +21,17 @@ STEPS = st.tuples(
 )
 
 
+class Owner:
+    address = "ann/d"
+
+    def record(self) -> None:
+        """Nothing is written here."""
+
+
 @given(st.lists(STEPS, max_size=40))
 def test_random_moves_leave_a_chain_of_legal_changes(steps: list[tuple[State, float, str]]) -> None:
     clock = Clock()
-    log = StateLog(SimulatedHost(0, clock=clock), "ann/d", lambda: None)
+    log = StateLog(SimulatedHost(0, clock=clock), Owner())
     taken: list[StateChange] = []
     for after, pause, then in steps:
         before = log.state

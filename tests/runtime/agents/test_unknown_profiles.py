@@ -51,7 +51,7 @@ def test_what_it_has_to_do_waits_for_a_program_that_knows_the_profile(
 
     world(AT_HOME, made)
     world(ELSEWHERE, elsewhere)
-    assert "agents wait, since their profile 'teller' is not known here" in caplog.text
+    assert "agents wait: their profile 'teller' is not known here" in caplog.text
     assert world(AT_HOME, at_home) == [("before", "done", 1), ("meanwhile", "done", 1)]
 
 

@@ -146,7 +146,7 @@ def test_whoever_waits_when_it_closes_is_told_how_it_is(world: World) -> None:
         task = await send(service, "later")
         waits = [asyncio.create_task(service.tasks.wait("ann", task)) for _ in range(2)]
         waiters = service.roost.dispatcher.task_waiters
-        await until(lambda: len(waiters._bells.get(task, ())) == 2)
+        await until(lambda: len(waiters._waiters.get(task, ())) == 2)
         closing = asyncio.create_task(service.close())
         told = [str((await asyncio.wait_for(one, 20.0)).status) for one in waits]
         await closing

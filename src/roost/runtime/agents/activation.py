@@ -47,6 +47,7 @@ class Activation:
     """`put`, `call`, `attach` and properties are for any thread; everything else happens on the loop."""
 
     loop: Loop
+    noted: frozenset[str] = frozenset()  # on the class: most agents never set it
 
     def __init__(self, dispatcher: ActivationHost[Activation], taken: ClaimedWork) -> None:
         self.dispatcher = dispatcher
@@ -59,7 +60,7 @@ class Activation:
         self.epoch = taken.epoch
         self.is_asked = any(envelope.ask is not None for envelope in taken.envelopes)
         """True if it was woken by a request."""
-        self.phases = PhaseMachine(context.host.lock())
+        self.phases = PhaseMachine(dispatcher.phase_lock)
         self.calls = CallQueue()
         self.slot = Slot(self)
         self.lane_queue = LaneQueue()
@@ -67,12 +68,11 @@ class Activation:
         self.exclusive = ExclusiveTurns()
         self.activity = Activity(self)
         self.lane_tasks = LaneTasks(self)
-        self.state_log = StateLog(context.host, taken.address, self.record)
+        self.state_log = StateLog(context.host, self)
         self.idle_timer = IdleTimer(self)
         self.closings = Closings(self)
         self.memory = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
         self.letters: dict[str, Any] = {}
-        self.noted: frozenset[str] = frozenset()
         self.talks = AgentTalks(dispatcher.services, dispatcher.live_talks, self, dispatcher.release_talk)
         self.ended: Pending[None] = context.host.pending()
         """Set when it has drained, or was retired while it was detached."""
@@ -183,9 +183,10 @@ class Activation:
 
     def run_ready(self) -> None:
         """Start tasks for ready lanes, up to the limit; become idle or return the loop if there is nothing to do."""
-        if self.phases.is_retired:
+        phase = self.phases.phase
+        if phase is Phase.RETIRED:
             return  # what is left here runs on another loop
-        if not self.phases.is_ending:
+        if phase is Phase.RUNNING:
             self.lane_tasks.start_ready()
         if self.is_quiet:
             self._become_idle()
@@ -215,7 +216,7 @@ class Activation:
     def is_quiet(self) -> bool:
         """Return True if nothing runs, and nothing is being written."""
         busy = self.lane_tasks.count or self.closings.unwritten or self.talks.lanes
-        return not busy and (self.phases.is_ending or not self.lane_queue.lanes or not self.lane_queue.is_held)
+        return not busy and (not self.lane_queue.lanes or self.phases.is_ending or not self.lane_queue.is_held)
 
     def _only_writes(self) -> bool:
         """Return True if only writes of its closings are left."""

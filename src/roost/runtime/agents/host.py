@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from roost.core.runs import Closing, Settled
@@ -48,6 +49,9 @@ class AgentHost(Protocol):
 
 class ActivationHost(AgentHost, Protocol[A]):
     """Registry of the activations. Any thread may call."""
+
+    phase_lock: AbstractContextManager[object]
+    """Lock of all phase machines: moves are rare and take microseconds, and thousands of agents may be awake."""
 
     def awake(self, address: str) -> A | None: ...
 

@@ -1,4 +1,4 @@
-"""Attending: what a turn in a meeting is given, and when it begins."""
+"""Turns in meetings: their input, and the time at which they start."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from roost.stores.sql.meetings import registry
 
 
 async def attended(home: Home, envelope: Envelope) -> Meeting | None:
-    """Return the meeting that a turn is about, as the agent sees it; None: it does not take part any more."""
+    """Return the meeting that a turn is about, as the agent sees it; None: the agent has left it."""
     context, meeting_id = home.context, meeting_of(envelope.lane)
     seated = await context.store.read(registry.seated, home.full_address, meeting_id)
     return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
 
 
 def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> Closing | None:
-    """Of a turn in which there is nothing to react to any more, and nothing was done yet: what ends it."""
+    """Return the closing of a turn that has nothing left to react to and has done nothing yet; else None."""
     meeting = home.letters[envelope.envelope_id]
     if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
         return None
@@ -32,11 +32,11 @@ def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], no
     return Closing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
 
 
-# --- turns that wait for a quiet moment, since others are speaking -----------------------------------
+# --- turns that wait for a quiet moment while others are speaking ------------------------------------
 
 
 def hold(home: Home, lane: Lane) -> bool:
-    """Return True if the turn in this lane waits."""
+    """Delay the turn in this lane until others are quiet; False: it can start now."""
     pause = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
     if not pause:
         return False
@@ -47,7 +47,7 @@ def hold(home: Home, lane: Lane) -> bool:
 
 
 def hurry(home: Home, meeting_id: str) -> None:
-    """Its turn in this meeting waits no longer."""
+    """Start its turn in this meeting without waiting for a quiet moment."""
     if (lane := home.lane_queue.lanes.get(turn_lane(meeting_id))) is not None:
         _unhold(home, lane)
 

@@ -32,7 +32,7 @@ PHASE_MOVES: Mapping[Phase, frozenset[Phase]] = {
 
 
 class PhaseMachine:
-    """Phase of one activation. Any thread may call."""
+    """Phase of one activation. Any thread may call. Several machines may share the lock."""
 
     __slots__ = ("_lock", "phase")
 

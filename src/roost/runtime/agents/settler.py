@@ -29,7 +29,7 @@ class SettlingClosings(Protocol):
         """Take note that these are written, or were refused."""
 
     def unsettled(self, error: Exception) -> None:
-        """Try again to write them after a pause."""
+        """Attempt again to write them after a pause."""
 
 
 class Settling(Protocol):
@@ -52,9 +52,9 @@ class Settling(Protocol):
 
 
 Attempt = tuple[Settling, Closing | MemoryWrite, int]
-"""The agent, its closing, and how often its memory had been edited by then.
+"""The agent, its closing, and the number of edits of its state by then.
 
-A turn of a talk that is not over leaves a change of the memory, in order with the ends of other turns.
+A turn of a talk that has not ended adds a change of the state, in order with the closings of other turns.
 """
 
 
@@ -76,9 +76,9 @@ class Settler:
         self._notes: deque[tuple[str, int, StateChange]] = deque()
         self._writing = False
         self._called: Loop | None = None
-        """Which loop was last asked to begin, and has not yet."""
+        """Loop that was asked to start a write and has not yet."""
         self._held: dict[Settling, list[Attempt]] = {}
-        """What could not be written, with all of the same agent's since: it is written in order, after a pause."""
+        """Closings that could not be written, and all later ones of the same agents; written in order after a pause."""
         self._resumed: deque[Settling] = deque()
 
     def put(self, activation: Settling, closing: Closing | MemoryWrite, edits: int) -> None:
@@ -91,7 +91,7 @@ class Settler:
         self._begin_soon(activation)
 
     def resume(self, activation: Settling) -> None:
-        """Attempt again to write what could not be written; on its loop."""
+        """Attempt again to write held closings; on the agent's loop."""
         self._resumed.append(activation)
         if self._begins():
             self._write()
@@ -111,7 +111,7 @@ class Settler:
             self._write()
 
     def _begins(self) -> bool:
-        """Return True to the caller that must write: nobody else does. Takes no lock during a write."""
+        """Return True to the one caller that must write. Takes no lock during a write."""
         if self._writing:
             return False
         with self._lock:
@@ -123,7 +123,7 @@ class Settler:
         group = self._group()
         while not group and not notes:
             self._writing = False
-            if not (waiting or notes or self._resumed) or not self._begins():  # something may have come in between
+            if not (waiting or notes or self._resumed) or not self._begins():  # something may have arrived in between
                 return
             group = self._group()
         closings = tuple(_remembered(one, of, edits) for one, of, edits in group if isinstance(of, Closing))
@@ -158,35 +158,35 @@ class Settler:
         """On the writer's thread, after the commit."""
         closings = tuple(one for _, one, _ in group if isinstance(one, Closing))
         self._settled(closings, settled)
-        told: dict[Settling, Results] = {}
+        all_results: dict[Settling, Results] = {}
         left = iter(settled)
         for activation, one, _ in group:
             if isinstance(one, Closing):
-                told.setdefault(activation, []).append((one, next(left)))
+                all_results.setdefault(activation, []).append((one, next(left)))
             else:
                 activation.memory.is_written()
-        for activation, results in told.items():
+        for activation, results in all_results.items():
             if not (activation.phases.is_detached and activation.leave(results)):
                 activation.call(partial(activation.closings.settled, results))
         self._write()
 
     def _failed(self, group: list[Attempt], error: Exception) -> None:
-        told = dict.fromkeys(activation for activation, _, _ in group)
+        activations = dict.fromkeys(activation for activation, _, _ in group)
         self._notifier.missed(effect for _, one, _ in group if isinstance(one, Closing) for effect in one.sent)
         for one in group:
             self._held.setdefault(one[0], []).append(one)
-        for activation in told:
+        for activation in activations:
             activation.call(partial(activation.closings.unsettled, error))
         self._write()
 
 
 def _remembered(activation: Settling, closing: Closing, edits: int) -> Closing:
-    """Drop memory that is older than the last edit by a person."""
+    """Drop a state that is older than the last edit by a person."""
     return closing if closing.state is None or edits == activation.memory.edits else replace(closing, state=None)
 
 
 def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
-    """Each with its place among the closings. What was changed before a person edited the memory is not written."""
+    """Return the state changes, each with its position among the closings, without those before a person's edit."""
     writes: list[MemoryWrite] = []
     closings = 0
     for activation, one, edits in group:

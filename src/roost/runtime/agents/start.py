@@ -1,4 +1,4 @@
-"""Beginning: whether the first in a lane can be done now, and what has to be known of it before."""
+"""Start of a turn: checks whether the first envelope of a lane can run now, and reads what the turn is about."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("roost.agent")
 
 
 async def begin(home: Home, lane: Lane) -> Work | None:
-    """Return the work on the first in the lane; None if there is none to be done now."""
+    """Return the work on the first envelope of the lane; None if it cannot start now."""
     profile, breakers = home.profile(), home.context.breakers
     if not _has_next(home, lane):
         return None
@@ -39,7 +39,7 @@ async def begin(home: Home, lane: Lane) -> Work | None:
 
 
 async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | None:
-    """The same in quarantine, which is left when the work is closed. A broken provider is waited for outside."""
+    """Start in quarantine, which is left when the work is closed. It waits for a paused provider outside of it."""
     envelope, breakers, work = lane.waiting[0], home.context.breakers, None
     while await _has_entered(home, lane, envelope):
         try:
@@ -64,7 +64,7 @@ async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | No
 
 
 def _has_next(home: Home, lane: Lane) -> bool:
-    """Return True if the first in the lane can be begun. What has expired is given up; all may be cancelled by now."""
+    """Return True if the first envelope can start; close it if it has expired or has no attempts left."""
     if home.phases.is_ending or not lane.waiting:
         _leave_for_later(home, lane)
         return False
@@ -81,7 +81,7 @@ def _has_next(home: Home, lane: Lane) -> bool:
 
 
 async def _has_entered(home: Home, lane: Lane, envelope: Envelope) -> bool:
-    """Wait for the quarantine; meanwhile the agent leaves its place to others."""
+    """Wait for the quarantine; meanwhile the agent may release its slot."""
     home.activity.turn_waits(True, "waits for the quarantine", parks=False)
     try:
         return await home.context.quarantine.enter(envelope.envelope_id, lambda: _is_first(home, lane, envelope))
@@ -108,20 +108,20 @@ async def _marked(home: Home, envelope: Envelope) -> bool:
         try:
             return await home.context.store.write(recovery.isolate, [envelope.envelope_id])
         except Unavailable as error:
-            await _patience(home, error)
+            await _pause(home, error)
     return False
 
 
-async def _patience(home: Home, error: Unavailable) -> None:
-    log.warning("the store is unavailable, trying again: %s", error, extra={"agent": home.address})
+async def _pause(home: Home, error: Unavailable) -> None:
+    log.warning("store unavailable, trying again: %s", error, extra={"agent": home.address})
     await asyncio.sleep(0.2 + 0.8 * home.context.host.jitter())
 
 
 async def _provider(home: Home, lane: Lane, profile: Profile) -> bool:
-    """Wait while the provider that the brain asks is not asked by anyone; False: nothing here can be begun now."""
+    """Wait while the circuit breaker of the provider is open; False: the envelope cannot start any more."""
     breakers = home.context.breakers
     while not breakers.allows(profile):
-        await asyncio.sleep(min(0.25, breakers.wait(profile)))  # others open and close it
+        await asyncio.sleep(min(0.25, breakers.wait(profile)))  # other turns open and close it
         if not _has_next(home, lane):
             return False
     return True
@@ -136,7 +136,7 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
         if home.phases.is_ending:
             lane.busy = False
             return None
-        if prepared is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it is cancelled since
+        if prepared is None or not lane.waiting or lane.waiting[0] is not envelope:  # or it was cancelled
             home.closings.forget(lane, envelope)
             return None
         recorded = prepared
@@ -155,7 +155,7 @@ async def _begun(home: Home, lane: Lane, profile: Profile) -> Work | None:
 
 
 async def _prepared(home: Home, envelope: Envelope, *, repeated: bool) -> tuple[Recorded, ...] | None:
-    """Fetch what the turn is about; return the steps that are on record. None: it is gone."""
+    """Read what the turn is about; return its recorded steps. None: the envelope is gone."""
     context = home.context
     while not home.phases.is_ending:
         try:
@@ -167,7 +167,7 @@ async def _prepared(home: Home, envelope: Envelope, *, repeated: bool) -> tuple[
                 return ()
             return await context.store.write(in_progress.recorded, envelope, home.epoch)
         except Unavailable as error:
-            await _patience(home, error)
+            await _pause(home, error)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import Protocol
 
 from roost.core.agents.agent import State, move
 from roost.core.envelopes.outcomes import StateChange
@@ -13,16 +13,24 @@ BRIEF = 0.1
 """Seconds without work after which it is recorded that an agent is idle, or waits for an answer."""
 
 
+class StateOwner(Protocol):
+    """An activation, as its state log sees it."""
+
+    address: str
+
+    def record(self) -> None:
+        """Write the changes that are not recorded yet."""
+
+
 class StateLog:
     """Used on the loop of its agent; `state` may be read, and `pending` called, from any thread."""
 
-    __slots__ = ("_address", "_changes", "_host", "_is_read", "_record", "_timer", "state")
+    __slots__ = ("_changes", "_host", "_is_read", "_owner", "_timer", "state")
 
-    def __init__(self, host: Host, address: str, record: Callable[[], None]) -> None:
+    def __init__(self, host: Host, owner: StateOwner) -> None:
         self.state = State.IDLE
         self._host = host
-        self._address = address
-        self._record = record
+        self._owner = owner
         self._changes: list[StateChange] = []
         self._is_read = False
         """True if somebody has read the changes: then none of them is taken back."""
@@ -33,7 +41,7 @@ class StateLog:
 
         Raises Conflict if the move is not allowed.
         """
-        before, self.state = self.state, move(self.state, after, self._address)
+        before, self.state = self.state, move(self.state, after, self._owner.address)
         changes, now = self._changes, self._host.clock.now()
         if after is State.ACTIVE and changes and _is_brief(changes[-1], now) and not self._is_read:
             changes.pop()
@@ -49,7 +57,7 @@ class StateLog:
 
     def _due(self) -> None:
         self._timer = None
-        self._record()
+        self._owner.record()
 
     def cancel_timer(self) -> None:
         if self._timer is not None:
@@ -68,7 +76,7 @@ class StateLog:
     def asleep(self, by: str) -> StateChange:
         """Return the change to sleeping, which is recorded with the closing of the turn that asked for it."""
         now, change_id = self._host.clock.now(), self._host.new_id("change")
-        after = move(self.state, State.SLEEPING, self._address)
+        after = move(self.state, State.SLEEPING, self._owner.address)
         return StateChange(
             change_id, now, self.state, after, "asked for by its turn", by, announced=True, earlier=self.pending()
         )

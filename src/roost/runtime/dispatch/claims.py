@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.claims")
 
 TOGETHER = 1_000
-"""Agents that are looked at together."""
+"""Agents in one claim."""
 
 
 class Claims:
-    """Any thread may call. Claimed work is handed to the dispatcher."""
+    """Any thread may call. Claimed work is passed to the dispatcher."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher, *, hosting: bool) -> None:
         self._context = context
         self._dispatcher = dispatcher
         self._hosting = hosting
-        """True if agents live here: else what there is for them stays in the store."""
+        """True if agents run in this process; else their work stays in the store."""
         self._lock = context.host.lock()
         self._looking: dict[str, bool] = {}
-        """Who is being looked at, or will be, and whether once more after that."""
+        """Agents of the current and the next claims; True: claim once more after that."""
         self._next: deque[str] = deque()
         self._taking = hosting
-        """True if a look is under way. None is before the store has recovered from the death of a process."""
+        """True during a claim, and until the store has recovered from the death of a process."""
         self._new_change = partial(context.host.new_id, "change")
         self._over: Pending[None] = context.host.pending()
         """Set when no claim is under way; callers that wait for that create a new one."""
@@ -48,11 +48,11 @@ class Claims:
 
     @property
     def count(self) -> int:
-        """Return how many are being looked at, or will be."""
+        """Number of agents in the current and the next claims."""
         return len(self._looking)
 
-    def begin(self) -> None:
-        """The store has recovered: look at all who were to be looked at."""
+    def start(self) -> None:
+        """Start the claims that were requested before the store had recovered."""
         self._take()
 
     def look(self, address: str) -> None:
@@ -71,11 +71,11 @@ class Claims:
         self._take()
 
     def knows(self, profile: str) -> bool:
-        """Return True if agents with this profile can think here; those without one have the default."""
+        """Return True if agents with this profile can run here; those without one have the default."""
         return not profile or self._context.brains.has(profile)
 
     async def end(self, seconds: float) -> None:
-        """Wait so long for the look that is under way."""
+        """Wait for the current claim, for at most `seconds`."""
         with self._lock:
             self._over = self._context.host.pending()
             taking = self._taking
@@ -101,8 +101,12 @@ class Claims:
             missed(error)
 
     def _missed(self, looks: tuple[ClaimRequest, ...], error: Exception) -> None:
-        """Leave these agents to the supervisor, which finds them again."""
-        log.warning("agents are looked at later: %s", error, extra={"agents": [look.address for look in looks[:10]]})
+        """Log the failure; the supervisor finds these agents again."""
+        log.warning(
+            "claim failed, the agents are found later: %s",
+            error,
+            extra={"agents": [look.address for look in looks[:10]]},
+        )
         with self._lock:
             for look in looks:
                 self._looking.pop(look.address, None)
@@ -117,7 +121,7 @@ class Claims:
             if taken.missing:
                 self._leave_waiting(taken)
         if not self._dispatcher.closing:
-            self._dispatcher.give([taken for taken in all_taken if taken.ready])
+            self._dispatcher.deliver_claimed([taken for taken in all_taken if taken.ready])
         for address in again:
             self._dispatcher.notifier.look(address)
         self._take()
@@ -127,9 +131,9 @@ class Claims:
         if taken.missing not in self._missing:
             self._missing.add(taken.missing)
             log.warning(
-                "agents wait, since their profile %r is not known here: start Roost where it is set up, "
-                "or set another one for them",
+                "agents wait: their profile %r is not known here; start Roost where it is configured, "
+                "or set another profile",
                 taken.missing,
                 extra={"agent": taken.address},
             )
-        self._dispatcher.give_talks(taken)
+        self._dispatcher.deliver_talks(taken)

@@ -36,8 +36,8 @@ from roost.runtime.turns.services import TurnServices
 
 log = logging.getLogger("roost.dispatcher")
 
-IN_MEMORY = 100_000
-"""Envelopes that are kept in memory, of all agents; more stay in the store until there is room."""
+IN_RAM = 100_000
+"""Envelopes of all agents that are kept in RAM; more stay in the store until there is room."""
 
 
 class Dispatcher:
@@ -54,16 +54,17 @@ class Dispatcher:
         self.context = context
         self.live_talks = talks
         self.notifier: Notifier = self if wrap is None else wrap(self)
-        """Itself, or an adapter around it: what follows a commit goes through it, also from here."""
+        """The dispatcher, or an adapter around it. All notifications after a commit go through it, also from here."""
         self.load: float | None = None
-        """The share of the processors in use, as last looked at."""
+        """CPU load at the last check, from 0 to 1."""
         self.closing = False
         self._lock = context.host.lock()
+        self.phase_lock = context.host.lock()
         self._awake: dict[str, Activation] = {}
         self.stuck: dict[str, Activation] = {}
-        """Agents whose loop was found blocked, until they work again; kept by the watch."""
+        """Agents whose loop is blocked; kept by the watch."""
         self.leaving: list[tuple[float, Activation]] = []
-        """Agents that were stopped and have not ended: since when."""
+        """Agents that were stopped and have not ended, with the time of the stop."""
         self.task_waiters = TaskWaiters(context.host)
         self.loops = LoopPool(context, self._thread_ended)
         self.composer = Composer(context, self)
@@ -74,12 +75,12 @@ class Dispatcher:
         self.placement = Placement(self.services, talks, self._talks_of)
         self._claims = Claims(context, self, hosting=hosting)
         self.timers = Timers(context, self) if hosting else None
-        self.look, self.knows, self.begin_looking = self._claims.look, self._claims.knows, self._claims.begin
+        self.look, self.knows, self.start_claims = self._claims.look, self._claims.knows, self._claims.start
         self.deliver_talk, self.release_talk = self.placement.deliver, self.placement.release
         self.answered, self.ended, self.changed = self.requests.answered, self.task_waiters.done, self.task_waiters.tell
         self.forget_task, self.quiet_in = self.task_waiters.forget, self.listener.quiet_in
 
-    # --- who is awake ----------------------------------------------------------------------------
+    # --- registry --------------------------------------------------------------------------------
 
     def is_awake(self, address: str) -> bool:
         return address in self._awake
@@ -92,25 +93,25 @@ class Dispatcher:
         return None if activation is None or activation.phases.is_ending else activation.talks
 
     def state_of(self, address: str, resting: State) -> State:
-        """Return the state of an agent that rests in this one, if it rests."""
+        """Return the lifecycle state of an agent whose row has the state `resting`."""
         awake = self._awake.get(address)
         works = awake is not None and awake.state_log.state is not State.IDLE and resting is not State.STOPPED
         return awake.state_log.state if works and awake is not None else resting
 
     def has_begun(self, address: str, task_id: str) -> bool:
-        """Return True if the agent does this task; of those that it was only handed it does not."""
+        """Return True if the agent has started this task."""
         activation = self._awake.get(address)
         return activation is not None and activation.intake.has_started(task_id)
 
     @property
     def count(self) -> int:
-        """Return how many are awake."""
+        """Number of agents that are awake."""
         return len(self._awake)
 
     @property
     def share(self) -> int:
-        """Number of envelopes that each awake agent may have in memory."""
-        return max(SHARE, min(10_000, IN_MEMORY // (len(self._awake) + 1)))
+        """Number of envelopes that each awake agent may have in RAM."""
+        return max(SHARE, min(10_000, IN_RAM // (len(self._awake) + 1)))
 
     def all(self) -> list[Activation]:
         return list(self._awake.values())
@@ -118,7 +119,7 @@ class Dispatcher:
     @property
     def is_crowded(self) -> bool:
         """Return True if agents wait for a loop, or many are about to."""
-        return self.loops.are_short or self._claims.count > self.loops.few
+        return self.loops.is_short or self._claims.count > self.loops.few
 
     # --- after a commit, on the writer's thread --------------------------------------------------
 
@@ -137,21 +138,23 @@ class Dispatcher:
     def missed(self, sent: Iterable[Effect]) -> None:
         """Have recipients look for these first: it is not known whether they were posted."""
         effects = tuple(sent)
-        told = {envelope.address for effect in effects for envelope in messages(effect)}
+        addresses = {envelope.address for effect in effects for envelope in messages(effect)}
         owners = {effect.user_id for effect in effects if type(effect) is Publish}
         for activation in self.all():
-            hears = activation.owner in owners and activation.config.subscriptions  # who takes it, the store knows
-            if hears or activation.address in told:
+            hears = (
+                activation.owner in owners and activation.config.subscriptions
+            )  # the store knows subscribers exactly
+            if hears or activation.address in addresses:
                 activation.call(activation.look_again)
 
     def withdraw(self, asked: tuple[tuple[str, str], ...]) -> None:
-        """Have agents not begin what nobody waits for any more: envelopes by key and id."""
+        """Drop requests for whose answer nobody waits any more: envelopes by key and id."""
         for address, envelope_id in asked:
             if (activation := self._awake.get(address)) is not None:
                 activation.call(partial(activation.closings.withdraw, envelope_id))
 
     def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
-        """A person has sent something; `address` says to which agent, or `ann/` in whose name."""
+        """Deliver what a person has sent, to the agent `address`, or as the user `ann/`."""
         self.context.monitor.sent(address, (effect,), envelopes)
         if type(effect) is SendTask and envelopes:
             self.task_waiters.sent(effect.envelope)
@@ -160,7 +163,7 @@ class Dispatcher:
         self.posted(envelopes)
 
     def look_again(self, address: str) -> None:
-        """Have an agent look for something sent again under its key: the reply to its commit may have been lost."""
+        """Have an agent ask the store: a send was repeated with its key, and the first delivery may have been lost."""
         activation = self.awake(address)
         if activation is None:
             self.notifier.look(address)
@@ -172,7 +175,7 @@ class Dispatcher:
             self.notifier.deliver(envelopes)
 
     def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
-        """Hand over posted envelopes; claim for agents that are not awake."""
+        """Deliver posted envelopes to awake agents; claim for the others."""
         self.context.monitor.posted(envelopes)
         now = self.context.host.clock.now()
         boxes: dict[str, list[Envelope]] = {}
@@ -185,7 +188,7 @@ class Dispatcher:
             elif envelope.due > now:
                 self.notifier.wake_at(envelope.due)
                 if not self.is_awake(envelope.address):
-                    self.notifier.look(envelope.address)  # it may be what a sleeper waits for
+                    self.notifier.look(envelope.address)  # a sleeping agent may wait for it
             else:
                 boxes.setdefault(envelope.address, []).append(envelope)
         if posts:
@@ -203,9 +206,9 @@ class Dispatcher:
         if self.timers is not None:
             self.timers.ring(due)
 
-    def give(self, all_taken: list[ClaimedWork]) -> None:
-        """Hand over claimed envelopes, and wake agents that are not awake."""
-        all_taken = [self._listened(taken) for taken in all_taken]
+    def deliver_claimed(self, all_taken: list[ClaimedWork]) -> None:
+        """Deliver claimed envelopes, and wake agents that are not awake."""
+        all_taken = [self._without_posts(taken) for taken in all_taken]
         made = [Activation(self, taken) if taken.is_new and taken.has_work else None for taken in all_taken]
         woken: list[Activation] = []
         missed: list[ClaimedWork] = []
@@ -217,34 +220,34 @@ class Dispatcher:
                     woken.append(new)
                 if activation is not None:
                     activation.put(taken.envelopes, claimed=True, left=taken.more)
-                elif not taken.is_new:  # it came to rest while it was looked at
+                elif not taken.is_new:  # it was retired during the claim
                     missed.append(taken)
-        self.loops.lend(woken, few=not self.is_crowded)
+        self.loops.assign(woken, few=not self.is_crowded)
         for taken in all_taken:
-            self.give_talks(taken, taken.address)
+            self.deliver_talks(taken, taken.address)
         for taken in missed:
             self.notifier.look(taken.address)
 
-    def give_talks(self, taken: ClaimedWork, agent: str = "") -> None:
-        """Hand over the talks that wait for the agent, or, without an agent, to a worker that refuses them."""
+    def deliver_talks(self, taken: ClaimedWork, agent: str = "") -> None:
+        """Deliver the talks that wait for the agent; without an agent, to a worker that refuses them."""
         for talk_id, user_id in taken.talks:
             if not self.placement.holds(talk_id):
                 self.notifier.deliver_talk(talk_id, user_id, None, agent)
 
-    def _listened(self, taken: ClaimedWork) -> ClaimedWork:
-        """Without what was said to it in meetings: for that it need not be awake."""
+    def _without_posts(self, taken: ClaimedWork) -> ClaimedWork:
+        """Deliver posts of meetings, which need no awake agent; return the other envelopes."""
         posts = tuple(e for e in taken.envelopes if e.kind is Kind.MEETING and is_post(e))
         if not posts:
             return taken
         self.listener.put(posts)
         return replace(taken, envelopes=tuple(e for e in taken.envelopes if e not in posts))
 
-    # --- lending loops ---------------------------------------------------------------------------
+    # --- loops -----------------------------------------------------------------------------------
 
     def grow(self) -> None:
-        """Called every moment while agents wait for a loop."""
+        """Free slots and loops for agents that wait; called every moment while there are any."""
         self.loops.watch()
-        if self.loops.are_short:
+        if self.loops.is_short:
             awake = self.all()
             for activation in [one for one in awake if one.may_release_slot and not one.slot.is_released][
                 : self.loops.waiting
@@ -252,7 +255,7 @@ class Dispatcher:
                 activation.call(activation.release_slot)
             self.loops.grow([activation for activation in awake if activation.is_idle])
 
-    def retire_resting(self) -> None:
+    def retire_idle(self) -> None:
         """Retire idle agents at once."""
         with self.context.host.together():
             for activation in self.all():
@@ -266,12 +269,12 @@ class Dispatcher:
             return
         has_calls = bool(activation.calls)  # they arrived meanwhile
         if not (has_calls and phases.move(Phase.DETACHED, Phase.QUEUED) and activation.attach(loop)):
-            self.loops.give_back(loop, clean=activation.lane_tasks.is_clean)
+            self.loops.return_loop(loop, clean=activation.lane_tasks.is_clean)
 
     def requeue(self, activation: Activation) -> None:
         """Get a loop again for a detached agent."""
         if activation.phases.move(Phase.DETACHED, Phase.QUEUED):
-            self.loops.lend([activation])
+            self.loops.assign([activation])
 
     def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
         """Retire a detached agent if these results were its last; False: it needs a loop."""
@@ -292,21 +295,23 @@ class Dispatcher:
         culprit = (loop.busy_with() or "").partition(" ")[0]
         for activation in self.all() if not self.closing else ():
             if activation.phases.has_loop and activation.loop is loop:
-                log.error("the thread of an agent has ended", exc_info=error, extra={"agent": activation.address})
+                log.error(
+                    "thread of an agent ended; moving the agent", exc_info=error, extra={"agent": activation.address}
+                )
                 self.lose(activation, culprit=culprit)
 
-    # --- coming to rest --------------------------------------------------------------------------
+    # --- retiring --------------------------------------------------------------------------------
 
     def release(self, activation: Activation) -> bool:
-        """It has nothing to do, or may not go on: it gives its loop back, unless something has just come for it."""
+        """Retire an agent that has nothing to do or drains, and take its loop; False: it has calls to run first."""
         with self._lock:
             again = activation.phases.is_ending
             if activation.calls or not activation.phases.retire():
-                return False  # what has just come is looked at first, and then it comes here again
+                return False  # it comes here again after it has run them
             self._forget(activation)
             activation.talks.retired = True
-        self.loops.give_back(activation.loop, clean=activation.lane_tasks.is_clean)
-        if again:  # what came meanwhile may wake it again
+        self.loops.return_loop(activation.loop, clean=activation.lane_tasks.is_clean)
+        if again:  # work that arrived meanwhile may wake it again
             self.notifier.look(activation.address)
         return True
 
@@ -314,7 +319,7 @@ class Dispatcher:
         """Remove an agent that was stopped or deleted; its results are discarded."""
         with self._lock:
             activation = self._awake.pop(address, None)
-            if activation is not None:  # in one step: one that becomes idle just now is not released as well
+            if activation is not None:  # in one step, or an agent that becomes idle could be released as well
                 self.leaving.append((self.context.host.clock.monotonic(), activation))
         if activation is not None:
             for work in activation.works:
@@ -323,7 +328,7 @@ class Dispatcher:
             activation.call(activation.stop)
 
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
-        """Have the work of an agent whose loop is blocked or ended run on another one; False: it has left that loop."""
+        """Move an agent whose loop is blocked or has ended to another one; False: it has left that loop."""
         with self._lock:
             if not any(activation.phases.move(phase, Phase.RETIRED) for phase in (Phase.RUNNING, Phase.DRAINING)):
                 return False
@@ -332,6 +337,7 @@ class Dispatcher:
         return True
 
     def forget(self, activation: Activation) -> None:
+        """Remove it from the registry."""
         with self._lock:
             self._forget(activation)
 
@@ -340,40 +346,40 @@ class Dispatcher:
             del self._awake[activation.address]
         self.leaving = [(since, one) for since, one in self.leaving if one is not activation]
 
-    def insist(self) -> None:
-        """Give up the loops of agents that were stopped and do not end."""
+    def abandon_unstopped(self) -> None:
+        """Abandon the loops of agents that were stopped and do not end in time."""
         latest = self.context.host.clock.monotonic() - self.context.limits.stop_patience - 1.0
         for since, activation in list(self.leaving):
             if since < latest:
                 with self._lock:
                     has_loop = activation.phases.has_loop
                     if not activation.phases.retire():
-                        continue  # its loop may be another's by now
+                        continue  # another agent may have its loop by now
                     self._forget(activation)
-                log.error("an agent would not stop and was abandoned", extra={"agent": activation.address})
+                log.error("agent did not stop in time; its loop is abandoned", extra={"agent": activation.address})
                 for envelope_id in activation.lane_queue.suspects:
                     self.context.quarantine.leave(envelope_id)
                 if has_loop:
                     self.context.abandoned.add(activation.loop)
 
-    def _tell_all(self, act: Callable[[Activation], None]) -> None:
-        """One after the other: thousands that woke at once would fight for the interpreter."""
+    def _call_all(self, act: Callable[[Activation], None]) -> None:
+        """Call it on all loops, one after the other: thousands at once would contend for the GIL."""
         with self.context.host.together():
             for activation in self.all():
                 activation.call(partial(act, activation))
 
     async def close(self) -> None:
-        """No new work; what runs gets a bounded time to end, and what did not end is tried again at the next start."""
+        """Start no more turns, and give running ones a bounded time to end. Others run again at the next start."""
         self.closing = self.listener.closing = True
-        self.task_waiters.tell_all()  # callers that wait get the present state
+        self.task_waiters.tell_all()  # callers that wait get the current state
         clock, limits = self.context.host.clock, self.context.limits
         await self._claims.end(1.0)
         latest = clock.monotonic() + limits.drain
-        self._tell_all(Activation.drain)
+        self._call_all(Activation.drain)
         for activation in self.all():
             if activation.phases.has_loop or activation.phases.is_detached:
                 await activation.ended.within(max(0.0, latest - clock.monotonic()))
-        self._tell_all(Activation.stop)
+        self._call_all(Activation.stop)
         latest = clock.monotonic() + limits.stop_patience + 1.0
         for activation in self.all():
             if activation.phases.has_loop:

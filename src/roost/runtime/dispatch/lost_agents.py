@@ -1,4 +1,4 @@
-"""Losing an agent's loop: what blocked or ended it fails, and everything else runs again on another loop."""
+"""Loss of an agent's loop: the run that blocked or ended it fails, and all other runs are repeated on another loop."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ log = logging.getLogger("roost.dispatcher")
 
 
 def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: str | None) -> None:
-    """Take all work from an agent that has already been retired; from any thread.
+    """Take all work from an agent that is already retired; from any thread.
 
-    The run named by `culprit` counts as a failed try, and nothing else does. If it cannot be known which run is to
-    blame, each one under way counts, or a turn that always ends its loop would be tried without end.
+    Only the run named by `culprit` counts as a failed attempt. If it is unknown, each running one counts: otherwise a
+    turn that always ends its loop would be tried without end.
     """
     now, works = dispatcher.context.host.clock.now(), activation.works
     for work in works:
@@ -57,7 +57,7 @@ def _closing(activation: Activation, work: Work, fault: Fault) -> Closing:
 
 
 def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Closing, ...]) -> None:
-    """Write what failed before the agent is looked at again: the look starts a new epoch."""
+    """Write the failures before the agent is claimed again, because the claim starts a new epoch."""
     look = partial(dispatcher.notifier.look, activation.address)
     if not closings:
         dispatcher.forget(activation)
@@ -71,7 +71,7 @@ def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Clos
         look()
 
     def failed(error: Exception) -> None:
-        log.warning("a lost try is not counted: %s", error, extra={"agent": activation.address})
+        log.warning("store unavailable, a lost attempt is not counted: %s", error, extra={"agent": activation.address})
         look()
 
     try:

@@ -1,7 +1,7 @@
-"""Timers: fire due timers, and look at sleeping agents that wait for a lower load.
+"""Timers: fire due timers, and claim sleeping agents that wait for a lower load.
 
-It knows when the next timer is due and sleeps until then; setting an earlier one wakes it. It also
-polls the store, so that a lost notification costs time and no more.
+The loop sleeps until the next timer is due; setting an earlier one wakes it. It also polls the store, so that a lost
+notification costs time and no more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.timers")
 
 GLANCE = 1.0
-"""Seconds between two looks at the clock, which may have been set."""
+"""Seconds between two checks of the clock, which may have been set."""
 SLOW_LOOK = 5.0
 """Seconds between two polls of the store."""
 
@@ -45,9 +45,9 @@ class Timers:
         self._bell: asyncio.Event | None = None
         self._closing = False
         self._offset = self._clock_offset()
-        """What the clock shows, less the time that has passed: it changes only when the clock is set."""
+        """Wall-clock time minus monotonic time: it changes only when the clock is set."""
         self._checks_record = True
-        """True if it is to be looked up if an earlier program had a clock that was wrong."""
+        """True until it is checked whether an earlier process had a wrong clock."""
         self._new_task = partial(context.host.new_id, "task")
         self._loop: Loop | None = None
 
@@ -56,16 +56,16 @@ class Timers:
 
     @property
     def expected(self) -> float | None:
-        """Return when the next timer is due, as far as it is known."""
+        """Return the time of the next timer, as far as it is known."""
         return self._next
 
     def ring(self, due: float) -> None:
-        """A timer was set."""
+        """Fire timers no later than at this time."""
         if self._expect(due) and self._loop is not None:
             self._loop.call(self._wake)
 
     def _expect(self, due: float | None) -> bool:
-        """Return True if that is earlier than what was expected so far."""
+        """Expect a timer at this time; return True if no earlier one was expected."""
         following = self._next
         if due is None or (following is not None and following <= due):
             return False
@@ -97,8 +97,8 @@ class Timers:
                 if self._next is not None and self._next <= clock.now():
                     await self._fire()
             except Unavailable as error:
-                log.warning("timers are fired later: %s", error)
-            except Exception:  # without it nothing is ever fired again
+                log.warning("store unavailable, timers are fired later: %s", error)
+            except Exception:  # nothing else fires timers
                 log.exception("timer loop failed; continuing")
             await self._pause()
 
@@ -106,10 +106,10 @@ class Timers:
         return self._context.host.clock.now() - self._context.host.clock.monotonic()
 
     async def _check_clock(self) -> None:
-        """Times that were computed by a clock that was ahead are computed again."""
+        """Compute next times again if a clock that was ahead computed them."""
         before, offset = self._offset, self._clock_offset()
         if offset > before + AHEAD:
-            log.warning("the clock was set forward by %.0f s: what has become due is done now", offset - before)
+            log.warning("clock was set forward by %.0f s; firing timers that have become due", offset - before)
         if not self._checks_record and offset > before - AHEAD:
             self._offset = offset
             return
@@ -122,7 +122,7 @@ class Timers:
         self._next = None
         self._expect(await self._context.store.read(schedules.next_due))
         if realigned:
-            log.warning("the clock was wrong: next times are computed again from the present (%s)", realigned)
+            log.warning("clock was wrong; next times are computed again from now (%s)", realigned)
 
     async def _pause(self) -> None:
         assert self._bell is not None
@@ -135,7 +135,7 @@ class Timers:
         self._bell.clear()
 
     async def _fire(self) -> None:
-        """All that is due is fired, and given up, before anyone is woken by it: else they would make the rest late."""
+        """Fire all due timers and close all expired envelopes before agents wake: their work would delay the rest."""
         done: list[tuple[float | None, Fired]] = []
         try:
             while not done or (done[-1][1].more and not self._closing):
@@ -165,7 +165,7 @@ class Timers:
             self._dispatcher.notifier.look(address)
 
     async def _expire(self, addresses: Sequence[str]) -> None:
-        """Give up expired envelopes of agents that are not awake; awake agents do it themselves."""
+        """Close expired envelopes of agents that are not awake; awake agents close their own."""
         if addresses:
             now = self._context.host.clock.now()
             found = await self._context.store.read(envelopes.expired, addresses, now, self._dispatcher.knows)

@@ -31,6 +31,19 @@ class Stale(Exception):
 class AgentState:
     """`text` may be read anywhere, and a shared state is used on the thread of its brain; the rest on the loop."""
 
+    __slots__ = (
+        "_got_out",
+        "_host",
+        "_lock",
+        "_most",
+        "_publish",
+        "_put_in",
+        "_shared",
+        "_waiters",
+        "edits",
+        "text",
+    )
+
     def __init__(self, host: Host, text: str | None, most: int, publish: Callable[[MemoryWrite], None]) -> None:
         self.text = text
         self.edits = 0

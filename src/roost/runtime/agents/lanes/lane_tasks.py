@@ -11,11 +11,13 @@ from roost.runtime.agents import start
 from roost.runtime.agents.home import Home
 from roost.runtime.agents.lanes.exclusive import OFTEN
 from roost.runtime.agents.lanes.lane_queue import Lane
+from roost.runtime.agents.phase import Phase
 from roost.runtime.execution.cancellation import is_discarded
 
 log = logging.getLogger("roost.agent")
 
 Task = asyncio.Task[Any]
+_NONE: frozenset[Task | None] = frozenset()  # shared: few agents ever abandon a task
 
 
 class LaneTasks:
@@ -28,7 +30,7 @@ class LaneTasks:
         self.count = 0
         """Number of tasks, without abandoned ones."""
         self._tasks: set[Task | None] = set()
-        self._abandoned: set[Task | None] = set()
+        self._abandoned: frozenset[Task | None] = _NONE
         """Tasks of brains that ignore their cancellation."""
 
     def start_ready(self) -> None:
@@ -51,7 +53,7 @@ class LaneTasks:
             cut_off = error
         self._tasks.discard(me)
         if me in self._abandoned:
-            self._abandoned.discard(me)
+            self._forget(me)
             return
         self.count -= 1
         if cut_off is not None and not home.phases.is_ending and not home.dispatcher.closing:
@@ -64,7 +66,7 @@ class LaneTasks:
         """Return False if the agent ends, or if others have taken the place of a task that waited."""
         home = self._home
         crowded = self.count - home.activity.waiting > home.config.max_concurrent_tasks
-        return not (home.phases.is_ending or crowded or me in self._abandoned)
+        return home.phases.phase is Phase.RUNNING and not crowded and me not in self._abandoned
 
     async def _handle(self, lane: Lane) -> None:
         home = self._home
@@ -85,13 +87,16 @@ class LaneTasks:
 
     def replace(self, task: Task) -> None:
         """Abandon a task, so that another one can take its place."""
-        self._abandoned.add(task)
+        self._abandoned |= {task}
         self.count -= 1
 
     def abandon(self, task: Task) -> None:
         """Note a task of a brain that serves no lane and ignores its cancellation, until it ends."""
-        self._abandoned.add(task)
-        task.add_done_callback(self._abandoned.discard)
+        self._abandoned |= {task}
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: Task | None) -> None:
+        self._abandoned -= {task}
 
     @property
     def is_clean(self) -> bool:
