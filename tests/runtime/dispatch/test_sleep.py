@@ -238,3 +238,22 @@ def test_only_sleepers_can_be_scheduled_to_wake(world: World) -> None:
             await service.agents.sleep("ann", "d", 5)
 
     world(BRAINS, story)
+
+
+def test_an_agent_that_is_paused_while_asleep_wakes_only_after_it_is_resumed(simulated: World) -> None:
+    async def parrot(turn: Turn) -> AsyncIterator[str]:
+        yield turn.text
+
+    async def story(service: AsyncAgentService) -> tuple[str, str, str | None]:
+        await service.agents.create("ann", "d", profile="parrot")
+        await service.agents.sleep("ann", "d", 5.0, wake_on=roost.mail("low"))
+        await service.agents.pause("ann", "d")
+        await service.mail.send("ann", "agent:d", "hello", "there", priority="urgent")
+        await asyncio.sleep(30.0)
+        paused = await service.agents.get("ann", "d")
+        await service.agents.resume("ann", "d")
+        await asyncio.sleep(1.0)
+        resumed = await service.agents.get("ann", "d")
+        return paused.state, resumed.state, resumed.wake_reason
+
+    assert simulated({"parrot": parrot}, story) == ("sleeping", "idle", "time")
