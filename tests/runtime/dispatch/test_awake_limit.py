@@ -1,4 +1,4 @@
-"""A12: as many agents are awake as there are places, and whoever looks sees it; nobody waits for good."""
+"""A12: the number of awake agents is limited and visible, and no agent waits endlessly for a place."""
 
 from __future__ import annotations
 
