@@ -1,4 +1,4 @@
-"""Two worlds for the same tests: real threads and real time, and the simulation."""
+"""Two worlds for the same tests: real threads with real time, and the simulation."""
 
 from __future__ import annotations
 

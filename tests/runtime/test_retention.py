@@ -1,4 +1,4 @@
-"""A17: what is over is kept as long as the limits say; what is unfinished stays, however old it is."""
+"""A17: finished rows are kept as long as the limits say; unfinished ones stay, however old they are."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_sweeps_come_by_themselves(world: World, monkeypatch: pytest.MonkeyPatch
     assert world({}, story, NOTHING_KEPT) == 0
 
 
-def test_a_limit_of_how_long_may_be_nothing_and_no_other_may() -> None:
+def test_only_retention_limits_may_be_zero() -> None:
     from roost.settings import load
 
     assert load(environ={"ROOST_LIMITS__KEEP_RUNS_DAYS": "0"}).limits.keep_runs_days == 0

@@ -1,4 +1,4 @@
-"""A1–A4: agents do what they are given, one thing at a time in each lane, and can be stopped, paused, deleted."""
+"""A1–A4: agents do their tasks, one at a time in each lane, and can be stopped, paused and deleted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_memory_is_the_agents_and_survives_a_restart(world: World) -> None:
 
 
 @pytest.mark.parametrize("kept", [object(), float("nan"), "x" * 2_000_000], ids=["object", "nan", "long"])
-def test_a_state_that_cannot_be_kept_is_told_as_that_and_changes_nothing(world: World, kept: object) -> None:
+def test_a_state_that_cannot_be_stored_fails_the_task_and_changes_nothing(world: World, kept: object) -> None:
     async def keeps(turn: Turn) -> AsyncIterator[str]:
         turn.state["kept"] = kept if turn.text == "bad" else turn.text
         yield "kept"
@@ -75,7 +75,7 @@ def test_a_state_that_cannot_be_kept_is_told_as_that_and_changes_nothing(world: 
     assert world({"keeps": keeps}, story) == ("failed", "state", {"kept": "good"})
 
 
-def test_every_change_of_state_is_recorded_with_its_cause_and_who_asked(world: World) -> None:
+def test_every_change_of_state_is_recorded_with_its_cause_and_its_author(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[tuple[str | None, str, str, str]]:
         await service.agents.create("ann", "d", profile="teller")
         await done(service, "hello")
@@ -108,7 +108,7 @@ def test_what_is_sent_to_a_stopped_agent_waits_until_it_is_started(world: World)
 
 
 @pytest.mark.order
-def test_a_paused_agent_begins_nothing_new_and_goes_on_when_it_is_resumed(world: World) -> None:
+def test_a_paused_agent_begins_nothing_new_until_it_is_resumed(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[bool, str, str | None]:
         await service.agents.create("ann", "d", profile="teller")
         await done(service, "before")
@@ -171,7 +171,7 @@ def test_what_was_never_begun_is_not_counted_as_tried(world: World) -> None:
     assert sorted(tries) == [*((f"{number:02}", 1) for number in range(20)), ("awake", 1)]
 
 
-def test_a_failure_is_tried_again_and_then_told(world: World) -> None:
+def test_a_task_fails_after_its_last_attempt_without_internal_details(world: World) -> None:
     tries: list[int] = []
 
     async def fails(turn: Turn) -> AsyncIterator[str]:
@@ -226,7 +226,7 @@ def test_a_task_can_be_cancelled_before_and_while_it_runs(world: World) -> None:
 
 
 @pytest.mark.order
-def test_only_so_many_tasks_run_at_a_time_and_urgent_ones_first(world: World) -> None:
+def test_tasks_run_up_to_the_concurrency_limit_urgent_ones_first(world: World) -> None:
     order: list[str] = []
     most = 0
     running = 0
@@ -280,9 +280,7 @@ def test_what_one_agent_sends_to_another_is_handled_in_the_order_of_sending(worl
 
 
 @pytest.mark.order
-def test_a_burst_to_one_that_rests_is_looked_for_a_few_times_and_not_again_and_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_burst_to_an_idle_agent_is_claimed_in_few_looks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the ends of what it has done are being written, a look finds all of it once more."""
     heard: list[str] = []
     looks: list[Any] = []
@@ -339,7 +337,7 @@ def test_a_turn_that_fails_has_sent_nothing(world: World) -> None:
 
 
 @pytest.mark.order
-def test_agents_that_answer_each_other_for_ever_are_cut_off(world: World) -> None:
+def test_agents_that_answer_each_other_endlessly_are_cut_off(world: World) -> None:
     heard: list[tuple[str | None, str]] = []
 
     async def answers(turn: Turn) -> AsyncIterator[str]:
@@ -442,7 +440,7 @@ def test_keys_are_the_senders_own_and_their_tasks_are_listed(world: World) -> No
     assert world({"teller": teller}, story) == (True, True)
 
 
-def test_the_inbox_has_a_bound_and_the_sender_is_told(world: World) -> None:
+def test_a_full_inbox_refuses_the_sender(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="teller", inbox_limit=3, start=False)
         for number in range(3):
@@ -473,7 +471,7 @@ def test_a_deleted_agent_takes_everything_with_it(world: World) -> None:
 
 
 @pytest.mark.order
-def test_one_that_is_stopped_just_when_it_comes_to_rest_has_no_loop_to_be_abandoned(
+def test_an_agent_stopped_while_it_releases_its_loop_abandons_no_loop(
     simulated: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else has it by then."""

@@ -1,9 +1,10 @@
-"""A4: only what was begun counts as tried, whatever becomes of the agent meanwhile."""
+"""A4: only a turn that has begun counts as an attempt; retries come after pauses."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import Simulation
-from tests.runtime.conftest import World, becomes
+from tests.runtime.conftest import QUICK, World, becomes
 
 pytestmark = pytest.mark.order
 
@@ -133,3 +134,27 @@ def test_a_crash_counts_nothing_as_tried(tmp_path: Path) -> None:
 
     simulation.run(after(simulation.start(brains)))
     assert tries == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_pause_before_a_retry_doubles_and_has_jitter(tmp_path: Path, seed: int) -> None:
+    simulation = Simulation(tmp_path, seed)
+    tried: list[float] = []
+
+    async def broken(turn: Turn) -> AsyncIterator[str]:
+        tried.append(simulation.clock.now())
+        yield ""
+        raise ValueError
+
+    async def story() -> str:
+        await service.agents.create("ann", "d", profile="broken", max_attempts=4, retry_delay=100.0)
+        task = await service.tasks.send("ann", "d", "work")
+        return (await service.tasks.wait("ann", task, timeout=10_000)).status
+
+    service = simulation.start({"broken": broken}, QUICK)
+    assert simulation.run(story()) == "failed"
+    simulation.crash()
+    shares = [(after - before) / (100.0 * 2**n) for n, (before, after) in enumerate(pairwise(tried))]
+    assert len(shares) == 3
+    assert all(0.5 <= share < 1.51 for share in shares)
+    assert len({round(share, 3) for share in shares}) == 3

@@ -1,4 +1,4 @@
-"""What was cut off is on record like all that has ended: what it was, how long it took, and what it has cost."""
+"""A run that was cut off is recorded like any other: what it was, how long it took, and what it cost."""
 
 from __future__ import annotations
 

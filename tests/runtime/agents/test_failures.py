@@ -1,4 +1,4 @@
-"""M9: when an agent fails, is stopped or deleted, those who deal with it are told at once, and go on."""
+"""M9: when an agent fails, is stopped or deleted, callers and subscribers hear of it at once, and continue."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def begun(service: AsyncAgentService) -> str:
 
 
 @pytest.mark.parametrize("what", ["delete", "stop"])
-def test_whoever_waits_for_an_answer_is_told_at_once(world: World, what: str) -> None:
+def test_a_caller_that_waits_for_an_answer_fails_at_once(world: World, what: str) -> None:
     async def story(service: AsyncAgentService) -> roost.Task:
         task = await begun(service)
         await getattr(service.agents, what)("ann", "e")
@@ -141,7 +141,7 @@ def test_all_others_hear_of_it_by_the_event(world: World) -> None:
     assert world({"fails": fails, "listens": listens}, story) == (["internal", "stopped", "deleted"], [1, 1, 1])
 
 
-def test_one_whose_tries_end_with_the_program_is_given_up_and_its_asker_told() -> None:
+def test_a_task_out_of_attempts_after_a_restart_fails_and_its_caller_is_notified() -> None:
     simulation = Simulation(seed=1)
     try:
         service = simulation.start(BRAINS, QUICK)
@@ -157,7 +157,7 @@ def test_one_whose_tries_end_with_the_program_is_given_up_and_its_asker_told() -
         simulation.crash()
 
 
-def test_whoever_waits_for_a_task_of_a_deleted_agent_is_told_at_once() -> None:
+def test_waiting_for_a_task_of_a_deleted_agent_fails_at_once() -> None:
     async def story(service: AsyncAgentService, simulation: Simulation) -> float:
         await service.agents.create("ann", "d", start=False)
         task = await service.tasks.send("ann", "d", "never")
@@ -178,7 +178,7 @@ class OwnError(BaseException):
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, OwnError, SystemExit])
-def test_whatever_a_brain_raises_is_its_failure_and_harms_nobody_else(world: World, error: type[BaseException]) -> None:
+def test_an_exception_of_a_brain_fails_its_own_turn_only(world: World, error: type[BaseException]) -> None:
     async def raises(turn: Turn) -> AsyncIterator[str]:
         if turn.text == "bad":
             raise error
@@ -195,7 +195,7 @@ def test_whatever_a_brain_raises_is_its_failure_and_harms_nobody_else(world: Wor
     assert world({"raises": raises}, story) == ("try 1", "failed", "internal")
 
 
-def test_who_has_spent_its_hops_may_still_write_to_people() -> None:
+def test_an_agent_out_of_hops_may_still_mail_people() -> None:
     async def endless(turn: Turn) -> AsyncIterator[str]:
         await turn.mail("user:ann", "still here", turn.text)
         await turn.send("agent:e" if turn.agent_id == "d" else "agent:d", "and on")
@@ -213,7 +213,7 @@ def test_who_has_spent_its_hops_may_still_write_to_people() -> None:
     assert (faults, mails) == (["hops"], 3)  # what the last turn wanted to send went with its failure
 
 
-def test_of_a_chain_that_ends_each_is_told_the_cause_and_nobody_asks_again() -> None:
+def test_every_caller_in_a_failed_chain_gets_the_cause_and_does_not_retry() -> None:
     tries: list[str] = []
 
     async def on_and_on(turn: Turn) -> AsyncIterator[str]:
@@ -243,7 +243,7 @@ def test_of_a_chain_that_ends_each_is_told_the_cause_and_nobody_asks_again() -> 
         ("user:bob", "there is no 'user:bob' you may write to"),
     ],
 )
-def test_what_a_turn_cannot_send_is_told_as_it_is(to: str, told: str) -> None:
+def test_a_send_that_fails_is_reported_with_its_own_reason(to: str, told: str) -> None:
     async def sends(turn: Turn) -> AsyncIterator[str]:
         yield ""
         await turn.mail(to, "hello", "hello")
@@ -276,7 +276,7 @@ def test_an_answer_that_grows_too_long_says_so() -> None:
     assert all(str(error).startswith("The answer or the conversation grew too long") for error in errors)
 
 
-def test_of_what_others_raise_and_of_secrets_nothing_is_told() -> None:
+def test_reasons_show_no_exceptions_of_others_and_no_secrets() -> None:
     async def raises(turn: Turn) -> AsyncIterator[str]:
         yield ""
         if turn.text == "ours":

@@ -1,4 +1,4 @@
-"""A12: an inbox takes as much as its limit says, whether its agent is awake or not; whoever sends more is told so."""
+"""A12: an inbox refuses envelopes beyond its limit, whether its agent is awake or not."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_of_what_many_turns_send_at_their_ends_there_is_a_dead_letter_for_each_b
     assert all("the inbox of the agent 'd' is full (3)" in reason for reason in reasons)
 
 
-def test_of_what_is_asked_at_once_the_turns_are_told_that_there_is_no_room(world: World) -> None:
+def test_concurrent_requests_beyond_the_inbox_limit_are_refused(world: World) -> None:
     async def asks(turn: Turn) -> AsyncIterator[str]:
         answers = [turn.ask("agent:d", str(n), deadline=2.0) for n in range(10)]
         came = await asyncio.gather(*answers, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Order and urgency at the desk of an agent: the most urgent lane first, and no lane before its turn."""
+"""Order and priority in the lane queue of an agent: the most urgent lane first, and each lane in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A2: what is on record of an agent's states is one course, each change from where the one before has led."""
+"""A2: the recorded states of an agent are one chain: each change begins where the one before has ended."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_
 RESTS = ("active", "idle", "nothing left to do", "roost")
 
 
-def test_each_time_that_one_works_and_rests_is_on_record(simulated: World) -> None:
+def test_each_change_between_active_and_idle_is_recorded(simulated: World) -> None:
     """Also while it stays awake, for which it has minutes."""
 
     async def story(service: AsyncAgentService) -> tuple[Told, Told]:

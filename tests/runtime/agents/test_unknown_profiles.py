@@ -1,4 +1,4 @@
-"""A program that does not know an agent's profile leaves the agent as it is; one that knows it goes on with it."""
+"""A program that does not know an agent's profile leaves the agent alone; one that knows it continues its work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_it_has_to_do_waits_for_a_program_that_knows_the_profile(
     assert world(AT_HOME, at_home) == [("before", "done", 1), ("meanwhile", "done", 1)]
 
 
-def test_a_sleeper_sleeps_on_where_its_profile_is_not_known_and_wakes_where_it_is(simulated: World) -> None:
+def test_a_sleeping_agent_wakes_only_in_a_program_that_knows_its_profile(simulated: World) -> None:
     async def asleep(service: AsyncAgentService) -> None:
         made = await service.agents.create("ann", "d", profile="teller")
         await service.agents.sleep("ann", "d", until=made.created + timedelta(seconds=5))
@@ -74,7 +74,7 @@ def test_a_sleeper_sleeps_on_where_its_profile_is_not_known_and_wakes_where_it_i
     assert simulated(AT_HOME, at_home) is not None
 
 
-def test_a_person_who_talks_with_it_is_told_at_once_and_answered_elsewhere(world: World) -> None:
+def test_a_message_to_it_fails_at_once_and_is_answered_where_its_profile_is_known(world: World) -> None:
     async def at_home(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="teller")
         return await service.create_talk_session("ann", agent="d")
@@ -95,7 +95,7 @@ def test_a_person_who_talks_with_it_is_told_at_once_and_answered_elsewhere(world
     assert world(AT_HOME, again) == ("agent", "talk and now? from user:ann, 1", "complete")
 
 
-def test_another_profile_that_is_known_lets_it_go_on(world: World) -> None:
+def test_it_works_again_after_its_profile_is_changed_to_a_known_one(world: World) -> None:
     async def at_home(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="teller", start=False)
 

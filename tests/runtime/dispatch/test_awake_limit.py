@@ -1,4 +1,4 @@
-"""A12: as many agents are awake as there are places, and whoever looks sees it; nobody waits for good."""
+"""A12: the number of awake agents is limited and visible, and no agent waits endlessly for a place."""
 
 from __future__ import annotations
 
@@ -143,3 +143,25 @@ def test_health_and_metrics_say_that_agents_wait_for_a_place(world: World) -> No
     problem, *rest = world({"slow": slow}, story, THREE)
     assert problem.startswith("2 agents wait for a place: all 3 are taken (awake_agents)")
     assert rest == [3, 2, 3, 2, 3, 2, 0]
+
+
+def test_agents_beyond_the_limit_wait_for_a_place_and_work_later(simulated: World) -> None:
+    busy: set[str | None] = set()
+    most = 0
+
+    async def slow(turn: Turn) -> AsyncIterator[str]:
+        nonlocal most
+        busy.add(turn.agent_id)
+        most = max(most, len(busy))
+        await asyncio.sleep(1.0)
+        busy.discard(turn.agent_id)
+        yield "done"
+
+    async def story(service: AsyncAgentService) -> set[str]:
+        names = [f"d{number}" for number in range(9)]
+        await service.agents.create_many("ann", names, profile="slow", idle_timeout=5.0)
+        tasks = [await service.tasks.send("ann", name, "work") for name in names]
+        return {(await service.tasks.wait("ann", task, timeout=60)).status for task in tasks}
+
+    assert simulated({"slow": slow}, story, THREE) == {"done"}
+    assert most == 3

@@ -1,4 +1,4 @@
-"""A4, A10: what nobody came to in time is given up then, whatever its agent does."""
+"""A4, A10: work that has not begun in time expires, whatever its agent does."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_waits_for_another_try_is_given_up_when_it_expires(world: World, st
     world({"fails": fails}, story)
 
 
-def test_a_task_of_an_agent_that_nobody_can_think_for_is_given_up_when_it_expires(world: World) -> None:
+def test_a_task_of_an_agent_with_an_unknown_profile_expires(world: World) -> None:
     async def before(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="teller", start=False)
         return await service.tasks.send("ann", "d", "later", expires_in=1.0)

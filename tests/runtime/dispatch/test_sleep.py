@@ -1,4 +1,4 @@
-"""A6, A7: agents sleep when told, and wake for the right reason."""
+"""A6, A7: agents sleep until a condition is met, and wake for the right reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def still_asleep(service: AsyncAgentService, agent_id: str = "d") -> bool:
     return (await service.agents.get("ann", agent_id)).state == "sleeping"
 
 
-def test_it_sleeps_for_so_long_and_wakes_by_the_clock(world: World) -> None:
+def test_it_sleeps_for_a_duration_and_wakes_by_the_clock(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, bool, str | None]:
         before = await asleep(service, seconds=1.5)
         assert before.sleep_until is not None
@@ -72,7 +72,7 @@ def test_three_seconds_are_three_seconds(tmp_path: Path) -> None:
     simulation.crash()
 
 
-def test_an_event_wakes_only_those_who_wait_for_it(world: World) -> None:
+def test_an_event_wakes_only_agents_that_wait_for_it(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str | None, bool, str | None]:
         both = roost.any_of(roost.event("data_ready"), roost.event("shutdown"))
         await asleep(service, wake_on=both)
@@ -150,7 +150,7 @@ def test_what_has_been_counts_although_it_is_gone_and_is_not_waited_for_any_more
     simulation.crash()
 
 
-def test_a_task_does_not_wake_a_sleeper_and_is_done_when_it_is_woken(world: World) -> None:
+def test_a_task_does_not_wake_a_sleeping_agent_and_is_done_after_it_wakes(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, str | None, str | None]:
         await asleep(service)
         task_id = await service.tasks.send("ann", "d", "hello")
@@ -178,7 +178,7 @@ def test_an_agent_puts_itself_to_sleep_and_sleeps_when_its_task_ends(world: Worl
     assert world({"sleepy": sleepy}, story) == ("first done", "sleeping", "time", "second done")
 
 
-def test_sleepers_survive_a_restart_and_wake_for_what_came_meanwhile(world: World) -> None:
+def test_sleeping_agents_survive_a_restart_and_wake_for_what_came_meanwhile(world: World) -> None:
     async def first(service: AsyncAgentService) -> None:
         await asleep(service, seconds=0.2)
         await asleep(service, "e", wake_on=roost.event("data_ready"))
@@ -228,7 +228,7 @@ def test_the_sleep_scheduler_sets_changes_and_forgets_the_time(world: World) -> 
     assert world(BRAINS, story) == "time"
 
 
-def test_only_sleepers_can_be_scheduled_to_wake(world: World) -> None:
+def test_only_sleeping_agents_can_be_scheduled_to_wake(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="teller")
         with pytest.raises(roost.Conflict, match="put it to sleep first"):
@@ -238,3 +238,22 @@ def test_only_sleepers_can_be_scheduled_to_wake(world: World) -> None:
             await service.agents.sleep("ann", "d", 5)
 
     world(BRAINS, story)
+
+
+def test_an_agent_that_is_paused_while_asleep_wakes_only_after_it_is_resumed(simulated: World) -> None:
+    async def parrot(turn: Turn) -> AsyncIterator[str]:
+        yield turn.text
+
+    async def story(service: AsyncAgentService) -> tuple[str, str, str | None]:
+        await service.agents.create("ann", "d", profile="parrot")
+        await service.agents.sleep("ann", "d", 5.0, wake_on=roost.mail("low"))
+        await service.agents.pause("ann", "d")
+        await service.mail.send("ann", "agent:d", "hello", "there", priority="urgent")
+        await asyncio.sleep(30.0)
+        paused = await service.agents.get("ann", "d")
+        await service.agents.resume("ann", "d")
+        await asyncio.sleep(1.0)
+        resumed = await service.agents.get("ann", "d")
+        return paused.state, resumed.state, resumed.wake_reason
+
+    assert simulated({"parrot": parrot}, story) == ("sleeping", "idle", "time")

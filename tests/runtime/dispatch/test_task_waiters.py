@@ -1,4 +1,4 @@
-"""A4: whoever waits for a task is told as it is kept, whether it had to be looked up or not."""
+"""A4: waiting for a task returns the task as it is stored, whether it was looked up or not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def agent(service: AsyncAgentService) -> None:
         ("wait 0.2", {}, "done"),
     ],
 )
-def test_what_one_is_told_is_what_is_kept(world: World, text: str, how: dict[str, object], status: str) -> None:
+def test_waiting_returns_the_task_as_it_is_stored(world: World, text: str, how: dict[str, object], status: str) -> None:
     async def scenario(service: AsyncAgentService) -> tuple[Task, Task, Task]:
         await agent(service)
         task = await send(service, text, **how)
@@ -65,7 +65,7 @@ def test_what_one_is_told_is_what_is_kept(world: World, text: str, how: dict[str
     assert kept.status == status
 
 
-def test_one_that_waits_is_told_when_it_is_cancelled_expires_or_its_agent_is_deleted(world: World) -> None:
+def test_waiting_ends_when_the_task_is_cancelled_or_expires_or_its_agent_is_deleted(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> list[str]:
         await agent(service)
         await service.agents.pause("ann", "d")
@@ -84,7 +84,7 @@ def test_one_that_waits_is_told_when_it_is_cancelled_expires_or_its_agent_is_del
     assert world(BRAINS, scenario) == ["cancelled", "expired"]
 
 
-def test_of_one_that_rested_on_the_way_its_first_beginning_is_told(world: World) -> None:
+def test_a_task_that_was_suspended_keeps_its_first_start_time(world: World) -> None:
     brains, tools = paying([])
 
     async def scenario(service: AsyncAgentService) -> tuple[Task, Task]:
@@ -99,7 +99,7 @@ def test_of_one_that_rested_on_the_way_its_first_beginning_is_told(world: World)
     assert told.status == "done"
 
 
-def test_nobody_waits_for_anothers_task(world: World) -> None:
+def test_a_user_cannot_wait_for_the_task_of_another_user(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> str:
         await agent(service)
         task = await send(service, "wait 0.3")
@@ -110,7 +110,7 @@ def test_nobody_waits_for_anothers_task(world: World) -> None:
     assert world(BRAINS, scenario) == "done"
 
 
-def test_for_no_time_at_all_one_is_told_how_it_is(world: World) -> None:
+def test_waiting_with_a_zero_timeout_returns_the_current_status(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> tuple[Task, timedelta]:
         await agent(service)
         await service.agents.pause("ann", "d")
@@ -128,7 +128,7 @@ def test_for_no_time_at_all_one_is_told_how_it_is(world: World) -> None:
     assert took < timedelta(seconds=10)
 
 
-def test_while_it_closes_nobody_waits(world: World) -> None:
+def test_waiting_returns_at_once_while_roost_closes(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="does", start=False)
         task = await send(service, "later")
@@ -140,7 +140,7 @@ def test_while_it_closes_nobody_waits(world: World) -> None:
     assert world(BRAINS, scenario) == "queued"
 
 
-def test_whoever_waits_when_it_closes_is_told_how_it_is(world: World) -> None:
+def test_waiting_returns_the_current_status_when_roost_closes(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> list[str]:
         await service.agents.create("ann", "d", profile="does", start=False)
         task = await send(service, "later")
@@ -168,7 +168,7 @@ def test_what_is_refused_is_not_under_way(world: World) -> None:
     assert world(BRAINS, scenario) == "done"
 
 
-def test_one_tried_again_from_the_dead_letters_is_told_with_both_tries(world: World) -> None:
+def test_a_task_retried_from_the_dead_letters_is_returned_as_stored(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> tuple[Task, Task]:
         await agent(service)
         task = await send(service, "stumble", max_attempts=1)

@@ -1,4 +1,4 @@
-"""T12, A3: whatever a brain, a step or a tool raises, its turn fails with it and nothing else does."""
+"""T12, A3: any exception of a brain, a step or a tool fails its own turn only."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PLACES = list(brains(Odd))
 
 
 @pytest.mark.parametrize("kind", RAISED)
-def test_a_task_fails_with_whatever_is_raised_and_its_agent_goes_on(service: Open, kind: type[BaseException]) -> None:
+def test_any_exception_fails_the_task_and_its_agent_continues(service: Open, kind: type[BaseException]) -> None:
     roosted = service(brains(kind), limits=LIMITS)
     for name in PLACES:
         roosted.agents.create("ann", name, profile=name, max_attempts=1)
@@ -84,7 +84,7 @@ def test_a_task_fails_with_whatever_is_raised_and_its_agent_goes_on(service: Ope
 
 
 @pytest.mark.parametrize("kind", RAISED)
-def test_a_talk_fails_with_whatever_is_raised_and_goes_on(service: Open, kind: type[BaseException]) -> None:
+def test_any_exception_fails_the_answer_and_the_talk_continues(service: Open, kind: type[BaseException]) -> None:
     roosted = service(brains(kind), limits=LIMITS)
     for name in PLACES:  # one after the other: what ends a worker's loop interrupts the steps of others there
         talk = roosted.create_talk_session("ann", profile=name)
@@ -96,7 +96,7 @@ def test_a_talk_fails_with_whatever_is_raised_and_goes_on(service: Open, kind: t
 
 
 @pytest.mark.parametrize("kind", RAISED)
-def test_a_tool_fails_with_whatever_it_raises_and_the_brain_goes_on(service: Open, kind: type[BaseException]) -> None:
+def test_any_exception_fails_the_tool_call_and_the_brain_continues(service: Open, kind: type[BaseException]) -> None:
     @roost.tool
     def plain() -> str:
         """Fail."""

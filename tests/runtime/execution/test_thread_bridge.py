@@ -1,4 +1,4 @@
-"""A plain generator acts as an async one does: by methods that block its own thread, and no other."""
+"""A blocking generator can do all that an async one does: its methods block its own thread, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of mail share: brains, and ways to wait and to look."""
+"""Shared by the tests of mail: brains, and ways to wait and to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B3: what every agent can do through tools: mail, sleep, the clock, events, memory, other agents."""
+"""B3: the tools of every agent: mail, sleep, the clock, events, memory, other agents."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_mail_at_hand_is_listed_first_until_it_is_dealt_with(world: World) -
     assert listed == [["first read", "second unread"], ["second unread"], ["second read"], ["second read"]]
 
 
-def test_others_are_told_asked_and_woken_and_events_published(world: World) -> None:
+def test_tools_send_ask_wake_and_publish(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await team(service)
         await service.agents.sleep("ann", "e", 3600)
@@ -315,7 +315,7 @@ async def grateful_pair(service: AsyncAgentService) -> None:
         await service.agents.create("ann", name, profile="grateful", wake_on_priority="low", invitations="ask")
 
 
-def test_two_who_thank_each_other_by_tools_come_to_an_end(world: World) -> None:
+def test_two_agents_that_thank_each_other_by_tools_are_cut_off(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await grateful_pair(service)
         await service.mail.send("ann", "agent:d", "thanks", "a lot", sender="agent:e")
@@ -325,7 +325,7 @@ def test_two_who_thank_each_other_by_tools_come_to_an_end(world: World) -> None:
     world({"grateful": grateful}, story, limits=roost.Limits(hops=4))
 
 
-def test_meetings_that_lead_to_meetings_come_to_an_end(world: World) -> None:
+def test_meetings_that_lead_to_meetings_are_cut_off(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await grateful_pair(service)
         await service.tasks.send("ann", "d", "begin")
@@ -349,7 +349,7 @@ def test_an_agent_deals_only_with_mail_that_it_got(world: World) -> None:
     world(BRAINS, story)
 
 
-def test_a_live_replay_tells_nobody(world: World) -> None:
+def test_a_live_replay_sends_nothing(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await team(service)
         task = await service.tasks.send("ann", "d", json.dumps([("meeting.call", {"topic": "nests"}), ("recall", {})]))

@@ -46,7 +46,7 @@ async def over(service: AsyncAgentService, task_id: str) -> roost.Task:
 # --- of each kind ------------------------------------------------------------------------------------------
 
 
-def test_a_task_that_failed_for_good_is_retried_and_done(world: World) -> None:
+def test_a_dead_task_is_retried_and_done(world: World) -> None:
     mood = Mood()
 
     async def story(service: AsyncAgentService) -> tuple[roost.DeadLetter, list[roost.Task], int]:
@@ -71,7 +71,7 @@ def test_a_task_that_failed_for_good_is_retried_and_done(world: World) -> None:
     assert left == 0
 
 
-def test_mail_and_events_that_failed_for_good_are_retried_and_handled(world: World) -> None:
+def test_dead_mail_and_events_are_retried_and_handled(world: World) -> None:
     mood = Mood()
 
     async def story(service: AsyncAgentService) -> tuple[list[roost.DeadLetter], list[Any], int]:
@@ -133,7 +133,7 @@ def test_expired_mail_is_handled_when_it_is_retried(world: World) -> None:
     assert (letter.kind, letter.fault, letter.attempts) == ("mail", "expired", 0)
 
 
-def test_agents_that_answered_each_other_without_end_go_on_from_there(world: World) -> None:
+def test_a_letter_cut_off_by_the_hop_limit_can_be_retried(world: World) -> None:
     talkative = [True]
     heard: list[str] = []
 
@@ -160,7 +160,7 @@ def test_agents_that_answered_each_other_without_end_go_on_from_there(world: Wor
     assert before == 6
 
 
-def test_what_a_turn_sent_to_one_who_was_deleted_is_the_senders_and_can_be_sent_again(
+def test_a_message_to_a_deleted_agent_is_a_letter_of_its_sender_and_can_be_sent_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roost.runtime.outgoing.outbox.POST_AFTER", 60.0)
@@ -198,7 +198,9 @@ def test_what_a_turn_sent_to_one_who_was_deleted_is_the_senders_and_can_be_sent_
     assert count == 2
 
 
-def test_what_a_talk_sent_to_one_who_was_deleted_is_its_owners(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_of_a_talk_to_a_deleted_agent_is_a_letter_of_its_owner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services: list[AsyncAgentService] = []
 
     async def sends(turn: Turn) -> AsyncIterator[str]:
@@ -217,7 +219,7 @@ def test_what_a_talk_sent_to_one_who_was_deleted_is_its_owners(world: World, mon
     assert (letter.kind, letter.fault, letter.agent_id) == ("outgoing", "undeliverable", None)
 
 
-def test_an_event_that_nobody_took_is_taken_when_somebody_does(world: World) -> None:
+def test_an_event_without_subscribers_is_handled_when_retried_after_a_subscription(world: World) -> None:
     mood = Mood()
     mood.broken = False
 
@@ -308,7 +310,7 @@ def test_what_the_program_died_of_each_time_is_given_up_and_can_be_retried(tmp_p
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_who_waits_for_an_answer_is_not_blamed_for_what_kills_the_process(tmp_path: Path, seed: int) -> None:
+def test_a_turn_that_waits_for_an_answer_is_not_suspected_after_a_crash(tmp_path: Path, seed: int) -> None:
     begun, died = list[int](), list[bool]()
 
     async def kills(turn: Turn) -> AsyncIterator[str]:
@@ -609,7 +611,7 @@ def test_what_cannot_be_looked_for_is_refused(world: World, options: dict[str, A
     world({}, story)
 
 
-def test_whoever_gave_no_answer_is_asked_again_when_a_person_retries(world: World) -> None:
+def test_a_request_without_an_answer_is_asked_again_on_retry(world: World) -> None:
     silent = [True]
 
     async def at_times(turn: Turn) -> AsyncIterator[str]:

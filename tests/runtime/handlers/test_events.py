@@ -1,4 +1,4 @@
-"""A8: events reach whoever subscribed, wake whom they wake, and are kept; a failed agent is told of."""
+"""A8: events reach their subscribers, wake agents that wait for them, and are kept; a failed agent is an event."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_agents_hear_what_they_subscribed_to_by_name_wildcard_and_fields(world: 
     )
 
 
-def test_one_owners_events_are_nobody_elses(world: World) -> None:
+def test_events_reach_only_agents_of_their_owner(world: World) -> None:
     heard: Heard = []
 
     async def story(service: AsyncAgentService) -> list[roost.Event]:
@@ -73,7 +73,7 @@ def test_one_owners_events_are_nobody_elses(world: World) -> None:
     assert heard == [("e", "news", None)]
 
 
-def test_an_event_wakes_only_who_waits_for_it_and_that_is_the_reason(world: World) -> None:
+def test_an_event_wakes_only_agents_that_wait_for_it_and_is_their_wake_reason(world: World) -> None:
     heard: Heard = []
 
     async def story(service: AsyncAgentService) -> list[roost.Agent]:
@@ -93,7 +93,7 @@ def test_an_event_wakes_only_who_waits_for_it_and_that_is_the_reason(world: Worl
     assert heard == [("both", "shutdown", {"in": 5})]
 
 
-def test_who_waits_for_all_of_two_events_sleeps_until_the_second(world: World) -> None:
+def test_an_agent_that_waits_for_two_events_sleeps_until_the_second(world: World) -> None:
     heard: Heard = []
 
     async def story(service: AsyncAgentService) -> tuple[str, str | None]:
@@ -164,7 +164,7 @@ def test_an_agent_publishes_once_although_its_turn_is_repeated(world: World) -> 
     assert heard == [("e", "news", {"attempt": 2})]
 
 
-def test_an_agent_hears_its_own_event_and_is_cut_off_when_it_answers_itself_for_ever(world: World) -> None:
+def test_an_agent_that_answers_its_own_events_endlessly_is_cut_off(world: World) -> None:
     echoes: list[int] = []
 
     async def echoes_itself(turn: Turn) -> AsyncIterator[str]:
@@ -184,7 +184,7 @@ def test_an_agent_hears_its_own_event_and_is_cut_off_when_it_answers_itself_for_
     assert (letter.agent_id, letter.kind, letter.fault) == ("d", "event", "hops")
 
 
-def test_an_event_that_nobody_takes_is_a_dead_letter_unless_its_publisher_opted_out(world: World) -> None:
+def test_an_event_without_subscribers_is_a_dead_letter_unless_it_is_optional(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[roost.DeadLetter], list[roost.Event]]:
         await service.events.publish("ann", "lonely", {"n": 1})
         await service.events.publish("ann", "whatever", optional=True)
@@ -205,7 +205,7 @@ async def fails(turn: Turn) -> AsyncIterator[str]:
     raise ValueError("a secret of the brain")
 
 
-def test_others_are_told_when_an_agent_has_failed_for_good(world: World) -> None:
+def test_a_failed_agent_is_announced_by_an_event(world: World) -> None:
     heard: Heard = []
 
     async def story(service: AsyncAgentService) -> tuple[str, list[roost.Event]]:
@@ -227,7 +227,7 @@ def test_others_are_told_when_an_agent_has_failed_for_good(world: World) -> None
     assert heard == [("watcher", "agent.failed", event.data)]
 
 
-def test_that_it_failed_is_no_dead_letter_when_nobody_wants_to_know(world: World) -> None:
+def test_an_agent_failed_event_without_subscribers_is_no_dead_letter(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[roost.DeadLetter]:
         await service.agents.create("ann", "d", profile="fails", **FAST)
         await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"), timeout=20)
@@ -267,7 +267,7 @@ def test_watchers_that_fail_at_the_news_of_failure_do_not_make_news(world: World
     assert [event.takers for event in history] == [2]
 
 
-def test_a_watcher_that_hands_the_work_to_one_who_fails_too_is_cut_off(world: World) -> None:
+def test_a_watcher_that_passes_work_back_to_a_failing_agent_is_cut_off(world: World) -> None:
     async def hands_on(turn: Turn) -> AsyncIterator[str]:
         await turn.send("agent:d", "do it again")
         yield ""

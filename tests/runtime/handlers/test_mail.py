@@ -1,4 +1,4 @@
-"""A9: mail as people have it; read, answered, archived, counted, and nobody else's."""
+"""A9: mail of people: read, answered, archived, counted, and private to its owner."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_reply_is_in_the_same_thread_at_both_ends_and_the_original_is_replied(
     assert (mine, its, counts) == ([thread[0], thread[2]], [thread[1]], [1, 0])
 
 
-def test_whoever_has_only_sent_it_writes_once_more_to_the_same_recipient(world: World) -> None:
+def test_the_sender_who_replies_to_their_own_mail_writes_to_the_same_recipient(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[tuple[str, str, str]]:
         await service.agents.create("bob", "s", profile="silent", shared=True, start=False)
         first = await service.mail.send("ann", "agent:bob/s", "question", "when?")

@@ -1,4 +1,4 @@
-"""A power cut at every commit: each mail is dealt with, once, and so is each that comes of it."""
+"""A power cut at every commit: each mail, and each reply to it, is handled once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A9: agents get mail, answer it, write some; what is urgent wakes them, and what is not waits for the check."""
+"""A9: agents receive, answer and send mail; urgent mail wakes them, other mail waits for their next check."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_mail_is_read_while_the_agent_works_on_it_and_processed_when_it_has_done
     assert (done.status, done.read_at) == ("replied", at_work.read_at)
 
 
-def test_a_talk_by_mail_goes_on_for_as_long_as_the_person_writes(world: World) -> None:
+def test_an_agent_answers_each_mail_of_a_thread(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[str]:
         await service.agents.create("ann", "d", profile="answers")
         thread_id = await service.mail.send("ann", "agent:d", "hello", "one")
@@ -128,7 +128,7 @@ def test_a_shared_agent_of_another_owner_can_be_written_to_and_replies(world: Wo
     assert len(seen) == 4
 
 
-def test_whoever_got_mail_from_a_private_agent_may_answer_it(world: World) -> None:
+def test_a_recipient_may_answer_mail_of_a_private_agent(world: World) -> None:
     async def story(service: AsyncAgentService) -> Mail:
         await service.agents.create("ann", "d", profile="silent")
         await service.agents.create("bob", "s", profile="silent", shared=True, start=False)
@@ -141,7 +141,7 @@ def test_whoever_got_mail_from_a_private_agent_may_answer_it(world: World) -> No
     assert world(BRAINS, story).recipient == D
 
 
-def test_agents_that_answer_everything_do_not_thank_each_other_for_ever(world: World) -> None:
+def test_agents_that_answer_everything_do_not_thank_each_other_endlessly(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[tuple[str, str]]:
         for agent_id in ("d", "e"):
             await service.agents.create("ann", agent_id, profile="answers", **FAST)
@@ -155,7 +155,7 @@ def test_agents_that_answer_everything_do_not_thank_each_other_for_ever(world: W
     assert world(BRAINS, story) == [(D, "replied"), ("agent:ann/e", "read")]
 
 
-def test_agents_that_write_to_each_other_for_ever_are_cut_off(world: World) -> None:
+def test_agents_that_mail_each_other_endlessly_are_cut_off(world: World) -> None:
     async def writes(turn: Turn) -> AsyncIterator[str]:
         await turn.mail(turn.sender, "and you?", "words")
         yield ""
@@ -275,7 +275,7 @@ def test_an_urgent_mail_takes_the_older_ones_of_its_thread_along_in_order(world:
     assert (waiting.status, waiting.processed) == ("unread", None)
 
 
-def test_urgent_mail_is_also_an_event_for_whoever_listens(world: World) -> None:
+def test_urgent_mail_is_also_an_event_for_subscribers(world: World) -> None:
     facts: list[Any] = []
 
     async def listens(turn: Turn) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""A5, A7: schedules tick once, ever; whatever the clock, the machine and the agent do."""
+"""A5, A7: each tick of a schedule comes once, whatever the clock, the machine and the agent do."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_tick_that_finds_the_inbox_full_is_a_dead_letter_and_can_be_retried(wo
     assert world({"tells": tells}, story) == ["task", "full", 1, 1, True, "told tick"]
 
 
-def test_a_paused_schedule_rests_and_makes_up_for_nothing(play: Play) -> None:
+def test_a_paused_schedule_does_not_tick_and_makes_up_for_nothing(play: Play) -> None:
     schedule = play.schedule(every=60, missed="all")
 
     async def pause() -> roost.Schedule:

@@ -1,4 +1,4 @@
-"""B3: whoever waits for a person for long rests: without a thread, and goes on from the journal."""
+"""B3: a run that waits long for an approval is suspended: it has no thread, and resumes from the journal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def waiting_task(service: AsyncAgentService, **options: Any) -> str:
     return task
 
 
-def test_an_agent_that_waits_for_a_person_rests_and_goes_on_when_they_have_decided(world: World) -> None:
+def test_an_agent_that_waits_for_approval_is_suspended_and_resumes_after_the_decision(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -132,7 +132,7 @@ def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
     world({"pays": other}, story, SOON, tools)
 
 
-def test_it_may_take_days_and_restarts_and_nobody_is_woken_by_them(tmp_path: Path) -> None:
+def test_a_suspended_agent_stays_suspended_over_days_and_restarts(tmp_path: Path) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
     simulation = Simulation(tmp_path, seed=5)
@@ -151,7 +151,7 @@ def test_it_may_take_days_and_restarts_and_nobody_is_woken_by_them(tmp_path: Pat
     assert len(acted) == 2
 
 
-def test_what_rests_is_cancelled_at_once(simulated: World) -> None:
+def test_a_suspended_task_is_cancelled_at_once(simulated: World) -> None:
     brains, tools = paying([])
 
     async def story(service: AsyncAgentService) -> None:
@@ -163,7 +163,7 @@ def test_what_rests_is_cancelled_at_once(simulated: World) -> None:
     simulated(brains, story, SOON, tools)
 
 
-def test_an_agent_that_is_stopped_or_asleep_while_it_waits_goes_on_when_it_is_back(simulated: World) -> None:
+def test_an_agent_stopped_or_asleep_while_suspended_resumes_when_it_is_back(simulated: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -201,7 +201,7 @@ def reading(heard: list[str]) -> dict[str, roost.Brain]:
     return {"reads": reads, "tells": tells}
 
 
-def test_what_rests_holds_its_lane_and_nothing_else(simulated: World) -> None:
+def test_a_suspended_turn_holds_its_lane_and_nothing_else(simulated: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
     heard: list[str] = []
@@ -255,7 +255,7 @@ def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, r
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_word_that_comes_just_when_it_lies_down_is_heard(tmp_path: Path, seed: int) -> None:
+def test_a_decision_during_the_suspension_is_heard(tmp_path: Path, seed: int) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -276,9 +276,7 @@ def test_a_word_that_comes_just_when_it_lies_down_is_heard(tmp_path: Path, seed:
     assert len(acted) == 2
 
 
-def test_a_word_that_is_written_just_before_it_lies_down_is_found(
-    simulated: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decision_just_before_the_suspension_is_found(simulated: World, monkeypatch: pytest.MonkeyPatch) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
     wanted: list[str] = []
@@ -353,7 +351,7 @@ def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
     assert len(acted) == 100
 
 
-def test_a_broadcast_to_those_who_wait_reaches_one_that_rests(world: World) -> None:
+def test_a_broadcast_to_waiting_agents_reaches_a_suspended_one(world: World) -> None:
     brains, tools = paying([])
 
     async def story(service: AsyncAgentService) -> None:
@@ -396,7 +394,7 @@ async def waiting_turn(service: AsyncAgentService) -> str:
     return meeting
 
 
-def test_a_turn_in_a_meeting_rests_and_goes_on_with_what_it_had_heard(world: World) -> None:
+def test_a_turn_in_a_meeting_is_suspended_and_resumes_with_what_it_had_heard(world: World) -> None:
     acted: list[str] = []
     brains, tools = attending(acted)
 
@@ -418,7 +416,7 @@ def test_a_turn_in_a_meeting_rests_and_goes_on_with_what_it_had_heard(world: Wor
     assert len(acted) == 1
 
 
-def test_a_turn_that_rests_outlasts_restarts_the_end_of_its_meeting_and_its_retention(tmp_path: Path) -> None:
+def test_a_suspended_turn_outlasts_restarts_the_end_of_its_meeting_and_its_retention(tmp_path: Path) -> None:
     acted: list[str] = []
     brains, tools = attending(acted)
     simulation = Simulation(tmp_path, seed=7)
@@ -448,7 +446,7 @@ def test_a_turn_that_rests_outlasts_restarts_the_end_of_its_meeting_and_its_rete
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 150))])
-def test_a_turn_in_a_meeting_pays_once_whatever_goes_wrong_while_it_rests(seed: int) -> None:
+def test_a_suspended_turn_in_a_meeting_pays_once_whatever_fails(seed: int) -> None:
     acted: list[str] = []
     brains, tools = attending(acted)
     words = ("pay a", "pay bb", "hello")
@@ -479,7 +477,7 @@ def test_a_turn_in_a_meeting_pays_once_whatever_goes_wrong_while_it_rests(seed: 
     assert len(set(acted)) == len(acted)
 
 
-def test_one_who_was_asked_rests_and_so_do_all_of_a_broadcast(world: World) -> None:
+def test_agents_that_were_asked_or_reached_by_a_broadcast_are_suspended(world: World) -> None:
     """Whoever asks has a thread while it waits; those who are asked have none while a person is."""
     acted: list[str] = []
     brains, tools = paying(acted)
@@ -535,7 +533,7 @@ async def shown(service: AsyncAgentService, talk: str) -> list[tuple[str, str]]:
     return [(m.content, str(m.status)) for m in page.messages if m.status != "withdrawn"]
 
 
-def test_a_talk_that_waits_shows_what_was_said_and_goes_on_with_it(world: World) -> None:
+def test_a_suspended_talk_shows_what_was_said_and_continues_it(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -563,7 +561,7 @@ def test_a_talk_that_waits_shows_what_was_said_and_goes_on_with_it(world: World)
     assert len(acted) == 6
 
 
-def test_a_talk_that_rests_is_forgotten_like_any_other_also_after_a_restart(tmp_path: Path) -> None:
+def test_a_suspended_talk_can_be_evicted_from_memory(tmp_path: Path) -> None:
     brains, tools = paying([])
     simulation = Simulation(tmp_path, seed=1)
     talk = simulation.run(waiting_talk(simulation.start(brains, SOON, tools)))
@@ -589,7 +587,7 @@ AFTERWARDS = {
 }
 
 
-def test_a_message_to_a_talk_that_rests_does_as_its_policy_says_and_a_stop_stops_it(world: World) -> None:
+def test_a_message_to_a_suspended_talk_follows_its_policy_and_a_stop_stops_it(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -637,7 +635,7 @@ DECIDED_JUST_NOW = {
 
 
 @pytest.mark.parametrize("what", DECIDED_JUST_NOW)
-def test_what_comes_before_a_talk_is_taken_up_again_finds_nobody_at_work(simulated: World, what: str) -> None:
+def test_a_message_or_stop_between_the_decision_and_the_resumption_is_handled(simulated: World, what: str) -> None:
     brains, tools = paying([])
     pays: Any = brains["pays"]
 
@@ -661,7 +659,7 @@ def test_what_comes_before_a_talk_is_taken_up_again_finds_nobody_at_work(simulat
     simulated({"pays": answers}, story, SOON, tools)
 
 
-def test_a_message_to_one_that_rests_and_had_said_nothing_is_answered_together_with_it(simulated: World) -> None:
+def test_a_message_to_a_suspended_talk_without_an_answer_is_answered_together_with_the_first(simulated: World) -> None:
     brains, tools = paying([])
 
     async def silent(turn: Turn) -> AsyncIterator[str]:
@@ -683,7 +681,7 @@ def test_a_message_to_one_that_rests_and_had_said_nothing_is_answered_together_w
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_talk_hears_a_word_that_comes_just_when_it_lies_down_and_outlasts_a_crash(tmp_path: Path, seed: int) -> None:
+def test_a_talk_hears_a_decision_during_its_suspension_and_outlasts_a_crash(tmp_path: Path, seed: int) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
     simulation = Simulation(tmp_path, seed)
@@ -709,7 +707,7 @@ def test_a_talk_hears_a_word_that_comes_just_when_it_lies_down_and_outlasts_a_cr
 
 
 @pytest.mark.parametrize(("word", "outcome"), [("done by hand", "done"), (None, "failed")])
-def test_what_a_person_says_while_it_rests_is_on_record_and_replayed(
+def test_a_decision_during_the_suspension_is_recorded_and_replayed(
     world: World, word: str | None, outcome: str
 ) -> None:
     brains, tools = paying([])

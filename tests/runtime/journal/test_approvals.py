@@ -1,4 +1,4 @@
-"""B3: a tool that asks for approval waits for a person's word, for days and across restarts if need be."""
+"""B3: a tool that needs approval waits for a person's decision, for days and across restarts if necessary."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def begin(service: AsyncAgentService) -> tuple[str, str]:
     return task, talk
 
 
-def test_an_approval_granted_three_days_and_two_restarts_later_goes_on_with_the_run(tmp_path: Path) -> None:
+def test_a_run_continues_after_an_approval_three_days_and_two_restarts_later(tmp_path: Path) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
     simulation = Simulation(tmp_path, seed=3)
@@ -93,7 +93,7 @@ def test_an_approval_granted_three_days_and_two_restarts_later_goes_on_with_the_
     assert [(m.sender, m.subject) for m in mails] == [("agent:ann/d", "May I call pay?")]
 
 
-def test_what_is_refused_is_told_to_the_brain_with_the_reason(world: World) -> None:
+def test_a_refusal_reaches_the_brain_with_its_reason(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -113,7 +113,7 @@ def test_what_is_refused_is_told_to_the_brain_with_the_reason(world: World) -> N
     assert set(acted) == {"look"}
 
 
-def test_nobody_waits_for_what_was_stopped_interrupted_or_cancelled(world: World) -> None:
+def test_approvals_of_stopped_interrupted_or_cancelled_runs_are_withdrawn(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -137,7 +137,7 @@ def test_nobody_waits_for_what_was_stopped_interrupted_or_cancelled(world: World
     assert set(acted) == {"look"}
 
 
-def test_nobody_else_decides_or_sees_what_is_asked(simulated: World) -> None:
+def test_only_the_owner_sees_and_decides_an_approval(simulated: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -170,7 +170,7 @@ def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
         assert len(again.approvals.list("ann")) == 2, "both are still asked"
 
 
-def test_closing_does_not_wait_for_a_person_who_is_asked_meanwhile(tmp_path: Path) -> None:
+def test_closing_does_not_wait_for_an_approval_asked_meanwhile(tmp_path: Path) -> None:
     _, tools = paying([])
 
     async def thinks_first(turn: Turn) -> AsyncIterator[str]:
@@ -214,7 +214,7 @@ def test_a_task_that_waits_leaves_the_agent_free_for_others(world: World) -> Non
     assert world({"either": either, **brains}, story, tools=tools) == ["quick", "1 paid"]
 
 
-def test_it_is_told_as_a_fact_and_the_arguments_are_shown_without_secrets(world: World) -> None:
+def test_an_approval_is_a_fact_and_its_arguments_are_shown_without_secrets(world: World) -> None:
     brains, tools = paying([])
 
     async def shows(turn: Turn) -> AsyncIterator[str]:

@@ -192,7 +192,7 @@ def test_a_crash_at_any_commit_has_each_tool_act_once(tmp_path: Path, side: str,
 
 
 @pytest.mark.parametrize("first", [5, *(pytest.param(n, marks=pytest.mark.soak) for n in (6, 7, 8))])
-def test_a_crash_at_any_commit_of_runs_that_rest_has_each_tool_act_once(tmp_path: Path, first: int) -> None:
+def test_a_crash_at_any_commit_of_suspended_runs_has_each_tool_act_once(tmp_path: Path, first: int) -> None:
     for commit in range(first, 200, 4):
         folder = tmp_path / str(commit)
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""B3: tools are called with what their types allow, within their limits, once."""
+"""B3: tools are called with arguments of their types, within their limits, once."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_call_gives_a_text_or_says_what_is_wrong(
         assert s.get_messages("ann", talk).messages[-1].content.startswith(answer)
 
 
-def test_a_tool_that_fails_or_takes_too_long_is_told_to_the_model(world: World) -> None:
+def test_a_tool_that_fails_or_takes_too_long_is_an_error_for_the_model(world: World) -> None:
     @roost.tool
     async def breaks(what: str) -> str:
         raise ValueError(f"no {what}")
@@ -195,7 +195,7 @@ def stubborn(heard: list[str], limit: float) -> roost.Tool:
     return digs
 
 
-def test_a_tool_that_does_not_heed_its_limit_is_left_to_itself_and_the_turn_goes_on(world: World) -> None:
+def test_a_tool_that_ignores_its_limit_is_abandoned_and_the_turn_continues(world: World) -> None:
     heard: list[str] = []
 
     async def calls(turn: Turn) -> AsyncIterator[str]:
@@ -222,7 +222,7 @@ def test_a_tool_that_does_not_heed_its_limit_is_left_to_itself_and_the_turn_goes
     )
 
 
-def test_a_tool_that_does_not_heed_a_stop_is_named_and_the_talk_goes_on(world: World) -> None:
+def test_a_tool_that_ignores_a_stop_is_named_and_the_talk_continues(world: World) -> None:
     heard: list[str] = []
 
     async def calls(turn: Turn) -> AsyncIterator[str]:

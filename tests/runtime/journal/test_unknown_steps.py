@@ -1,4 +1,4 @@
-"""A11: of a `turn.step` of which it is not known whether it was done somebody is asked: a function, or a person."""
+"""A11: if it is not known whether a `turn.step` was done, a function or a person is asked."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_person_says_that_a_step_of_an_agent_was_done_and_with_what_result(tmp
     assert (done.status, done.result, bills.paid) == ("done", "rent by hand ", ["rent", "power"])
 
 
-def test_a_result_may_be_nothing_and_a_talk_is_asked_alike(tmp_path: Path) -> None:
+def test_a_result_may_be_null_also_in_a_talk(tmp_path: Path) -> None:
     bills = Bills()
     simulation, service, talk = bills.crashed(tmp_path, talk=True)
 
@@ -121,7 +121,7 @@ def test_a_person_gives_up_and_may_change_their_mind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("found", "result", "times"), [({"paid": "seen"}, "rent seen ", 2), (None, "rent power ", 3)])
-def test_whoever_does_the_step_may_know_it_by_its_key(tmp_path: Path, found: Any, result: str, times: int) -> None:
+def test_a_check_function_finds_a_step_by_its_key(tmp_path: Path, found: Any, result: str, times: int) -> None:
     keys: list[str] = []
 
     def check(key: str) -> Any:

@@ -1,4 +1,4 @@
-"""A13: a provider that fails again and again is not asked for a while; users are told at once, agents wait."""
+"""A13: a provider that fails repeatedly is not called for a while; talks fail at once, agents wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def say(service: AsyncAgentService, talk: str, text: str) -> roost.Message
     return (await ended(service, talk))[-1]
 
 
-def test_users_are_told_at_once_agents_wait_and_one_try_decides(tmp_path: Path) -> None:
+def test_an_open_circuit_fails_talks_at_once_lets_agents_wait_and_closes_after_one_probe(tmp_path: Path) -> None:
     provider, simulation = Provider(), Simulation(tmp_path, seed=2)
     service = simulation.start({"model": provider}, LIMITS)
 
@@ -166,7 +166,7 @@ async def down(service: AsyncAgentService) -> None:
         await say(service, talk, "hello")
 
 
-def test_a_task_that_waits_for_a_provider_can_be_cancelled_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_task_that_waits_for_a_provider_can_be_cancelled_and_others_continue(tmp_path: Path) -> None:
     provider, simulation = Provider(), Simulation(tmp_path, seed=2)
     service = simulation.start({"model": provider}, LIMITS)
 
@@ -265,7 +265,7 @@ def test_an_answer_that_is_stopped_leaves_the_try_to_the_next_one(tmp_path: Path
     simulation.crash()
 
 
-def test_that_a_provider_is_not_asked_is_told_to_all_and_so_is_that_it_answers_again(tmp_path: Path) -> None:
+def test_opening_and_closing_a_circuit_are_facts_for_all_users(tmp_path: Path) -> None:
     provider, simulation = Provider(), Simulation(tmp_path, seed=2)
     service = simulation.start({"model": provider}, LIMITS)
 

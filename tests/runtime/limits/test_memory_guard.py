@@ -1,4 +1,4 @@
-"""A12: a program that has more memory than it may takes nothing new from people, and comes back by itself."""
+"""A12: a process above its memory limit accepts no new work from people until it is below it again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def is_heavy(service: AsyncAgentService, heavy: bool) -> None:
     await becomes(look, lambda found: found is heavy)
 
 
-def test_nothing_new_is_taken_from_people_and_what_it_has_goes_on(tmp_path: Path) -> None:
+def test_new_work_is_refused_and_accepted_work_continues(tmp_path: Path) -> None:
     async def story(simulation: Simulation, service: AsyncAgentService) -> tuple[list[str], str | None, int]:
         talk = await service.create_talk_session("ann", profile="passes")
         under_way = await service.tasks.send("ann", "d", "go")
@@ -89,7 +89,7 @@ def test_it_takes_work_again_when_it_has_less(tmp_path: Path) -> None:
     assert play(tmp_path, story) == "hello"
 
 
-def test_agents_that_rest_give_theirs_back(tmp_path: Path) -> None:
+def test_idle_agents_release_their_memory(tmp_path: Path) -> None:
     async def story(simulation: Simulation, service: AsyncAgentService) -> tuple[int, int]:
         await service.tasks.wait("ann", await service.tasks.send("ann", "d", "hello"), timeout=60)
         before = service.roost.dispatcher.count
@@ -114,7 +114,7 @@ def test_the_real_memory_is_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(700, 50_000), (90_000, 90_000), (0, 0)])
-def test_the_collector_looks_less_often_unless_it_is_told_otherwise(tmp_path: Path, before: int, after: int) -> None:
+def test_garbage_collection_is_less_frequent_by_default(tmp_path: Path, before: int, after: int) -> None:
     found = gc.get_threshold()
     try:
         gc.set_threshold(before, 10, 10)

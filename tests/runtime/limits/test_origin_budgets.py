@@ -1,4 +1,4 @@
-"""A12: how much may come of one origin in breadth: runs, messages, meetings, tokens."""
+"""A12: budgets per origin: runs, messages, meetings, tokens."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def letters(service: AsyncAgentService) -> list[DeadLetter]:
     return [one for one in await service.dead_letters.list("ann", limit=200) if one.fault == "budget"]
 
 
-def test_two_agents_that_set_each_other_off_come_to_an_end(world: World) -> None:
+def test_two_agents_that_trigger_each_other_are_cut_off(world: World) -> None:
     echoes = Echoes()
 
     async def story(service: AsyncAgentService) -> list[DeadLetter]:
@@ -71,7 +71,7 @@ def test_two_agents_that_set_each_other_off_come_to_an_end(world: World) -> None
     assert "make sure that agents do not trigger each other" in found[0].reason
 
 
-def test_what_it_was_cut_off_for_is_told_once_and_others_have_budgets_of_their_own(world: World) -> None:
+def test_a_spent_budget_is_reported_once_and_other_origins_have_their_own(world: World) -> None:
     echoes = Echoes()
 
     async def story(service: AsyncAgentService) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The quarantine admits one at a time, and nobody who has gone keeps the others out."""
+"""The quarantine admits one run at a time, and a run that is gone blocks no other."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_provider_that_is_down_is_waited_for_outside(tmp_path: Path) -> None:
     one.simulation.crash()
 
 
-def test_who_leaves_quarantine_has_a_place_among_those_awake(tmp_path: Path) -> None:
+def test_agents_that_leave_quarantine_respect_the_limit_of_awake_agents(tmp_path: Path) -> None:
     names = [f"agent{number}" for number in range(6)]
     one = Quarantined(tmp_path, replace(QUICK, awake_agents=2, warm_loops=1), *names)
 

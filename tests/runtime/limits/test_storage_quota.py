@@ -1,4 +1,4 @@
-"""One user can store so much, and others are not bothered; what is deleted is free again."""
+"""A user's storage is limited; other users are not affected, and deleted data is free again."""
 
 from __future__ import annotations
 

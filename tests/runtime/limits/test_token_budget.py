@@ -1,4 +1,4 @@
-"""What thinking costs is on record, counts towards the profile's limits, and is told to the monitor."""
+"""Token usage is recorded, counts towards the profile's limits, and is in facts and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of meetings share: brains, ways to wait, and a Roost in virtual time."""
+"""Shared by the tests of meetings: brains, ways to wait, and a Roost in virtual time."""
 
 from __future__ import annotations
 

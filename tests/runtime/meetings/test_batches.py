@@ -1,4 +1,4 @@
-"""M3: words that come close together are handed over as one ordered batch; a person's at once."""
+"""M3: words that come close together are delivered as one ordered batch; a person's words at once."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_of_a_batch_no_speaker_stands_for_the_others() -> None:
     play(story, {**BRAINS, "listener": reader})
 
 
-def test_the_example_of_the_guide_loses_no_word_of_a_person_who_speaks_first() -> None:
+def test_the_example_in_the_guide_loses_no_message_of_a_person_who_speaks_first() -> None:
     """The first agent answers the person before the second one has begun its turn."""
     page = Path(__file__).parents[3] / "docs" / "guides" / "meetings.md"
     source = page.read_text().partition("```python\n")[2].partition("service =")[0]

@@ -1,4 +1,4 @@
-"""M5 and M9: those who decline, stay silent, fail or are deleted, and what the others make of it."""
+"""M5 and M9: participants that decline, stay silent, fail or are deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roost.core.meetings.participants import seats
 from tests.runtime.meetings.meeting_rooms import BRAINS, all_see, heard, over, play, running, seen, team, texts
 
 
-def test_a_required_attendee_declines_and_all_are_told() -> None:
+def test_all_participants_see_that_a_required_attendee_declined() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d")
         await team(s, "no", invitations="decline")
@@ -164,7 +164,7 @@ def test_words_of_a_brain_that_was_still_thinking_when_it_ended_are_left_out() -
     play(story, {"slow": slow})
 
 
-def test_when_an_agent_fails_the_others_are_told_and_go_on() -> None:
+def test_all_participants_see_that_an_agent_failed_and_continue() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "c", profile="talker")
         await team(s, "b", profile="broken")
@@ -183,7 +183,7 @@ def test_when_an_agent_fails_the_others_are_told_and_go_on() -> None:
     play(story)
 
 
-def test_when_an_agent_is_deleted_the_others_are_told_and_nothing_of_it_is_left() -> None:
+def test_all_participants_see_that_an_agent_was_deleted_and_none_of_its_rows_remain() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e", "gone")
         await team(s, "sleeper", start=False)
@@ -206,7 +206,7 @@ def test_when_an_agent_is_deleted_the_others_are_told_and_nothing_of_it_is_left(
     play(story)
 
 
-def test_whoever_is_left_alone_ends_the_meeting() -> None:
+def test_the_last_participant_ends_the_meeting() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "news", required=["agent:e"], by="agent:d")
@@ -217,7 +217,7 @@ def test_whoever_is_left_alone_ends_the_meeting() -> None:
     play(story)
 
 
-def test_one_who_slept_comes_back_and_has_missed_nothing() -> None:
+def test_an_agent_that_slept_comes_back_and_has_missed_nothing() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "news", required=["agent:d", "agent:e"])
@@ -235,7 +235,7 @@ def test_one_who_slept_comes_back_and_has_missed_nothing() -> None:
     play(story)
 
 
-def test_chatter_comes_to_an_end() -> None:
+def test_endless_chatter_is_cut_off() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "b", "c", profile="talker")
         meeting = await s.meetings.call("ann", "small talk", required=["agent:b", "agent:c"], by="agent:a")
@@ -257,7 +257,7 @@ def test_more_meetings_than_allowed_are_refused() -> None:
     play(story, limits=roost.Limits(meetings_at_once=2))
 
 
-def test_what_happens_is_told_as_facts() -> None:
+def test_changes_of_a_meeting_are_facts() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d")
         cursor = (await s.monitor.facts("ann")).cursor
@@ -296,7 +296,7 @@ def test_a_meeting_can_be_called_from_a_talk() -> None:
     play(story, {**BRAINS, "caller": caller})
 
 
-def test_an_invitation_wakes_a_sleeper_as_mail_of_its_priority_does() -> None:
+def test_an_invitation_wakes_a_sleeping_agent_as_mail_of_its_priority_does() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", wake_on_priority="high")
         await s.agents.sleep("ann", "d", wake_on=roost.mail("high"))
@@ -333,7 +333,7 @@ def test_what_is_long_over_is_swept_to_its_minutes() -> None:
 
 @pytest.mark.parametrize("profile", ["echo", "guide", "scripted"])
 @pytest.mark.parametrize("rule", ["free", "round_robin"])
-def test_those_who_follow_a_script_do_not_answer_each_other(profile: str, rule: str) -> None:
+def test_scripted_brains_do_not_answer_each_other(profile: str, rule: str) -> None:
     brains: dict[str, roost.Brain] = {"echo": echo, "guide": guided(pace=0.0), "scripted": scripted(["one", "two"])}
 
     async def story(s: AsyncAgentService) -> None:
@@ -351,7 +351,7 @@ def test_those_who_follow_a_script_do_not_answer_each_other(profile: str, rule: 
     play(story, brains)
 
 
-def test_people_are_told_of_their_agents_by_the_names_they_give_them() -> None:
+def test_messages_to_people_use_the_short_names_of_their_agents() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "news", required=["agent:d"], floor="round_robin", by="agent:e")

@@ -83,20 +83,20 @@ def test_a_player_may_try_moves_on_the_board_it_is_given(simulated: World) -> No
     assert len(tried) == 3
 
 
-def test_a_draw_is_told_as_one(world: World) -> None:
+def test_a_draw_is_announced(world: World) -> None:
     over = played(world, liking(5, 3, 4, 2, 9), liking(1, 7, 6, 8))
     assert over.board == " O | X | X\n---+---+---\n X | X | O\n---+---+---\n O | O | X"
     assert (over.outcome, over.winner, over.minutes) == ("It is a draw.", None, "It is a draw.")
 
 
-def test_when_as_many_moves_were_made_as_are_allowed_nobody_wins(world: World) -> None:
+def test_a_game_that_reaches_its_move_limit_has_no_winner(world: World) -> None:
     over = played(world, liking(5, 1, 9), liking(2, 4, 6), max_moves=4)
     assert over.board == " X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | 9"
     assert (over.moves, over.mover, over.winner, over.phase) == (4, None, None, "ended")
     assert over.minutes.startswith("Nobody wins")
 
 
-def test_wrong_moves_are_refused_alike_and_the_game_goes_on(world: World) -> None:
+def test_invalid_moves_are_refused_in_every_view_and_the_game_continues(world: World) -> None:
     refused: list[str] = []
 
     async def clumsy(turn: Turn) -> AsyncIterator[str]:
@@ -145,7 +145,7 @@ def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(simulated
     assert "agent:ann/bold: I take 5." in prompts[-1].partition("Said before:\n")[2]
 
 
-def test_whoever_talks_and_never_moves_is_reminded_and_then_given_up(simulated: World) -> None:
+def test_a_player_that_talks_and_never_moves_is_reminded_and_then_loses(simulated: World) -> None:
     async def talker(turn: Turn) -> AsyncIterator[str]:
         if turn.kind == "meeting" and turn.meeting.my_move:
             yield "Let me think."
@@ -208,7 +208,7 @@ async def silent(turn: Turn) -> AsyncIterator[str]:
     yield ""
 
 
-def test_a_player_who_keeps_silent_is_asked_twice_and_has_lost(simulated: World) -> None:
+def test_a_silent_player_is_asked_twice_and_loses(simulated: World) -> None:
     asked: list[str] = []
 
     async def dreamer(turn: Turn) -> AsyncIterator[str]:
@@ -226,7 +226,7 @@ def test_a_player_who_keeps_silent_is_asked_twice_and_has_lost(simulated: World)
     assert asked[1].endswith("You did not move in time: if that happens again, you lose.")
 
 
-def test_a_game_with_one_who_is_stopped_ends_when_it_is_to_move(simulated: World) -> None:
+def test_a_game_ends_when_it_is_the_turn_of_a_stopped_player(simulated: World) -> None:
     async def story(service: AsyncAgentService) -> list[MeetingView]:
         meeting = await game(service, "user:ann", "agent:shy")
         await service.meetings.join("ann", meeting)
@@ -241,7 +241,7 @@ def test_a_game_with_one_who_is_stopped_ends_when_it_is_to_move(simulated: World
         assert "did not move" in over.minutes
 
 
-def test_a_host_who_was_busy_when_it_began_still_opens_the_game(simulated: World) -> None:
+def test_a_host_that_was_busy_at_the_start_still_opens_the_game(simulated: World) -> None:
     async def host(turn: Turn) -> AsyncIterator[str]:
         if turn.kind == "task":
             await asyncio.sleep(3)

@@ -1,4 +1,4 @@
-"""M4: an agent knows its meetings, and the bounds of a call are told when it is made."""
+"""M4: an agent knows its meetings, and limits of a call are checked when it is made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def lister(turn: Turn) -> AsyncIterator[str]:
     yield json.dumps(told)
 
 
-def test_an_agent_and_who_looks_at_it_see_its_meetings() -> None:
+def test_an_agent_and_its_owner_see_its_meetings() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", profile="lister", invitations="ask")
         await team(s, "e", profile="silent")
@@ -62,7 +62,7 @@ def test_an_invitation_that_waits_for_an_answer_is_listed() -> None:
     play(story, {**BRAINS, "undecided": undecided})
 
 
-def test_a_moderator_who_is_not_invited_is_refused() -> None:
+def test_a_moderator_that_is_not_invited_is_refused() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         with pytest.raises(roost.Invalid, match="the moderator 'agent:e' is not invited: name it as `required`"):

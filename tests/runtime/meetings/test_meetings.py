@@ -222,7 +222,7 @@ def test_a_standup_goes_round_and_each_speaks_in_turn(world: World) -> None:
     world({"talker": talker}, story)
 
 
-def test_whoever_has_nothing_to_say_passes_the_floor_on() -> None:
+def test_an_empty_answer_passes_the_floor() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "c", profile="talker")
         await team(s, "b")
@@ -234,7 +234,7 @@ def test_whoever_has_nothing_to_say_passes_the_floor_on() -> None:
     play(story)
 
 
-def test_those_who_never_say_anything_do_not_pass_the_floor_on_for_ever() -> None:
+def test_silent_participants_do_not_pass_the_floor_endlessly() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "b")
         options: dict[str, Any] = {"required": ["agent:b"], "floor": "round_robin", "by": "agent:a"}
@@ -320,7 +320,7 @@ def test_illegal_and_out_of_turn_moves_are_refused_at_once_and_change_nothing() 
     play(story)
 
 
-def test_a_brain_is_told_at_once_that_its_move_is_refused() -> None:
+def test_an_invalid_move_raises_in_the_brain() -> None:
     told: list[str] = []
 
     async def clumsy(turn: Turn) -> AsyncIterator[str]:
@@ -458,7 +458,7 @@ def test_the_same_key_again_is_the_same_move_and_a_call_with_other_guests_is_ano
     play(story)
 
 
-def test_an_owner_may_come_to_where_her_agents_meet_and_a_stranger_may_not() -> None:
+def test_an_owner_may_join_meetings_of_their_agents_and_a_stranger_may_not() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "agents only", required=["agent:e"], by="agent:d")
@@ -472,7 +472,7 @@ def test_an_owner_may_come_to_where_her_agents_meet_and_a_stranger_may_not() -> 
     play(story)
 
 
-def test_whoever_knows_of_an_open_meeting_may_join_it() -> None:
+def test_anyone_may_join_an_open_meeting() -> None:
     async def story(s: AsyncAgentService) -> None:
         meeting = await s.meetings.call("ann", "open house", open=True)
         await s.meetings.say("ann", meeting, "come in")
@@ -485,7 +485,7 @@ def test_whoever_knows_of_an_open_meeting_may_join_it() -> None:
 
 
 @pytest.mark.parametrize("user", [[], None, "\ud800", "a\0"])
-def test_whoever_is_no_user_is_refused_before_anything_is_looked_for(world: World, user: Any) -> None:
+def test_an_invalid_user_id_is_refused_before_any_query(world: World, user: Any) -> None:
     async def story(service: AsyncAgentService) -> None:
         face = service.meetings
         for asked in (face.invite, face.kick, face.grant):

@@ -1,4 +1,4 @@
-"""M6, M7: words and moves that come too late are refused where all can see it, and their author gets another turn."""
+"""M6, M7: late words and moves are refused where all can see it, and their author gets another turn."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_words_said_after_the_floor_has_moved_are_refused_for_all_to_see() -> No
     play(story, speaker(told))
 
 
-def test_one_who_is_always_refused_is_not_asked_without_end() -> None:
+def test_a_participant_that_is_always_refused_is_not_asked_endlessly() -> None:
     turns: list[str] = []
 
     async def chatty(turn: Turn) -> AsyncIterator[str]:
@@ -111,7 +111,7 @@ def test_words_sent_in_the_middle_of_a_turn_are_refused_as_visibly() -> None:
 
 
 @pytest.mark.parametrize("how", ["end", "kick", "leave"])
-def test_words_of_one_who_is_not_there_any_more_are_on_record_and_no_turn_follows(how: str) -> None:
+def test_words_of_a_participant_that_left_are_recorded_and_lead_to_no_turn(how: str) -> None:
     told: Told = []
 
     async def story(s: AsyncAgentService) -> None:
@@ -135,7 +135,7 @@ def test_words_of_one_who_is_not_there_any_more_are_on_record_and_no_turn_follow
     play(story, speaker(told))
 
 
-def test_a_move_that_comes_too_late_is_refused_and_its_player_told() -> None:
+def test_a_late_move_is_refused_and_its_player_sees_it() -> None:
     told: Told = []
 
     async def thinker(turn: Turn) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""M7: games that users register; their rules are applied by every view, and their faults stop nobody."""
+"""M7: registered games: every view applies their rules, and their exceptions stop no meeting."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Broken(Nim):
         raise RuntimeError("no rules")
 
 
-def test_a_game_that_fails_stops_nobody() -> None:
+def test_a_game_that_raises_does_not_stop_the_meeting() -> None:
     roost.register_game("broken", Broken())
 
     async def talking(turn: Turn) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""M9: an agent that is stopped goes from its meetings at once; when it is started, it comes back to them."""
+"""M9: an agent that is stopped leaves its meetings at once, and returns to them when it is started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def stuck(turn: Turn) -> AsyncIterator[str]:
     yield "at last"
 
 
-def test_the_floor_of_one_who_is_stopped_goes_on_to_the_next_at_once() -> None:
+def test_the_floor_of_a_stopped_agent_passes_to_the_next_at_once() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "c", profile="talker")
         await team(s, "b", profile="stuck")
@@ -36,7 +36,7 @@ def test_the_floor_of_one_who_is_stopped_goes_on_to_the_next_at_once() -> None:
     play(story, {**BRAINS, "stuck": stuck})
 
 
-def test_one_who_is_started_again_comes_back_and_has_missed_nothing() -> None:
+def test_an_agent_that_is_started_again_comes_back_and_has_missed_nothing() -> None:
     async def story(s: AsyncAgentService) -> None:
         everyone = ["user:ann", *await team(s, "d", "e")]
         meeting = await s.meetings.call("ann", "news", required=["agent:d", "agent:e"])
@@ -57,7 +57,7 @@ def test_one_who_is_started_again_comes_back_and_has_missed_nothing() -> None:
     play(story)
 
 
-def test_one_who_left_of_itself_does_not_come_back_by_being_started() -> None:
+def test_an_agent_that_left_does_not_come_back_when_it_is_started() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "news", required=["agent:d", "agent:e"])
@@ -71,7 +71,7 @@ def test_one_who_left_of_itself_does_not_come_back_by_being_started() -> None:
     play(story)
 
 
-def test_one_who_comes_back_too_late_is_told_that_it_is_over() -> None:
+def test_an_agent_that_comes_back_after_the_end_sees_that_it_is_over() -> None:
     async def story(s: AsyncAgentService) -> None:
         [d, _] = await team(s, "d", "e")
         meeting = await s.meetings.call("ann", "news", required=["agent:d", "agent:e"])
@@ -85,7 +85,7 @@ def test_one_who_comes_back_too_late_is_told_that_it_is_over() -> None:
     play(story)
 
 
-def test_a_restart_is_nobodys_going() -> None:
+def test_a_restart_of_roost_removes_no_participant() -> None:
     async def story(s: AsyncAgentService) -> None:
         [d] = await team(s, "d")
         meeting = await s.meetings.call("ann", "news", required=[d])
@@ -98,7 +98,7 @@ def test_a_restart_is_nobodys_going() -> None:
     play(story)
 
 
-def test_a_meeting_that_cannot_begin_without_one_who_is_stopped_fails_at_once() -> None:
+def test_a_meeting_whose_required_participant_is_stopped_fails_at_once() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d", "e")
         await team(s, "away", start=False)
@@ -112,7 +112,7 @@ def test_a_meeting_that_cannot_begin_without_one_who_is_stopped_fails_at_once() 
     play(story)
 
 
-def test_when_its_creator_is_stopped_before_the_start_whoever_was_invited_is_told() -> None:
+def test_invited_participants_see_that_the_creator_was_stopped_before_the_start() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "host")
         meeting = await s.meetings.call("ann", "news", required=["user:ann"], by="agent:host")
@@ -126,7 +126,7 @@ def test_when_its_creator_is_stopped_before_the_start_whoever_was_invited_is_tol
     play(story)
 
 
-def test_who_is_left_alone_by_a_stop_is_told_that_it_is_over() -> None:
+def test_the_last_participant_after_a_stop_sees_that_it_is_over() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "d")
         meeting = await s.meetings.call("ann", "news", required=["agent:d"])

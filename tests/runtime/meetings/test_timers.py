@@ -1,4 +1,4 @@
-"""M5, M6: what is due in a meeting is done when it is due; a call is cancelled, and one without its creator fails."""
+"""M5, M6: deadlines of a meeting are met on time; a call is cancelled, and one without its creator fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def elapsed(s: AsyncAgentService, meeting: str) -> float:
 
 
 @pytest.mark.parametrize("deadline", [0.05, 0.3, 1.0, 2.5, 7.0])
-def test_a_call_that_nobody_answers_fails_at_its_deadline(deadline: float) -> None:
+def test_a_call_without_an_answer_fails_at_its_deadline(deadline: float) -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "away", start=False)
         await asyncio.sleep(1.7)  # between two looks into the store
@@ -43,7 +43,7 @@ def test_a_call_that_nobody_answers_fails_at_its_deadline(deadline: float) -> No
 
 
 @pytest.mark.parametrize("by", ["chair", "other"])
-def test_one_who_keeps_silent_is_passed_over_when_its_time_is_up(by: str) -> None:
+def test_a_silent_speaker_is_skipped_when_its_time_is_up(by: str) -> None:
     """Also if it is the chair: then the next one sees to it, without any further delay."""
 
     async def story(s: AsyncAgentService) -> None:
@@ -61,7 +61,7 @@ def test_one_who_keeps_silent_is_passed_over_when_its_time_is_up(by: str) -> Non
     play(story, {**BRAINS, "stuck": stuck})
 
 
-def test_a_player_who_does_not_move_is_asked_again_and_loses_on_time() -> None:
+def test_a_player_that_does_not_move_is_asked_again_and_loses_on_time() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "x", profile="stuck")
         meeting = await s.meetings.call(
@@ -129,7 +129,7 @@ def test_a_meeting_that_has_begun_is_ended_and_not_cancelled() -> None:
     play(story)
 
 
-def test_a_call_whose_creator_has_left_fails_though_nobody_else_is_there() -> None:
+def test_a_call_fails_when_its_creator_leaves_before_anyone_joins() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "away", start=False)
         meeting = await s.meetings.call("ann", "news", required=["agent:away"], deadline=5)

@@ -1,4 +1,4 @@
-"""A15: what has happened as one stream of facts, how each agent is doing, the numbers; and one id through it all."""
+"""A15: facts as one stream, the health of each agent, metrics, and one root id through all of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def names(facts: list[Fact]) -> list[str]:
 # --- facts ---------------------------------------------------------------------------------------------
 
 
-def test_the_life_of_a_task_is_told_in_order(world: World) -> None:
+def test_the_facts_of_a_task_come_in_order(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[Fact]:
         await service.agents.create("ann", "d", profile="teller", **FAST)
         await done(service, "hello")
@@ -99,7 +99,7 @@ def test_a_task_that_fails_is_retried_and_then_a_dead_letter(world: World) -> No
     assert "as asked" not in repr(facts)  # what went wrong inside is in the log
 
 
-def test_what_is_asked_of_an_agent_is_told_once_and_only_when_it_changes_something(world: World) -> None:
+def test_a_command_to_an_agent_is_one_fact_if_it_changes_something(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[Fact]:
         agents = service.agents
         await agents.create("ann", "d", profile="teller", start=False)
@@ -121,7 +121,7 @@ def test_what_is_asked_of_an_agent_is_told_once_and_only_when_it_changes_somethi
     ]  # fmt: skip
 
 
-def test_a_refused_call_tells_nothing(world: World) -> None:
+def test_a_refused_call_is_no_fact(world: World) -> None:
     async def story(service: AsyncAgentService) -> FactPage:
         await service.agents.create("ann", "d", profile="teller")
         with pytest.raises(roost.Conflict):
@@ -133,7 +133,7 @@ def test_a_refused_call_tells_nothing(world: World) -> None:
     assert names(list(world(BRAINS, story).facts)) == ["AgentCreated"]
 
 
-def test_sleeping_by_itself_and_being_woken_by_mail_are_told(world: World) -> None:
+def test_sleep_and_wake_by_mail_are_facts(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[Fact]:
         await service.agents.create("ann", "d", profile="teller", **FAST)
         await done(service, "sleep")
@@ -149,7 +149,7 @@ def test_sleeping_by_itself_and_being_woken_by_mail_are_told(world: World) -> No
     assert "mail" in woke.data["reason"]
 
 
-def test_events_schedules_and_cancelled_tasks_are_told(world: World) -> None:
+def test_events_schedules_and_cancelled_tasks_are_facts(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[Fact]:
         await service.agents.create("ann", "d", profile="teller", start=False)
         await service.events.publish("ann", "news", optional=True)
@@ -167,7 +167,7 @@ def test_events_schedules_and_cancelled_tasks_are_told(world: World) -> None:
     assert facts[4].data["task_id"] == facts[5].data["task_id"]
 
 
-def test_runs_of_talks_are_told_to_whoever_talks(world: World) -> None:
+def test_runs_of_a_talk_are_facts_for_its_owner(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[Fact], str, FactPage]:
         talk = await service.create_talk_session("ann", profile="teller")
         await service.add_message("ann", talk, "hello")
@@ -182,7 +182,7 @@ def test_runs_of_talks_are_told_to_whoever_talks(world: World) -> None:
     assert others.facts == ()
 
 
-def test_nobody_sees_what_is_anothers(world: World) -> None:
+def test_a_user_sees_no_facts_of_another_user(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[Fact], list[Fact], Any]:
         for user in ("ann", "bob", "ann/d"):
             await service.agents.create(user, "d", profile="teller")
@@ -195,7 +195,7 @@ def test_nobody_sees_what_is_anothers(world: World) -> None:
     assert list(states) == ["d"]
 
 
-def test_what_a_person_sends_is_told_to_that_person_alone(world: World) -> None:
+def test_a_message_of_a_user_is_a_fact_for_that_user_only(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[list[Fact]]:
         await service.mail.send("ann", "user:ann", "Note", "to myself")
         await service.events.publish("ann", "news")
@@ -209,7 +209,7 @@ def test_what_a_person_sends_is_told_to_that_person_alone(world: World) -> None:
     assert "Note" not in repr(ann)
 
 
-def test_what_a_turn_sent_to_one_who_is_gone_is_told_as_a_dead_letter(tmp_path: Path) -> None:
+def test_a_message_to_a_deleted_agent_is_a_dead_letter_fact(tmp_path: Path) -> None:
     simulation = Simulation(tmp_path, seed=6)
 
     async def sender(turn: Turn) -> AsyncIterator[str]:
@@ -233,7 +233,7 @@ def test_what_a_turn_sent_to_one_who_is_gone_is_told_as_a_dead_letter(tmp_path: 
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_what_finds_an_inbox_full_is_told_and_counted_wherever_it_comes_from(world: World, others: int) -> None:
+def test_an_envelope_refused_by_a_full_inbox_is_a_fact_and_counted(world: World, others: int) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[Fact], list[roost.DeadLetter], list[roost.Task], float]:
         hears: dict[str, Any] = {"profile": "teller", "subscriptions": ["e"], "start": False}
         await service.agents.create("ann", "full", inbox_limit=1, **hears)
@@ -259,7 +259,7 @@ def test_what_finds_an_inbox_full_is_told_and_counted_wherever_it_comes_from(wor
     assert (failed.data["task_id"], failed.data["reason"]) == (refused.task_id, refused.error)
 
 
-def test_each_dead_letter_is_told_by_its_id(tmp_path: Path) -> None:
+def test_each_dead_letter_fact_has_the_id_of_its_letter(tmp_path: Path) -> None:
     simulation = Simulation(tmp_path, seed=8)
 
     async def sender(turn: Turn) -> AsyncIterator[str]:
@@ -285,7 +285,7 @@ def test_each_dead_letter_is_told_by_its_id(tmp_path: Path) -> None:
     assert {fact.root for fact in died} == {task_id}
 
 
-def test_plain_messages_are_counted_and_told_only_when_they_fail(world: World) -> None:
+def test_plain_messages_are_counted_and_are_facts_only_when_they_fail(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[Fact], float]:
         await service.agents.create("ann", "d", profile="teller", **FAST)
         await service.agents.create("ann", "e", profile="teller", **FAST)
@@ -304,7 +304,7 @@ def test_plain_messages_are_counted_and_told_only_when_they_fail(world: World) -
 # --- the cursor ----------------------------------------------------------------------------------------
 
 
-def test_a_cursor_goes_on_where_the_page_ended(world: World) -> None:
+def test_a_cursor_continues_where_the_page_ended(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[str], FactPage]:
         page = await service.monitor.facts("ann")
         seen: list[str] = []
@@ -321,7 +321,7 @@ def test_a_cursor_goes_on_where_the_page_ended(world: World) -> None:
     assert (last.gap, last.more) == (False, False)
 
 
-def test_each_fact_has_the_cursor_that_goes_on_after_it(world: World) -> None:
+def test_each_fact_has_the_cursor_of_its_successor(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[str]:
         for number in range(4):
             await service.agents.create("ann", f"a{number}", profile="teller")
@@ -332,7 +332,7 @@ def test_each_fact_has_the_cursor_that_goes_on_after_it(world: World) -> None:
     assert world(BRAINS, story) == ["ann/a2", "ann/a3"]
 
 
-def test_a_reader_that_is_too_slow_is_told_of_the_gap(world: World) -> None:
+def test_a_slow_reader_sees_a_gap(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[FactPage, list[str]]:
         start = (await service.monitor.facts("ann")).cursor
         for number in range(9):
@@ -347,7 +347,7 @@ def test_a_reader_that_is_too_slow_is_told_of_the_gap(world: World) -> None:
     assert followed == ["FactsMissed", "AgentCreated", "AgentCreated"]
 
 
-def test_a_cursor_from_before_a_restart_is_told_of_the_gap(world: World) -> None:
+def test_a_cursor_from_before_a_restart_sees_a_gap(world: World) -> None:
     async def before(service: AsyncAgentService) -> str:
         await service.agents.create("ann", "d", profile="teller")
         return (await service.monitor.facts("ann")).cursor
@@ -367,7 +367,7 @@ def test_what_is_no_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
         service.monitor.facts("ann", after=cursor)
 
 
-def test_whoever_follows_hears_what_comes_and_nothing_else(world: World) -> None:
+def test_a_follower_receives_new_facts_of_its_user_only(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[str]:
         await service.agents.create("ann", "before", profile="teller")
         stream = service.monitor.follow("ann")
@@ -383,7 +383,7 @@ def test_whoever_follows_hears_what_comes_and_nothing_else(world: World) -> None
     assert world(BRAINS, story) == ["AgentCreated", "AgentStopped"]
 
 
-def test_whoever_follows_comes_to_an_end_with_the_program(tmp_path: Path) -> None:
+def test_following_ends_when_roost_closes(tmp_path: Path) -> None:
     heard: list[Fact] = []
     service = roost.open(f"sqlite:///{tmp_path}/roost.db", limits=QUICK)
     stream = service.monitor.follow("ann")
@@ -641,7 +641,7 @@ def test_one_id_goes_from_the_first_call_to_the_last_effect(world: World, caplog
     assert {vars(record)["root"] for record in failed} == {task_id}
 
 
-def test_the_id_goes_on_through_events_and_urgent_mail_to_a_person(world: World) -> None:
+def test_the_root_id_is_kept_through_events_and_urgent_mail(world: World) -> None:
     async def link(turn: Turn) -> AsyncIterator[str]:
         if turn.kind == "mail":
             await turn.publish("news")
@@ -663,7 +663,7 @@ def test_the_id_goes_on_through_events_and_urgent_mail_to_a_person(world: World)
     assert published == [("news", "ann/a"), ("urgent_mail", "ann/b")]
 
 
-def test_urgent_mail_to_anothers_agent_is_told_to_both(world: World) -> None:
+def test_urgent_mail_to_an_agent_of_another_user_is_a_fact_for_both(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[list[tuple[str, str | None]]]:
         await service.agents.create("bob", "s", profile="teller", shared=True, start=False)
         await service.mail.send("ann", "agent:bob/s", "Look", "at this", priority="urgent")
@@ -720,7 +720,7 @@ def test_the_id_survives_a_restart_and_a_retry(world: World) -> None:
     assert world(BRAINS, after) == {task_id}
 
 
-def test_telling_costs_next_to_nothing_while_nobody_follows(tmp_path: Path) -> None:
+def test_publishing_facts_is_cheap_without_followers(tmp_path: Path) -> None:
     """An append: no fact is made before someone reads it."""
     with roost.open(f"sqlite:///{tmp_path}/roost.db", limits=QUICK) as service:
         service.agents.create("ann", "d")
@@ -762,7 +762,7 @@ def test_there_are_no_spans_unless_they_are_configured(environ: dict[str, str], 
     assert (telemetry.tracer(environ) is not None) is traces
 
 
-def test_a_span_is_the_current_one_until_it_ends_and_tells_no_exception() -> None:
+def test_a_span_is_the_current_one_until_it_ends_and_records_no_exception() -> None:
     tracer = KeepingTracer()
     with pytest.raises(RuntimeError), telemetry.spans(tracer)("roost task", {"kind": "task"}) as found:
         current = trace.get_current_span()
@@ -774,7 +774,7 @@ def test_a_span_is_the_current_one_until_it_ends_and_tells_no_exception() -> Non
     assert (span.has_ended, span.exceptions, span.states) == (True, [], [])
 
 
-def test_a_span_is_told_to_opentelemetry_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_are_exported_to_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     tracer = KeepingTracer()
     monkeypatch.setattr(trace, "get_tracer", {"roost": tracer}.__getitem__)
     made = telemetry.tracer({"OTEL_SERVICE_NAME": "x"})

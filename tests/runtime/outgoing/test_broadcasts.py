@@ -61,7 +61,7 @@ def test_it_reaches_all_but_the_sender_and_each_once(world: World) -> None:
     assert heard == {name: ["hello from agent:ann/d"] for name in "abc"}
 
 
-def test_a_person_tells_a_group_or_whoever_fits(world: World) -> None:
+def test_a_broadcast_reaches_a_group_or_a_filter(world: World) -> None:
     heard: Heard = {}
 
     async def story(service: AsyncAgentService) -> list[int]:
@@ -93,7 +93,7 @@ def test_a_person_tells_a_group_or_whoever_fits(world: World) -> None:
     }
 
 
-def test_whoever_comes_goes_or_changes_counts_from_then_on(world: World) -> None:
+def test_recipients_follow_changes_of_agents(world: World) -> None:
     async def story(service: AsyncAgentService) -> list[int]:
         await crew(service, "a", "b")
         tell = partial(service.agents.broadcast, "ann", "hello", group="night")
@@ -157,7 +157,7 @@ def test_one_that_is_full_is_not_counted_and_has_a_dead_letter(world: World) -> 
     assert heard["a"] == heard["b"] == ["hello from user:ann"]
 
 
-def test_a_sleeper_has_it_when_it_wakes(world: World) -> None:
+def test_a_sleeping_agent_receives_the_broadcast_when_it_wakes(world: World) -> None:
     heard: Heard = {}
 
     async def story(service: AsyncAgentService) -> tuple[str, int]:
@@ -232,7 +232,7 @@ def test_to_too_many_is_refused_and_to_a_hundred_is_a_few_writes() -> None:
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_a_crash_at_any_commit_tells_everyone_once(tmp_path: Path, side: str) -> None:
+def test_a_crash_at_any_commit_delivers_the_broadcast_once(tmp_path: Path, side: str) -> None:
     async def tells(turn: Turn) -> AsyncIterator[str]:
         first = await turn.broadcast("one")
         await asyncio.sleep(0.2)  # long enough for it to leave on the way

@@ -1,4 +1,4 @@
-"""Late answers: turns of their own kind, which no brain takes for a task."""
+"""Late answers: turns of their own kind, which no brain mistakes for a task."""
 
 from __future__ import annotations
 

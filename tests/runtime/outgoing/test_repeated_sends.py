@@ -1,4 +1,4 @@
-"""A11: what a turn has sent before it was repeated is sent once, whatever else it tried to send."""
+"""A11: a turn that is repeated sends each message once, whatever else it tried to send."""
 
 from __future__ import annotations
 

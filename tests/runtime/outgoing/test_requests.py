@@ -1,4 +1,4 @@
-"""M1, M2: a turn asks another agent and waits, without keeping its own agent from anything else."""
+"""M1, M2: a turn asks another agent and waits, without blocking its own agent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_answer_is_what_the_other_says(world: World) -> None:
     assert world({"asks": asks, "doubles": doubles}, story).result == "it said 42"
 
 
-def test_it_is_waiting_meanwhile_and_other_lanes_go_on(world: World) -> None:
+def test_an_agent_that_asks_is_waiting_and_its_other_lanes_continue(world: World) -> None:
     release: list[bool] = []
 
     async def holds(turn: Turn) -> AsyncIterator[str]:
@@ -91,7 +91,7 @@ def test_a_ring_of_ten_that_ask_each_other_does_not_block(world: World) -> None:
     assert world({"ring": ring}, story) == "0 1 2 3 4 5 6 7 8 9 0 1 end"
 
 
-def test_whom_it_asks_fails_and_it_is_told(world: World) -> None:
+def test_a_failed_request_raises_in_the_caller(world: World) -> None:
     async def fails(turn: Turn) -> AsyncIterator[str]:
         yield ""
         raise ValueError
@@ -111,7 +111,7 @@ def test_whom_it_asks_fails_and_it_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("deadline", [5, 11, 17])
-def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, deadline: float) -> None:
+def test_a_late_answer_is_delivered_as_late(tmp_path: Path, deadline: float) -> None:
     times: list[float] = []
     heard: list[tuple[str, str, str, roost.LateAnswer]] = []
     simulation = Simulation(tmp_path, seed=4)
@@ -146,7 +146,7 @@ def test_an_answer_that_comes_too_late_is_delivered_and_says_so(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("deadline", [5, 12, 60])
-def test_an_answer_of_which_nobody_tells_is_found(
+def test_an_answer_whose_notification_was_lost_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deadline: float
 ) -> None:  # fmt: skip
     monkeypatch.setattr(Requests, "answered", lambda *_: None)
@@ -251,7 +251,7 @@ def test_a_hundred_at_once_get_each_its_own_answer_in_whatever_order(world: Worl
     assert answers == ", ".join(f"answer {number}" for number in range(100))
 
 
-def test_who_has_waited_takes_nothing_new_while_another_has_its_place(world: World) -> None:
+def test_an_agent_that_has_waited_begins_nothing_new_without_a_place(world: World) -> None:
     running: list[int] = [0, 0]
 
     async def answers(turn: Turn) -> AsyncIterator[str]:

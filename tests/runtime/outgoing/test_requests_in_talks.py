@@ -246,7 +246,7 @@ def test_an_answer_that_is_late_is_recorded_and_starts_no_turn(who: str) -> None
     [("stop", "it was stopped"), ("delete", "it was deleted"), ("fail", "The agent could not finish because of")],
 )
 @pytest.mark.parametrize("who", ["profile", "agent"])
-def test_that_the_other_cannot_answer_is_told_at_once(world: World, who: str, what: str, why: str) -> None:
+def test_a_request_that_cannot_be_answered_fails_at_once(world: World, who: str, what: str, why: str) -> None:
     workers, found = brains()
 
     async def story(service: AsyncAgentService) -> tuple[str, list[str]]:
@@ -335,7 +335,7 @@ def test_a_crash_at_any_commit_asks_once_and_gets_the_answer(tmp_path: Path, who
         simulation.crash()
 
 
-def test_a_talk_that_is_closed_while_it_asks_is_taken_up_with_its_question(tmp_path: Path) -> None:
+def test_a_talk_that_was_closed_while_it_asked_resumes_with_its_request(tmp_path: Path) -> None:
     workers, found = brains()
     url = f"sqlite:///{tmp_path}/asks.db"
 

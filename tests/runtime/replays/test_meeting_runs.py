@@ -1,4 +1,4 @@
-"""A16, A11 for meetings: each turn leaves a run that can be replayed, and a repeated one is given what it was given."""
+"""A16, A11 for meetings: each turn leaves a run that can be replayed, and a repeated turn gets the same input."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_each_turn_of_a_meeting_is_replayed_and_does_nothing(world: World) -> No
     world({"brain": room.brain}, story, tools=room.tools())
 
 
-def test_what_differs_in_a_meeting_is_told_and_done_live(world: World) -> None:
+def test_a_difference_in_a_meeting_is_reported_and_can_run_live(world: World) -> None:
     room = Room()
 
     async def story(service: AsyncAgentService) -> None:
@@ -303,7 +303,7 @@ def test_a_try_that_failed_is_repeated_as_it_was_if_it_has_done_something(
 
 
 @pytest.mark.parametrize(("word", "outcomes"), [("tool", ["done", "failed"]), ("model", ["failed"])])
-def test_a_turn_that_has_done_something_goes_on_though_the_meeting_is_over(
+def test_a_turn_with_steps_continues_although_the_meeting_is_over(
     simulated: World, word: str, outcomes: list[str]
 ) -> None:
     listener = Listener()

@@ -1,4 +1,4 @@
-"""A16 for messages between agents: those that were handled with steps leave a run, which can be replayed."""
+"""A16 for messages between agents: a message handled with steps leaves a run that can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A16: a run that is over is run again from its journal, offline, and gives the same; what differs is told."""
+"""A16: a finished run is replayed from its journal, offline, with the same result; differences are reported."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_steps_of_a_run_can_be_looked_at(world: World) -> None:
     world({"brain": shop.brain}, story, tools=shop.tools())
 
 
-def test_what_differs_is_told(world: World) -> None:
+def test_a_replay_reports_differences(world: World) -> None:
     shop = Shop()
 
     async def story(service: AsyncAgentService) -> None:
@@ -235,7 +235,7 @@ def test_a_task_that_was_tried_again_is_replayed_try_by_try(world: World) -> Non
     assert world({"tries": tries}, story, tools=[flaky]) == [("done", ""), ("failed", "")]
 
 
-def test_a_run_that_rested_while_a_person_was_asked_is_replayed_as_far_as_it_came(world: World) -> None:
+def test_a_suspended_run_is_replayed_up_to_its_suspension(world: World) -> None:
     ordered: list[str] = []
 
     @roost.tool(approval=True)
@@ -295,7 +295,7 @@ def test_a_run_that_was_stopped_in_a_tool_is_replayed_as_far_as_it_came(world: W
     world({"digger": digger}, story, tools=[dig])
 
 
-def test_a_replay_that_nobody_waits_for_ends_and_few_run_at_once(world: World) -> None:
+def test_an_abandoned_replay_ends_and_few_replays_run_at_once(world: World) -> None:
     again: list[str] = []
 
     async def endless(turn: Turn) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""A16: a replay is compared with all that the run did, and tells what is missing, added or different."""
+"""A16: a replay is compared with all actions of the run; missing, added and different ones are reported."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ WORDS = {name: ["one"] for name in (*ACTS, "thoughts thinking", "state mood", "q
 
 @pytest.mark.parametrize("talk", [False, True])
 @pytest.mark.parametrize("name", WORDS)
-def test_what_is_left_out_or_done_otherwise_is_told(tmp_path: Path, name: str, *, talk: bool) -> None:
+def test_missing_and_different_actions_are_reported(tmp_path: Path, name: str, *, talk: bool) -> None:
     actor, simulation = Actor(**WORDS), Simulation(tmp_path, 1)
 
     async def story(service: AsyncAgentService) -> None:
@@ -104,7 +104,7 @@ def test_what_is_left_out_or_done_otherwise_is_told(tmp_path: Path, name: str, *
     simulation.play(story, {"actor": actor.brain, "ear": ear}, QUICK, tools=[price])
 
 
-def test_a_step_that_is_left_out_is_told(world: World) -> None:
+def test_a_missing_step_is_reported(world: World) -> None:
     actor = Actor(**{"step a": ["x"], "step b": ["x"], "mail user:ann": ["x", "x"]})
 
     async def story(service: AsyncAgentService) -> None:
@@ -146,7 +146,7 @@ def test_what_a_run_does_beside_a_talk_is_compared_as_far_as_the_replay_goes(wor
     world({"brain": brain}, story)
 
 
-def test_a_moment_to_sleep_until_may_be_another_one(world: World) -> None:
+def test_a_different_wake_time_is_no_difference(world: World) -> None:
     moments = [datetime.now(UTC) + timedelta(days=n) for n in (1, 2)]
 
     async def brain(turn: Turn) -> AsyncIterator[str]:
@@ -192,7 +192,7 @@ def test_what_was_refused_is_not_taken_for_done(world: World) -> None:
     world({"actor": brain, "ear": ear}, story)
 
 
-def test_secrets_are_no_difference_and_are_not_told(world: World) -> None:
+def test_secrets_are_no_difference_and_are_not_shown(world: World) -> None:
     """A replay is given the results of its steps without them."""
     tells = [True]
 

@@ -1,4 +1,4 @@
-"""B4: what a brain thinks and does stands beside its answer, live, in the store and on the wire."""
+"""B4: thoughts and notes of a brain are stored beside its answer, live, in the store and on the wire."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_thoughts_are_kept_beside_the_answer_and_the_brain_sees_them_again(servi
     assert everything(service(), "ann", talk)[-1] == answer
 
 
-def test_a_stream_tells_notes_piece_by_piece_and_so_does_the_wire(service: Open) -> None:
+def test_a_stream_has_notes_piece_by_piece_also_on_the_wire(service: Open) -> None:
     gates = [threading.Event() for _ in range(3)]
 
     async def slow(turn: roost.Turn) -> AsyncIterator[roost.Chunk | str]:

@@ -1,4 +1,4 @@
-"""A stream can be left after any piece and taken up again: nothing is missing, nothing comes twice."""
+"""A stream can be left after any piece and continued: nothing is missing, nothing comes twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page(revision: int, *messages: Message, seq: int = 0, offset: int = 0) -> Pa
     return Page(messages, Cursor(revision, seq, offset).encode(TALK), running=False)
 
 
-def test_one_who_leaves_after_each_piece_reads_everything_once(service: Open) -> None:
+def test_a_reader_that_leaves_after_each_piece_reads_everything_once(service: Open) -> None:
     own = service({"slow": slow})
     talk = own.create_talk_session("ann", profile="slow", busy="queue")
     for text in ("one", "two", "three"):
@@ -74,7 +74,7 @@ def test_a_text_that_shrank_after_a_crash_starts_anew() -> None:
     assert (change.text, change.reset) == ("short", True)
 
 
-def test_a_text_goes_on_where_the_cursor_stood() -> None:
+def test_a_text_continues_at_the_cursor() -> None:
     after = Cursor(5, 3, 4).encode(TALK)
     [change] = TalkStream(TALK, after).of(page(6, message(3, "abcdefg", Status.STREAMING), seq=3, offset=7))
     assert (change.text, change.reset, change.cursor) == ("efg", False, Cursor(6, 3, 7).encode(TALK))

@@ -146,7 +146,7 @@ def test_a_store_that_fails_for_a_while_loses_nothing(tmp_path: Path) -> None:
     assert messages[1].content.count("[") == WORDS
 
 
-def test_a_frozen_loop_is_given_up_and_its_talks_go_on_elsewhere(tmp_path: Path) -> None:
+def test_a_frozen_loop_is_abandoned_and_its_talks_continue_elsewhere(tmp_path: Path) -> None:
     simulation = Simulation(tmp_path, seed=5)
     service = simulation.start({"teller": teller}, LIMITS)
 

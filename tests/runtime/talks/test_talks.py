@@ -1,4 +1,4 @@
-"""A talk's turns, on real threads and in the simulation alike."""
+"""Turns of a talk, on real threads and in the simulation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_new_message_interrupts_and_keeps_what_was_said(world: World) -> None:
     ]
 
 
-def test_a_message_that_interrupts_before_a_word_was_said_is_answered_together_with_it(world: World) -> None:
+def test_a_message_that_interrupts_before_the_first_word_is_answered_together_with_the_first(world: World) -> None:
     async def mute(turn: Turn) -> AsyncIterator[str]:
         if len(turn.messages) == 1 and turn.text == "first":
             await asyncio.sleep(30)
@@ -155,7 +155,7 @@ def test_steer_hands_the_message_to_the_running_brain(world: World) -> None:
     ]
 
 
-def test_a_steering_message_that_nobody_takes_is_answered_by_the_next_run(world: World) -> None:
+def test_a_steering_message_that_the_brain_does_not_take_is_answered_by_the_next_run(world: World) -> None:
     sent: list[str] = []
 
     async def deaf(turn: Turn) -> AsyncIterator[str]:
@@ -302,7 +302,7 @@ def test_state_is_kept_with_the_talk_over_a_restart(world: World) -> None:
     assert world({"counter": counter}, go_on) == "2"
 
 
-def test_what_runs_at_the_close_is_kept_and_taken_up_at_the_next_start(world: World) -> None:
+def test_an_answer_interrupted_by_closing_is_kept_and_resumed_at_the_next_start(world: World) -> None:
     async def begin(service: AsyncAgentService) -> str:
         talk = await service.create_talk_session("ann", profile="slow")
         await service.add_message("ann", talk, "first")
@@ -338,7 +338,7 @@ def test_a_deleted_talk_is_gone_for_readers_and_writers(world: World) -> None:
     world({"slow": slow}, scenario)
 
 
-def test_a_worker_that_crashes_takes_nobody_with_it(world: World) -> None:
+def test_a_crashed_worker_is_replaced_and_its_talk_is_answered(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> list[tuple[str, str, str]]:
         talk = await service.create_talk_session("ann", profile="once")
         await service.add_message("ann", talk, "first")

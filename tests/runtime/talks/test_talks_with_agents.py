@@ -33,7 +33,7 @@ def test_it_answers_with_the_memory_it_has_from_its_tasks(world: World) -> None:
     assert after == "task after from user:ann, 3"
 
 
-def test_a_message_wakes_a_sleeper(world: World) -> None:
+def test_a_message_wakes_a_sleeping_agent(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[str, str | None, str]:
         await service.agents.create("ann", "d", profile="teller")
         talk = await talk_with(service)
@@ -88,7 +88,7 @@ def test_it_can_be_interrupted_like_any_talk(world: World) -> None:
     ]
 
 
-def test_stopping_the_agent_interrupts_its_talk_which_goes_on_after_the_start(world: World) -> None:
+def test_stopping_the_agent_interrupts_its_talk_which_resumes_after_the_start(world: World) -> None:
     asked: list[str] = []
 
     async def slow_once(turn: Turn) -> AsyncIterator[str]:
@@ -221,7 +221,7 @@ def test_deleting_the_agent_ends_its_talks(world: World) -> None:
     world({"slow": slow}, story)
 
 
-def test_what_anothers_agent_knows_and_does_is_not_shown_to_whoever_talks_with_it(world: World) -> None:
+def test_the_run_of_a_shared_agent_hides_its_state_and_steps_from_other_users(world: World) -> None:
     async def keeper(turn: Turn) -> AsyncIterator[str]:
         turn.state["pin"] = "of bob's own"
         turn.spend(Usage(120, 30, 0.25, "some:model"))

@@ -1,4 +1,4 @@
-"""A11, A17: at default settings no change of `turn.state` is lost, whichever turns of an agent run side by side."""
+"""A11, A17: no change of `turn.state` is lost at default settings, whichever turns of an agent run concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T8: a brain sees the whole talk, of which only the newest messages are in memory."""
+"""T8: a brain sees the whole talk, although only the newest messages are in memory."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_plain_brain_reads_it_too(world: World) -> None:
     assert world({"echo": echo, "counts": counts}, story) == f"{2 * TURNS}, first word 0"
 
 
-def test_built_in_brains_go_on_as_in_a_short_talk(world: World) -> None:
+def test_built_in_brains_continue_as_in_a_short_talk(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[str], str]:
         talk = await talked(service, TURNS, "scripted")
         answers = [message.content for message in await everything(service, talk) if message.sender == "agent"]

@@ -1,4 +1,4 @@
-"""A17: what an agent remembers is its own, is found again, and is written with the turn that remembers it."""
+"""A17: memories are the agent's own, can be found again, and are written with the turn that adds them."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ QUERIES = st.lists(st.one_of(TEXTS, st.text(st.characters(codec=None))), max_siz
 
 @settings(max_examples=40)
 @given(before=CHANGES, changes=CHANGES, queries=QUERIES, limit=st.integers(1, 4))
-def test_a_turn_recalls_what_the_next_one_recalls_whatever_it_has_changed(
+def test_a_turn_recalls_what_the_next_turn_will_recall(
     tmp_path_factory: pytest.TempPathFactory, before: list[Any], changes: list[Any], queries: list[str], limit: int
 ) -> None:
     rounds = [before, changes, []]

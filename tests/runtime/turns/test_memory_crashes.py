@@ -1,4 +1,4 @@
-"""A power cut at every commit: a turn that is run again remembers nothing twice, and nothing is lost."""
+"""A power cut at every commit: a repeated turn remembers nothing twice, and nothing is lost."""
 
 from __future__ import annotations
 
