@@ -13,8 +13,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from roost.api.auth import Identity
-from roost.api.concurrency import ConcurrencyLimit
-from roost.api.dependencies import User, address_of, is_operator
+from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.api.routes.dependencies import User, address_of, is_operator
 from roost.core.journal.run_history import Replay, RunEntry
 from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
 from roost.service import AsyncAgentService

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 import roost
-from roost.api import namespaces
 from roost.api.auth import CODE_LIFE, Identity
-from roost.api.bodies import BodyRoute
-from roost.api.dependencies import User, address_of
 from roost.api.error_responses import LOCAL
-from roost.api.streams import Streams
+from roost.api.limits.bodies import BodyRoute
+from roost.api.routes import namespaces
+from roost.api.routes.dependencies import User, address_of
+from roost.api.routes.streams import Streams
 from roost.core.limits.limits import Limits
 from roost.core.talks.messages import PAGE
 from roost.errors import Forbidden
