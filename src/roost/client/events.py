@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,10 @@ from roost.client.http import TRIES, HttpClient, HttpResponse, encoded, error_in
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Change, Message, Status
 from roost.errors import Unavailable
-from roost.protocol.talks import ChangeEvent, PageReply
+from roost.protocol.talks import ChangeEvent
+
+Load = Callable[[int], Awaitable[Message]]
+"""Function that requests a message by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,14 @@ async def events(answer: HttpResponse) -> AsyncIterator[SseEvent]:
             kind, data = "message", []
 
 
-async def changes(wire: HttpClient, user_id: str, path: str, after: str | None, follow: bool) -> AsyncGenerator[Change]:
+async def changes(
+    wire: HttpClient, user_id: str, path: str, load: Load, after: str | None, follow: bool
+) -> AsyncGenerator[Change]:
     """Yield the changes of a talk; reconnect after a broken connection and resume after the last change."""
     cursor, texts, failures = after, dict[int, Message](), 0
     while True:
         try:
-            async with aclosing(_connected(wire, user_id, path, cursor, follow, texts)) as stream:
+            async with aclosing(_connected(wire, user_id, path, load, cursor, follow, texts)) as stream:
                 async for change in stream:
                     if change is None:
                         return
@@ -64,13 +69,13 @@ async def changes(wire: HttpClient, user_id: str, path: str, after: str | None, 
 
 
 async def _connected(
-    wire: HttpClient, user_id: str, path: str, cursor: str | None, follow: bool, texts: dict[int, Message]
+    wire: HttpClient, user_id: str, path: str, load: Load, cursor: str | None, follow: bool, texts: dict[int, Message]
 ) -> AsyncGenerator[Change | None]:
     """Yield the changes of one connection, and None at the regular end of the stream."""
     headers = {"Accept": "text/event-stream"}
     if cursor:
         headers["Last-Event-ID"] = sendable(cursor, "the cursor")
-    answer = await wire.stream(path + "/stream" + encoded({"follow": follow or None}), user_id, headers)
+    answer = await wire.stream(path + encoded({"follow": follow or None}), user_id, headers)
     try:
         async for event in events(answer):
             if event.kind == "end":
@@ -78,21 +83,19 @@ async def _connected(
             elif event.kind == "error":
                 raise error_in(500, event.data.encode())
             elif event.kind == "change":
-                yield await _change(wire, user_id, path, ChangeEvent.model_validate_json(event.data), texts)
+                yield await _change(load, ChangeEvent.model_validate_json(event.data), texts)
     finally:
         answer.connection.close()
     raise ConnectionResetError("the stream ended without an end event")
 
 
-async def _change(wire: HttpClient, user_id: str, path: str, event: ChangeEvent, texts: dict[int, Message]) -> Change:
+async def _change(load: Load, event: ChangeEvent, texts: dict[int, Message]) -> Change:
     """Return the change with the whole text so far, of which the server sends only the new part."""
     seq = event.message.seq
     before = texts.pop(seq, None)
     read = (len(before.content), side_channels.length(before.notes)) if before else (0, 0)
     if not event.reset and read != (event.offset, event.noted):
-        # The cursor lies inside of a text: request the part before it.
-        answer = await wire.ask("GET", path + "/messages", user_id, query={"before": seq + 1, "limit": 1})
-        there = PageReply.model_validate(answer).messages[-1].message()
+        there = await load(seq)  # the cursor lies inside of a text: request the part before it
         before = replace(
             there, content=there.content[: event.offset], notes=side_channels.until(there.notes, event.noted)
         )

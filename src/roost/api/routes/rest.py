@@ -1,10 +1,10 @@
-"""REST routes of talks: one route per method of the service, for the authenticated user."""
+"""All routes under /api/v1: those of namespaces, the stream of a talk, profiles, health, sign-in links."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse
 
 import roost
@@ -15,24 +15,9 @@ from roost.api.routes import namespaces
 from roost.api.routes.dependencies import User, address_of
 from roost.api.routes.streams import Streams
 from roost.core.limits.limits import Limits
-from roost.core.talks.messages import PAGE
 from roost.errors import Forbidden
 from roost.protocol.errors import ErrorReply
-from roost.protocol.talks import (
-    HealthReply,
-    LinkReply,
-    MessageReply,
-    NewMessage,
-    NewTalk,
-    PageReply,
-    ProfileList,
-    ProfileReply,
-    ReceiptReply,
-    StopRequest,
-    TalkChange,
-    TalkList,
-    TalkReply,
-)
+from roost.protocol.talks import HealthReply, LinkReply, ProfileList, ProfileReply
 from roost.service import AsyncAgentService
 
 PREFIX = "/api/v1"
@@ -47,55 +32,13 @@ FAULTS: dict[int | str, dict[str, Any]] = {
 def routes(service: AsyncAgentService, identity: Identity, limits: Limits) -> APIRouter:
     """Return all routes under /api/v1."""
     api = APIRouter(prefix=PREFIX, responses=FAULTS, route_class=BodyRoute)
-    _talks(api, service)
-    _messages(api, service, Streams(service, limits.send_timeout))
+    _stream(api, Streams(service, limits.send_timeout))
     namespaces.add(api, service, identity)
     _others(api, service, identity)
     return api
 
 
-def _talks(api: APIRouter, service: AsyncAgentService) -> None:
-    @api.post("/talks", status_code=201)
-    async def create_talk(user: User, talk: NewTalk) -> TalkReply:
-        talk_id = await service.create_talk_session(user, **talk.model_dump(by_alias=False))
-        return TalkReply.of(await service.get_session(user, talk_id))
-
-    @api.get("/talks")
-    async def list_talks(user: User, limit: int = PAGE, before: str | None = None) -> TalkList:
-        found = await service.list_sessions(user, limit=limit, before=before)
-        return TalkList(talks=[TalkReply.of(talk) for talk in found])
-
-    @api.get("/talks/{talk_id}")
-    async def get_talk(user: User, talk_id: str) -> TalkReply:
-        return TalkReply.of(await service.get_session(user, talk_id))
-
-    @api.patch("/talks/{talk_id}")
-    async def change_talk(user: User, talk_id: str, change: TalkChange) -> TalkReply:
-        options = change.options.model_dump(by_alias=False) if change.options else None
-        # One call instead of `configure` and `rename`: a rejected part then changes nothing.
-        talk = await service.configure(
-            user, talk_id, title=change.title, profile=change.profile, busy=change.busy, options=options
-        )
-        return TalkReply.of(talk)
-
-    @api.delete("/talks/{talk_id}", status_code=204)
-    async def delete_talk(user: User, talk_id: str) -> Response:
-        await service.delete(user, talk_id)
-        return Response(status_code=204)
-
-
-def _messages(api: APIRouter, service: AsyncAgentService, streams: Streams) -> None:
-    @api.post("/talks/{talk_id}/messages", status_code=201)
-    async def add_message(user: User, talk_id: str, message: NewMessage) -> MessageReply:
-        stored = await service.add_message(user, talk_id, message.content, key=message.key, busy=message.busy)
-        return MessageReply.of(stored)
-
-    @api.get("/talks/{talk_id}/messages")
-    async def get_messages(
-        user: User, talk_id: str, after: str | None = None, before: int | None = None, limit: int = PAGE
-    ) -> PageReply:
-        return PageReply.of(await service.get_messages(user, talk_id, after=after, before=before, limit=limit))
-
+def _stream(api: APIRouter, streams: Streams) -> None:
     @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse)
     async def stream_messages(
         request: Request,
@@ -106,11 +49,6 @@ def _messages(api: APIRouter, service: AsyncAgentService, streams: Streams) -> N
         follow: bool = False,
     ) -> EventSourceResponse:
         return await streams.open(user, talk_id, last_event_id or after or None, follow, address_of(request))
-
-    @api.post("/talks/{talk_id}/stop")
-    async def stop(user: User, talk_id: str, request: StopRequest | None = None) -> ReceiptReply:
-        wait = request.wait if request else 0.0
-        return ReceiptReply.of(await service.stop(user, talk_id, wait=wait))
 
 
 def _others(api: APIRouter, service: AsyncAgentService, identity: Identity) -> None:
