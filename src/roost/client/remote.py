@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from roost.client.http import HttpClient
 from roost.client.namespaces import remote_namespace
-from roost.client.network import AsyncConnector, BlockingConnector, Connector
+from roost.client.network import AsyncNetwork, BlockingNetwork, Network
 from roost.core.monitoring.health import Health
 from roost.ports import Profile
 from roost.protocol.talks import HealthReply, ProfileList
@@ -31,8 +31,8 @@ class AsyncRemoteService(AsyncNamespaces):
     Connection errors are retried where that is safe, and then raise Unavailable.
     """
 
-    def __init__(self, url: str, token: str | None = None, network: Connector | None = None) -> None:
-        self._wire = HttpClient(network or AsyncConnector(), url, token)
+    def __init__(self, url: str, token: str | None = None, network: Callable[..., Network] = AsyncNetwork) -> None:
+        self._wire = HttpClient(network, url, token)
         self.url = self._wire.url
         super().__init__(lambda name: remote_namespace(self._wire, name))
 
@@ -65,7 +65,7 @@ class RemoteService(SyncNamespaces):
     """Same methods as AgentService, with the same errors; see AsyncRemoteService."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        asynchronous = AsyncRemoteService(url, token, BlockingConnector())
+        asynchronous = AsyncRemoteService(url, token, BlockingNetwork)
         self.url = asynchronous.url
         super().__init__(asynchronous)
 
