@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FUNCTIONS = sorted(set(re.findall(r"`([a-z_]+(?:\.\w+){2,})`", PAGE)))
 ROWS = re.findall(r"^\| `([\w/]+(?:\.py)?)` \|", PAGE, re.MULTILINE)
-LISTED = {"", "runtime", "core", "stores/sql", "cli"}
+LISTED = {"", "runtime", "core", "stores/sql", "api", "cli"}
 """Folders whose modules are named too."""
 CODE = f"{Path(roost.__file__).parent}/"
 COMMIT = "stores.sqlite.SqliteConnection.commit"

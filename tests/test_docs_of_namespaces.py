@@ -15,7 +15,7 @@ import pytest
 
 import roost
 from roost.core.monitoring.facts import Name
-from roost.sync import SyncNamespaces
+from roost.sync import SyncNamespaces, SyncTalks
 from tests.test_docs import DOCS, PAGES, named
 
 PAGE = DOCS / "reference" / "agents.md"
@@ -24,7 +24,8 @@ NONE = inspect.Parameter.empty
 
 def namespaces() -> dict[str, type]:
     """The class of each namespace of the service, by the namespace's name."""
-    return {name: type(namespace) for name, namespace in vars(SyncNamespaces(Mock())).items()}
+    found = vars(SyncNamespaces(Mock())).items()
+    return {name: type(namespace) for name, namespace in found if not name.startswith("_")}
 
 
 def calls(namespace: type) -> dict[str, str]:
@@ -76,6 +77,14 @@ def test_every_face_and_each_of_its_methods_is_documented_as_it_is_called() -> N
     assert documented == {name: list(calls(namespace).values()) for name, namespace in namespaces().items()}
     told = (DOCS / "reference" / "service.md").read_text()
     assert [name for name in documented if f"| [`service.{name}`](agents.md#service{name}) |" not in told] == []
+
+
+def test_every_method_for_talks_is_documented_with_its_arguments() -> None:
+    told = (DOCS / "reference" / "service.md").read_text().split("## Methods\n", 1)[1].split("\n## ", 1)[0]
+    documented = {row.partition("(")[0]: set(re.findall(r"\w+", row)) for row in rows(told)}
+    for name in calls(SyncTalks):
+        arguments = set(list(inspect.signature(getattr(SyncTalks, name)).parameters)[3:])
+        assert arguments - {"agent"} <= documented[name], name
 
 
 def test_every_field_of_what_the_faces_give_is_documented() -> None:

@@ -78,6 +78,7 @@ LAYERS: dict[str, set[str]] = {
 # The order inside a folder: its parts may import themselves and those named before them; those named together do not
 # import each other. Imports for type checkers count.
 ORDERS: dict[str, tuple[str, ...]] = {
+    "api": ("auth error_responses expired_link readiness", "limits pages", "security", "routes", "app server"),
     "cli": ("render", "app", "commands", "main"),
     "core": (
         "values",
@@ -250,7 +251,7 @@ def loaded_by(program: str) -> set[str]:
 def test_the_service_is_loaded_without_a_server_and_a_page() -> None:
     loaded = loaded_by("import roost; roost.open")
     assert "roost.runtime.roost" in loaded
-    assert not loaded & {"pydantic", "fastapi", "streamlit", "uvicorn", "typer", "rich", "psycopg", "httpx"}
+    assert not loaded & {"pydantic", "fastapi", "streamlit", "uvicorn", "typer", "rich", "psycopg", "httpx", "httpx2"}
 
 
 def test_importing_roost_loads_nothing_that_runs() -> None:

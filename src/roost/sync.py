@@ -1,4 +1,7 @@
-"""Blocking methods of all namespaces but talks: each drives the coroutine of the same name."""
+"""Blocking methods of all namespaces: each drives the coroutine of the same name.
+
+Talks have no attribute of their own: their methods are those of the service itself.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from roost.core.meetings.view.shown import MeetingView
 from roost.core.monitoring.facts import Fact
+from roost.core.talks.messages import Change
 from roost.hosts.pending import drive
 from roost.runtime.handlers.agents import Agents
 from roost.runtime.handlers.approvals import Approvals
@@ -18,6 +22,7 @@ from roost.runtime.handlers.meetings import Meetings
 from roost.runtime.handlers.monitor import Monitor
 from roost.runtime.handlers.runs import Runs
 from roost.runtime.handlers.schedules import Schedules, SleepScheduler
+from roost.runtime.handlers.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
 
 P = ParamSpec("P")
@@ -33,6 +38,20 @@ def sync_method(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
         asked: Coroutine[Any, Any, T] = getattr(self._asynchronous, name)(*args, **options)
         return drive(asked)
+
+    return call
+
+
+def talk_method(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a method of a service that calls the method of its talks."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        asked: Coroutine[Any, Any, T] = getattr(self._talks, name)(*args, **options)
+        return await asked
 
     return call
 
@@ -57,6 +76,50 @@ class SyncNamespace(Generic[F]):
 
     def __init__(self, asynchronous: F) -> None:
         self._asynchronous = asynchronous
+
+
+class AsyncTalks:
+    """Talks as coroutines of a service."""
+
+    _talks: Talks
+
+    create_talk_session = talk_method(Talks.create_talk_session)
+    list_sessions = talk_method(Talks.list_sessions)
+    get_session = talk_method(Talks.get_session)
+    rename = talk_method(Talks.rename)
+    configure = talk_method(Talks.configure)
+    delete = talk_method(Talks.delete)
+    add_message = talk_method(Talks.add_message)
+    get_messages = talk_method(Talks.get_messages)
+    stop = talk_method(Talks.stop)
+
+    def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> AsyncIterator[Change]:
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        return self._talks.stream_messages(user_id, talk_session_id, after=after, follow=follow)
+
+
+class SyncTalks:
+    """Talks as blocking methods of a service. Only `stream_messages` and `stop` with `wait` wait for the agent."""
+
+    _asynchronous: AsyncTalks
+
+    create_talk_session = sync_method(Talks.create_talk_session)
+    list_sessions = sync_method(Talks.list_sessions)
+    get_session = sync_method(Talks.get_session)
+    rename = sync_method(Talks.rename)
+    configure = sync_method(Talks.configure)
+    delete = sync_method(Talks.delete)
+    add_message = sync_method(Talks.add_message)
+    get_messages = sync_method(Talks.get_messages)
+    stop = sync_method(Talks.stop)
+
+    def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> Iterator[Change]:
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        return iterate(self._asynchronous.stream_messages(user_id, talk_session_id, after=after, follow=follow))
 
 
 class SyncAgents(SyncNamespace[Agents]):
@@ -194,7 +257,7 @@ class SyncMonitor(SyncNamespace[Monitor]):
         return iterate(self._asynchronous.follow(user_id, after=cursor))
 
 
-class AsyncNamespaces:
+class AsyncNamespaces(AsyncTalks):
     """All namespaces of a service as coroutines; `namespace` returns each by its name."""
 
     agents: Agents
@@ -210,14 +273,16 @@ class AsyncNamespaces:
     monitor: Monitor
 
     def __init__(self, namespace: Callable[[str], Any]) -> None:
+        self._talks = namespace("talks")
         for name in NAMESPACES:
             setattr(self, name, namespace(name))
 
 
-class SyncNamespaces:
+class SyncNamespaces(SyncTalks):
     """All namespaces of a service as blocking methods."""
 
     def __init__(self, asynchronous: AsyncNamespaces) -> None:
+        self._asynchronous = asynchronous
         self.agents = SyncAgents(asynchronous.agents)
         self.tasks = SyncTasks(asynchronous.tasks)
         self.schedules = SyncSchedules(asynchronous.schedules)
@@ -244,4 +309,6 @@ NAMESPACES: Mapping[str, type] = {
     "runs": Runs,
     "monitor": Monitor,
 }
-"""Namespaces by name: the routes of the API and the methods of its client are built from them."""
+"""Namespaces by name, each an attribute of a service."""
+HANDLERS: Mapping[str, type] = {"talks": Talks, **NAMESPACES}
+"""Classes of all methods: the routes of the API and the methods of its client are built from them."""

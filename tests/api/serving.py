@@ -14,7 +14,7 @@ import uvicorn
 import roost
 from roost.api.app import create_app
 from roost.api.auth import Identity
-from roost.api.connections import ConnectionRegistry
+from roost.api.limits.connections import ConnectionRegistry
 from roost.api.server import config
 from roost.cli.commands.server.ports import bind
 from roost.settings import Settings

@@ -32,7 +32,7 @@ def test_what_nobody_expected_is_told_with_a_reference_and_nothing_else(
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
 
-    monkeypatch.setattr(served.service.asynchronous, "get_session", broken)
+    monkeypatch.setattr(served.service.roost.talks, "get_session", broken)
     with caplog.at_level(logging.ERROR), served.browser("ann") as ann:
         answer = ann.get("/api/v1/talks/talk_1")
     error = answer.json()["error"]
@@ -49,7 +49,7 @@ def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, m
     async def full(*_: object, **__: object) -> None:
         raise roost.Unavailable("the disk is full: free some space")
 
-    monkeypatch.setattr(served.service.asynchronous, "create_talk_session", full)
+    monkeypatch.setattr(served.service.roost.talks, "create_talk_session", full)
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/talks", json={})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

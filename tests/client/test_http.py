@@ -13,7 +13,7 @@ import pytest
 
 import roost
 from roost.client.http import HttpClient
-from roost.client.network import AsyncConnector, BlockingConnector
+from roost.client.network import AsyncNetwork, BlockingNetwork
 from roost.hosts.pending import drive
 
 Ask = Callable[[str], Any]
@@ -48,8 +48,8 @@ def ask(request: pytest.FixtureRequest) -> Ask:
             await wire.close()
 
     if request.param == "plain":
-        return lambda url: drive(once(HttpClient(BlockingConnector(), url, "token")))
-    return lambda url: asyncio.run(once(HttpClient(AsyncConnector(), url, "token")))
+        return lambda url: drive(once(HttpClient(BlockingNetwork, url, "token")))
+    return lambda url: asyncio.run(once(HttpClient(AsyncNetwork, url, "token")))
 
 
 @pytest.mark.parametrize(

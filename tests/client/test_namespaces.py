@@ -13,12 +13,12 @@ import pytest
 
 import roost
 from roost import sync
-from roost.client import RemoteService, aconnect, connect
+from roost.client import AsyncRemoteService, RemoteService, aconnect, connect
 from roost.client import http as client_http
 from roost.client import namespaces as client_faces
 from roost.protocol import prometheus
 from roost.protocol.namespaces import methods
-from roost.sync import NAMESPACES
+from roost.sync import HANDLERS, NAMESPACES
 from tests.api.conftest import BRAINS, deploy
 from tests.api.serving import Served, serving
 from tests.client.conftest import Dial
@@ -43,6 +43,22 @@ PLAIN = {
 
 
 # --- one story, twice ------------------------------------------------------------------------------------
+
+
+def talks_story(s: Face) -> list[Any]:
+    talk = s.create_talk_session("ann", profile="parrot", busy="queue", title="Grüße 🐦", temperature=0.5)
+    other = s.create_talk_session("ann", profile="endless")
+    told: list[Any] = [s.get_session("ann", talk), len(s.list_sessions("ann")), s.list_sessions("ann", before=other)]
+    told += [s.rename("ann", talk, "Birds"), s.configure("ann", talk, busy="reject", options={"model": "m"})]
+    told += [s.add_message("ann", talk, "hello you", key="k"), s.add_message("ann", talk, "hello you", key="k")]
+    told += [[change.message.content for change in s.stream_messages("ann", talk)][-1]]
+    page = s.get_messages("ann", talk)
+    told += [page.messages, page.more_before, s.get_messages("ann", talk, before=2, limit=1).messages]
+    told += [s.get_messages("ann", talk, after=page.cursor).messages]
+    s.add_message("ann", other, "go")
+    next(one for one in s.stream_messages("ann", other) if one.message.content == "part1 ")
+    told += [s.stop("ann", other, wait=1000), s.get_messages("ann", other).messages[-1].status]
+    return [*told, s.delete("ann", other), len(s.list_sessions("ann"))]
 
 
 def agents_story(s: Face) -> list[Any]:
@@ -200,6 +216,7 @@ def meetings_story(s: Face) -> list[Any]:
 
 
 STORIES = [
+    talks_story,
     agents_story,
     clock_story,
     work_story,
@@ -210,7 +227,7 @@ STORIES = [
     meetings_story,
 ]
 IDS = re.compile(
-    r"\b(key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{24,25}\b"
+    r"\b(talk|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{24,25}\b"
 )
 TIMES = re.compile(
     r"cursor='[0-9a-f]+'|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|- \d\d:\d\d:\d\d"
@@ -236,10 +253,9 @@ def test_a_story_told_over_the_network_is_the_same_story(
 
 def test_the_stories_ask_for_every_method_there_is() -> None:
     told = "".join(inspect.getsource(story) for story in STORIES)
-    named = {(name, method.name) for name, kind in NAMESPACES.items() for method in methods(name, kind)}
-    assert [
-        one for one in sorted(named) if f"s.{one[0]}.{one[1]}(" not in told and one != ("dead_letters", "drop")
-    ] == []
+    named = {f"{name}.{method.name}" for name, kind in HANDLERS.items() for method in methods(name, kind)}
+    called = {one.removeprefix("talks.") for one in named - {"dead_letters.drop"}}
+    assert [one for one in sorted(called) if f"s.{one}(" not in told] == []
 
 
 def test_what_is_given_is_what_the_service_gives(served: Served, remote: RemoteService) -> None:
@@ -281,6 +297,15 @@ def test_every_coroutine_of_a_face_is_a_plain_method_and_a_remote_one_with_the_s
             assert inspect.signature(getattr(PLAIN[name], method.name)) == signature, method.path
             for remote in remotes:
                 assert inspect.signature(getattr(type(getattr(remote, name)), method.name)) == signature
+
+
+def test_every_coroutine_of_talks_is_a_method_of_all_services_with_the_same_parameters() -> None:
+    sides = roost.AgentService, roost.AsyncAgentService, RemoteService, AsyncRemoteService
+    found = methods("talks", HANDLERS["talks"])
+    assert len(found) >= 9
+    for method in found:
+        signature = inspect.signature(method.coroutine)
+        assert all(inspect.signature(getattr(side, method.name)) == signature for side in sides), method.name
 
 
 def test_every_face_of_the_service_is_one_of_the_client(served: Served) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import roost
-from roost.api import connections
+from roost.api.limits import connections
 from tests.api.serving import Served, serving
 from tests.conftest import ENVIRONMENT, QUICK, Open, eventually
 from tests.faults.raw_http import answer, is_closed, request, sockets

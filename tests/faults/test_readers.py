@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import roost
-from roost.api import connections
+from roost.api.limits import connections
+from tests.api.routes.test_streams import events, grown
 from tests.api.serving import Served, serving
-from tests.api.test_streams import events, grown
 from tests.conftest import Open, eventually, settled
 from tests.faults.raw_http import answer, is_closed, request, sockets
 

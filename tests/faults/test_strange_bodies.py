@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.api import bodies
 from roost.api.error_responses import HttpError
+from roost.api.limits import bodies
 from roost.brains.chat.dialogue import ToolCall
 from roost.brains.chat.tool_calls import ToolCaller
 from roost.brains.gguf.messages import chosen

@@ -13,11 +13,12 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 import roost
-from roost.api import error_responses, metrics, rest
+from roost.api import error_responses
 from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
+from roost.api.routes import metrics, rest
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
 from roost.service import AgentService

@@ -9,7 +9,7 @@ from functools import partial
 import uvicorn
 from fastapi import FastAPI
 
-from roost.api.connections import ConnectionRegistry, RegisteredHttp
+from roost.api.limits.connections import ConnectionRegistry, RegisteredHttp
 from roost.settings import Settings
 
 log = logging.getLogger("roost.api")

@@ -8,16 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import cache, partial
 from typing import Any
+from urllib.parse import quote
 
+from roost.client.events import changes
 from roost.client.http import HttpClient
 from roost.core.meetings.view.shown import MeetingView
 from roost.core.meetings.view.watch import watched
 from roost.core.monitoring.facts import Fact, FactPage, decode
 from roost.core.monitoring.metrics import Metric
+from roost.core.talks.messages import Change, Message
 from roost.core.values import checks
 from roost.protocol.metrics import MetricList
 from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
-from roost.sync import NAMESPACES
+from roost.sync import HANDLERS
 
 
 def remote_namespace(wire: HttpClient, name: str) -> Any:
@@ -28,6 +31,23 @@ def remote_namespace(wire: HttpClient, name: str) -> Any:
 class RemoteNamespace:
     def __init__(self, wire: HttpClient) -> None:
         self._wire = wire
+
+
+class RemoteTalks(RemoteNamespace):
+    get_messages: Callable[..., Any]
+
+    def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> AsyncIterator[Change]:
+        """Yield what exists, then each piece as it is written; reconnect and resume after a broken connection."""
+        checks.name(user_id, "the user id")
+        talk = checks.name(talk_session_id, "the talk session id")
+
+        async def load(seq: int) -> Message:
+            newest: Message = (await self.get_messages(user_id, talk, before=seq + 1, limit=1)).messages[-1]
+            return newest
+
+        return changes(self._wire, user_id, f"/talks/{quote(talk, safe='')}/stream", load, after, follow)
 
 
 class RemoteMonitor(RemoteNamespace):
@@ -72,12 +92,10 @@ class RemoteMeetings(RemoteNamespace):
 
 @cache
 def _kind(name: str) -> type[RemoteNamespace]:
-    base = {"monitor": RemoteMonitor, "meetings": RemoteMeetings}.get(name, RemoteNamespace)
-    return type(
-        f"Remote{NAMESPACES[name].__name__}",
-        (base,),
-        {one.name: _asking(one) for one in methods(name, NAMESPACES[name])},
-    )
+    bases = {"talks": RemoteTalks, "monitor": RemoteMonitor, "meetings": RemoteMeetings}
+    handler = HANDLERS[name]
+    generated = {one.name: _asking(one) for one in methods(name, handler)}
+    return type(f"Remote{handler.__name__}", (bases.get(name, RemoteNamespace),), generated)
 
 
 def _asking(method: Method) -> Callable[..., Any]:
@@ -95,7 +113,10 @@ async def _ask(wire: HttpClient, method: Method, user: str, body: dict[str, Any]
     if method.has("key") and body.get("key") is None:
         # Makes a retry idempotent.
         body["key"] = secrets.token_hex(16)
-    return method.result(await wire.ask("POST", f"/{method.path}", user, body, repeatable=method.is_repeatable))
+    path, query, sent = method.placed(body)
+    verb, again = method.route.verb, method.is_repeatable
+    answer = await wire.ask(verb, f"/{path}", user, sent, query=query, repeatable=again)
+    return method.result(answer, user)
 
 
 async def _wait(wire: HttpClient, method: Method, user: str, body: dict[str, Any]) -> Any:

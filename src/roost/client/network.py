@@ -1,4 +1,4 @@
-"""Connections, blocking and asynchronous, behind the same coroutines.
+"""Connections of httpx2, blocking and asynchronous, behind the same coroutines.
 
 Coroutines of the blocking ones never suspend, so threads without a loop can drive them. Code above is written once.
 """
@@ -6,135 +6,108 @@ Coroutines of the blocking ones never suspend, so threads without a loop can dri
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import time
+from collections.abc import AsyncIterator
 from typing import Protocol
 
-CONNECT_PATIENCE = 5.0
-PATIENCE = 60.0
-LONGEST_LINE = 64 * 1024
-PIECE = 64 * 1024
+import httpx2
+
+IDLE_CONNECTIONS = 8
+TIMEOUT = httpx2.Timeout(60.0, connect=5.0, pool=None).as_dict()
+LARGEST_EVENT = 64 * 1024 * 1024
 
 
-class BrokenConnection(ConnectionError):
-    """The connection ended early, or the peer does not speak HTTP."""
+class Network(Protocol):
+    """Connections to servers. Raises httpx2.TransportError when one breaks or times out."""
 
-
-class NetworkConnection(Protocol):
-    """Byte stream to a server. Raises OSError when the connection breaks or times out."""
-
-    async def send(self, data: bytes) -> None: ...
-
-    async def line(self) -> bytes:
-        """Read up to the end of a line, inclusive."""
+    async def send(self, request: httpx2.Request, *, fresh: bool) -> httpx2.Response:
+        """Send a request, with `fresh` on a new connection; return the response without its body."""
         ...
 
-    async def exactly(self, count: int) -> bytes: ...
-
-    async def some(self) -> bytes:
-        """Return received bytes; empty at the end of the stream."""
+    def pieces(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives."""
         ...
 
-    def close(self) -> None: ...
+    def events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
+        """Yield the events of a body as they arrive."""
+        ...
 
-
-class Connector(Protocol):
-    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection: ...
+    async def end(self, response: httpx2.Response) -> None: ...
 
     async def sleep(self, seconds: float) -> None: ...
 
+    async def close(self) -> None: ...
 
-# --- for plain threads -------------------------------------------------------------------------------------
 
+class BlockingNetwork:
+    """For threads without a loop."""
 
-class BlockingConnector:
-    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection:
-        plain = socket.create_connection((host, port), CONNECT_PATIENCE)
-        try:
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            made = ssl.create_default_context().wrap_socket(plain, server_hostname=host) if secure else plain
-            made.settimeout(PATIENCE)
-        except BaseException:
-            plain.close()
-            raise
-        return _PlainConnection(made)
+    def __init__(self, *, secure: bool) -> None:
+        trusted = _trusted(secure)
+        self._pool = httpx2.HTTPTransport(verify=trusted, limits=_limits(IDLE_CONNECTIONS), trust_env=False)
+        self._fresh = httpx2.HTTPTransport(verify=trusted, limits=_limits(0), trust_env=False)
+
+    async def send(self, request: httpx2.Request, *, fresh: bool) -> httpx2.Response:
+        response = (self._fresh if fresh else self._pool).handle_request(request)
+        response.request = request
+        return response
+
+    async def pieces(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        for piece in response.iter_raw():
+            yield piece
+
+    async def events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
+        for event in httpx2.EventSource(response, LARGEST_EVENT):
+            yield event
+
+    async def end(self, response: httpx2.Response) -> None:
+        response.close()
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251  # on a plain thread, which has no loop to hold up
 
-
-class _PlainConnection:
-    def __init__(self, connected: socket.socket) -> None:
-        self._socket = connected
-        self._file = connected.makefile("rb")
-
-    async def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    async def line(self) -> bytes:
-        return _whole_line(self._file.readline(LONGEST_LINE))
-
-    async def exactly(self, count: int) -> bytes:
-        data = self._file.read(count)
-        if len(data) < count:
-            raise BrokenConnection("the connection ended early")
-        return data
-
-    async def some(self) -> bytes:
-        return self._file.read1(PIECE)
-
-    def close(self) -> None:
-        self._file.close()
-        self._socket.close()
+    async def close(self) -> None:
+        self._pool.close()
+        self._fresh.close()
 
 
-# --- for a loop --------------------------------------------------------------------------------------------
+class AsyncNetwork:
+    """For one event loop."""
 
+    def __init__(self, *, secure: bool) -> None:
+        trusted = _trusted(secure)
+        self._pool = httpx2.AsyncHTTPTransport(verify=trusted, limits=_limits(IDLE_CONNECTIONS), trust_env=False)
+        self._fresh = httpx2.AsyncHTTPTransport(verify=trusted, limits=_limits(0), trust_env=False)
 
-class AsyncConnector:
-    async def connect(self, host: str, port: int, *, secure: bool) -> NetworkConnection:
-        async with asyncio.timeout(CONNECT_PATIENCE):
-            reader, writer = await asyncio.open_connection(host, port, ssl=secure or None, limit=LONGEST_LINE)
-        return _LoopConnection(reader, writer)
+    async def send(self, request: httpx2.Request, *, fresh: bool) -> httpx2.Response:
+        response = await (self._fresh if fresh else self._pool).handle_async_request(request)
+        response.request = request
+        return response
+
+    async def pieces(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        async for piece in response.aiter_raw():
+            yield piece
+
+    async def events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
+        async for event in httpx2.EventSource(response, LARGEST_EVENT):
+            yield event
+
+    async def end(self, response: httpx2.Response) -> None:
+        await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-
-class _LoopConnection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    async def send(self, data: bytes) -> None:
-        async with asyncio.timeout(PATIENCE):
-            self._writer.write(data)
-            await self._writer.drain()
-
-    async def line(self) -> bytes:
-        async with asyncio.timeout(PATIENCE):
-            try:
-                return _whole_line(await self._reader.readline())
-            except ValueError as error:
-                raise BrokenConnection("a line is too long") from error
-
-    async def exactly(self, count: int) -> bytes:
-        async with asyncio.timeout(PATIENCE):
-            try:
-                return await self._reader.readexactly(count)
-            except asyncio.IncompleteReadError as error:
-                raise BrokenConnection("the connection ended early") from error
-
-    async def some(self) -> bytes:
-        async with asyncio.timeout(PATIENCE):
-            return await self._reader.read(PIECE)
-
-    def close(self) -> None:
-        # Nothing is left to send, and a loop that ends next would not wait for a graceful close.
-        self._writer.transport.abort()
+    async def close(self) -> None:
+        await self._pool.aclose()
+        await self._fresh.aclose()
 
 
-def _whole_line(line: bytes) -> bytes:
-    if not line.endswith(b"\n"):
-        raise BrokenConnection("the connection ended early, or a line is too long")
-    return line
+def _limits(idle: int) -> httpx2.Limits:
+    return httpx2.Limits(max_connections=None, max_keepalive_connections=idle)
+
+
+def _trusted(secure: bool) -> ssl.SSLContext:
+    """Return the certificates to trust. Without TLS there are none, since loading them takes 100 ms."""
+    return ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,96 +1,19 @@
-"""Talks and messages on the wire: camelCase, with strict validation of requests."""
+"""Streams of talks, profiles, health and links on the wire; requests and replies of methods are in `namespaces`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Self
-
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from typing import Self
 
 from roost.core.monitoring.health import Health
 from roost.core.talks import side_channels as notes
-from roost.core.talks.messages import Change, Message, Page, Sender, Status
+from roost.core.talks.messages import Change, Message, Sender, Status
 from roost.core.talks.side_channels import Note
-from roost.core.talks.talk import BusyPolicy, Receipt, Talk
 from roost.ports import Profile
+from roost.protocol.values import Wire
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True, frozen=True
-    )
-
-
-class _Incoming(_Wire):
-    # Strict, so that a number in place of a string is rejected and not converted.
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Options(_Incoming):
-    """Options of a talk; missing ones are those of the profile."""
-
-    model: str | None = None
-    temperature: float | None = None
-    instructions: str | None = None
-
-
-class NewTalk(_Incoming):
-    profile: str | None = None
-    agent: str | None = None
-    busy: str = "interrupt"
-    title: str | None = None
-    model: str | None = None
-    temperature: float | None = None
-    instructions: str | None = None
-
-
-class TalkChange(_Incoming):
-    """Changes of a talk; missing fields stay, `options` replace all previous ones."""
-
-    title: str | None = None
-    profile: str | None = None
-    busy: str | None = None
-    options: Options | None = None
-
-
-class NewMessage(_Incoming):
-    content: str
-    key: str | None = None
-    busy: str | None = None
-
-
-class StopRequest(_Incoming):
-    wait: float = Field(default=0.0, ge=0, le=30)
-
-
-class TalkReply(_Wire):
-    talk_session_id: str
-    profile: str
-    busy: BusyPolicy
-    title: str
-    created: datetime
-    updated: datetime
-    messages: int
-    running: bool
-    options: Mapping[str, Any]
-    agent: str | None = None
-    asking: bool = False
-
-    @classmethod
-    def of(cls, talk: Talk) -> Self:
-        return cls.model_validate(talk, from_attributes=True)
-
-    def talk(self, user_id: str) -> Talk:
-        return Talk(user_id=user_id, **dict(self))
-
-
-class TalkList(_Wire):
-    talks: list[TalkReply]
-
-
-class NoteReply(_Wire):
+class NoteReply(Wire):
     """Side output of an agent: its thoughts, tool calls and comments."""
 
     channel: str
@@ -100,41 +23,7 @@ class NoteReply(_Wire):
         return Note(self.channel, self.text)
 
 
-class MessageReply(_Wire):
-    seq: int
-    sender: Sender
-    content: str
-    status: Status
-    created: datetime
-    error: str | None = None
-    run_id: str | None = None
-    notes: tuple[NoteReply, ...] = ()
-
-    @classmethod
-    def of(cls, message: Message) -> Self:
-        return cls.model_validate(message, from_attributes=True)
-
-    def message(self) -> Message:
-        return Message(**{**dict(self), "notes": tuple(reply.note() for reply in self.notes)})
-
-
-class PageReply(_Wire):
-    messages: list[MessageReply]
-    cursor: str
-    running: bool
-    more_before: bool
-    more_after: bool
-
-    @classmethod
-    def of(cls, page: Page) -> Self:
-        return cls.model_validate(page, from_attributes=True)
-
-    def page(self) -> Page:
-        shown = tuple(reply.message() for reply in self.messages)
-        return Page(shown, self.cursor, self.running, self.more_before, self.more_after)
-
-
-class MessageHead(_Wire):
+class MessageHead(Wire):
     """Message without its text."""
 
     seq: int
@@ -145,7 +34,7 @@ class MessageHead(_Wire):
     run_id: str | None = None
 
 
-class ChangeEvent(_Wire):
+class ChangeEvent(Wire):
     """Event of a stream: `text` continues the message after `offset` characters, the notes continue after `noted` ones.
 
     With `reset` it replaces the message. Only the new part is sent: repeating the whole content would cost the square
@@ -186,21 +75,7 @@ class ChangeEvent(_Wire):
         return Change(message, self.text, self.cursor, self.reset, new)
 
 
-class ReceiptReply(_Wire):
-    requested: datetime
-    acknowledged: datetime | None
-    quiesced: datetime | None
-    abandoned: tuple[str, ...]
-
-    @classmethod
-    def of(cls, receipt: Receipt) -> Self:
-        return cls.model_validate(receipt, from_attributes=True)
-
-    def receipt(self) -> Receipt:
-        return Receipt(**dict(self))
-
-
-class ProfileReply(_Wire):
+class ProfileReply(Wire):
     """Profile as users see it; the location of its code is not public."""
 
     name: str
@@ -217,11 +92,11 @@ class ProfileReply(_Wire):
         return Profile(self.name, "", self.description, self.model, self.temperature, label=self.label)
 
 
-class ProfileList(_Wire):
+class ProfileList(Wire):
     profiles: list[ProfileReply]
 
 
-class HealthReply(_Wire):
+class HealthReply(Wire):
     name: str = "roost"
     version: str
     workers: int
@@ -244,7 +119,7 @@ class HealthReply(_Wire):
         )
 
 
-class LinkReply(_Wire):
+class LinkReply(Wire):
     """Link that signs one browser in as the local user, once."""
 
     path: str

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from roost.cli.render import meetings as meeting_text
-from roost.cli.render import tables
 from roost.cli.render.meetings import details, new_lines, refusal_lines, snapshot, status_line, wrap
 from roost.core.meetings.log.bodies import Ended, FloorRule, Left, Said
 from roost.core.meetings.view.shown import MeetingView, Refusal, shown
@@ -35,7 +35,7 @@ def test_a_picture_fits_the_terminal_whatever_is_said_and_whoever_is_there(width
     for number in range(30):
         room.post(HOST, Said(f"{number} {'鳥' * 100} {EVIL} {'and so on ' * 20}\nmore\n\n   {'x' * 300}"))
     drawn = snapshot(seen(room.view), "ann", width, height)
-    assert max(map(tables.display_width, drawn)) <= width
+    assert max(map(cell_len, drawn)) <= width
     assert not set("\x1b\x07\x9b\u202e\n") & set("".join(drawn))
     assert len(drawn) < height
 
@@ -121,7 +121,7 @@ def test_how_it_stands_is_one_sentence() -> None:
 def test_folding_leaves_no_letter_out(text: str, width: int) -> None:
     rows = list(wrap(text, width))
     assert "".join("".join(rows).split()) == "".join(text.split())
-    assert all(tables.display_width(row) <= max(width, meeting_text.NARROWEST) for row in rows)
+    assert all(cell_len(row) <= max(width, meeting_text.NARROWEST) for row in rows)
 
 
 def test_that_others_were_quicker_to_see_a_missed_move_is_not_told() -> None:

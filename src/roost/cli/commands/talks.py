@@ -11,7 +11,7 @@ from roost.core.talks.messages import Message, Status
 from roost.core.talks.talk import Talk
 from roost.core.values.addresses import familiar
 from roost.errors import NotFound, Unavailable
-from roost.protocol.talks import MessageReply, TalkReply
+from roost.protocol.values import shown
 from roost.settings import Settings
 
 PAGE = 1_000
@@ -29,7 +29,7 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
     with open_service(settings) as service:
         talks = service.list_sessions(user, limit=limit)
     if as_json:
-        return print_json([TalkReply.of(talk).model_dump(mode="json") for talk in talks])
+        return print_json(shown(talks))
     for row in table_or_message(
         talks, ("ID", "MESSAGES", "LAST USED", "WITH", "TITLE"), lambda one: _row(one, user), NONE
     ):
@@ -56,8 +56,7 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
         talk = find_talk(service, user, talk_id)
         messages = all_messages(service, user, talk.talk_session_id)
     if as_json:
-        replies = [MessageReply.of(message).model_dump(mode="json") for message in messages]
-        return print_json({"talk": TalkReply.of(talk).model_dump(mode="json"), "messages": replies})
+        return print_json({"talk": shown(talk), "messages": shown(messages)})
     print(f"{single_line(talk.title) or 'New talk'} ({_whom(talk, user)})")
     for message in messages:
         _print(message)

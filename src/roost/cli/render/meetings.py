@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from roost.cli.render.tables import display_width, key_values, local_time, truncate
+from rich.cells import cell_len
+
+from roost.cli.render.tables import key_values, local_time, truncate
 from roost.cli.render.text import sanitize, single_line
 from roost.core.meetings.games.tictactoe import MARKS
 from roost.core.meetings.view.shown import Attendee, MeetingView, Refusal, Spoken
@@ -184,10 +186,10 @@ def wrap(text: str, width: int) -> Iterator[str]:
     row, start = " " * min(len(text) - len(text.lstrip(" ")), width // 2), True
     for part in text.split():
         longer = f"{row}{'' if start else ' '}{part}"
-        if not start and display_width(longer) > width:
+        if not start and cell_len(longer) > width:
             yield row
             longer = GAP + part
-        while display_width(longer) > width:
+        while cell_len(longer) > width:
             fitting = truncate(longer, width)[:-1]
             yield fitting
             longer = GAP + longer[len(fitting) :]

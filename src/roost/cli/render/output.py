@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from roost.cli.render.tables import table_or_message
-from roost.protocol.namespaces import shown
+from roost.protocol.values import shown
 
 T = TypeVar("T")
 SHORT = 8

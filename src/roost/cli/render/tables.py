@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
+
+from rich.cells import cell_len, set_cell_size
 
 from roost.cli.render.text import single_line
 
@@ -24,10 +25,10 @@ def table(
     """Yield aligned lines. If they do not fit, truncate the widest columns with an ellipsis, column `whole` last."""
     room = width or terminal_width()
     cells = [[single_line(cell) for cell in row] for row in (headings, *rows)]
-    widths = [min(room, max(map(display_width, column))) for column in zip(*cells, strict=True)]
+    widths = [min(room, max(map(cell_len, column))) for column in zip(*cells, strict=True)]
     _fit(widths, room, [number for number, heading in enumerate(headings) if heading != whole])
     for row in cells:
-        padded = (_padded(truncate(cell, taken), taken) for cell, taken in zip(row, widths, strict=True))
+        padded = (set_cell_size(truncate(cell, taken), taken) for cell, taken in zip(row, widths, strict=True))
         yield truncate(GAP.join(padded).rstrip(), room)
 
 
@@ -51,33 +52,9 @@ def _fit(widths: list[int], room: int, first: list[int]) -> None:
             over -= 1
 
 
-def display_width(text: str) -> int:
-    """Return the number of terminal cells that a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_places(character) for character in text)
-
-
-def _places(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def truncate(text: str, room: int) -> str:
-    if display_width(text) <= room:
-        return text
-    kept, taken = "", 1
-    for character in text:
-        taken += _places(character)
-        if taken > room:
-            break
-        kept += character
-    return kept.rstrip() + "…"
-
-
-def _padded(text: str, room: int) -> str:
-    return text + " " * (room - display_width(text))
+    """Return a text that takes at most `room` cells of the terminal; an ellipsis replaces the rest."""
+    return text if cell_len(text) <= room else set_cell_size(text, room - 1).rstrip() + "…"
 
 
 def key_values(pairs: Iterable[tuple[str, str | None]]) -> Iterator[str]:

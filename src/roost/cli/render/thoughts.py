@@ -7,7 +7,9 @@ import os
 import shutil
 from collections.abc import Callable
 
-from roost.cli.render.tables import display_width, truncate
+from rich.cells import cell_len
+
+from roost.cli.render.tables import truncate
 from roost.cli.render.text import single_line
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Notes, ToolNote, calls
 
@@ -71,7 +73,7 @@ class Thoughts:
     def _newest(self) -> str:
         """Return as much of the end of the text as fits."""
         text = self._summary() if len(self._text) < MOST else single_line(self._text[-MOST:])
-        return text if display_width(text) < _room() - len(MARK) else f"…{text[len(MARK) + 1 - _room() :]}"
+        return text if cell_len(text) < _room() - len(MARK) else f"…{text[len(MARK) + 1 - _room() :]}"
 
     def _summary(self) -> str:
         if self._channel != Channel.SUMMARY:

@@ -42,20 +42,29 @@ class Talks:
 
     # --- talks -----------------------------------------------------------------------------------
 
-    async def create(
+    async def create_talk_session(
         self,
         user_id: str,
-        profile: str | None,
-        agent: str | None,
-        busy: str,
-        title: str | None,
-        options: Mapping[str, Any],
+        *,
+        profile: str | None = None,
+        agent: str | None = None,
+        busy: str = "interrupt",
+        title: str | None = None,
+        model: str | None = None,
+        temperature: float | None = None,
+        instructions: str | None = None,
     ) -> str:
+        """Start a talk with a profile (the default if none is named); return its id.
+
+        `busy` is the policy for a message that arrives while an answer is being written: interrupt, queue, reject,
+        rollback, steer or collect.
+        """
         self._check(user_id)
         with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
         name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
         policy = checks.choice(busy, "the busy policy", BusyPolicy)
         named = "" if title is None else checks.name(checks.name(title, "the title").strip(), "the title")
+        options = {"model": model, "temperature": temperature, "instructions": instructions}
         talk_id = self._context.host.new_id("talk")
         await self._context.store.write(
             talks.create,
@@ -80,27 +89,38 @@ class Talks:
         await self._context.store.read(agents.reach, user_id, address.key, False)
         return address.key
 
-    async def listed(self, user_id: str, limit: int, before: str | None) -> list[Talk]:
+    async def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
+        """Return the user's talks, last used first; `before` is the last id of the previous page."""
         self._check(user_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         if before is not None:
             checks.name(before, "`before`")
         return await self._context.store.read(talks.listed, user_id, limit, before)
 
-    async def get(self, user_id: str, talk_id: str) -> Talk:
-        self._check(user_id, talk_id)
-        return await self._context.store.read(talks.get, user_id, talk_id)
+    async def get_session(self, user_id: str, talk_session_id: str) -> Talk:
+        """Return a talk."""
+        self._check(user_id, talk_session_id)
+        return await self._context.store.read(talks.get, user_id, talk_session_id)
 
-    async def change(
+    async def rename(self, user_id: str, talk_session_id: str, title: str) -> Talk:
+        """Change the title of a talk."""
+        return await self.configure(user_id, talk_session_id, title=title)
+
+    async def configure(
         self,
         user_id: str,
-        talk_id: str,
-        profile: str | None,
-        busy: str | None,
-        title: str | None,
-        options: Mapping[str, Any] | None,
+        talk_session_id: str,
+        *,
+        title: str | None = None,
+        profile: str | None = None,
+        busy: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Talk:
-        self._check(user_id, talk_id)
+        """Change the title and settings of the talk from the next answer on: all of them, or none if one is invalid.
+
+        `options` (model, temperature, instructions) replace the previous ones.
+        """
+        self._check(user_id, talk_session_id)
         values: dict[str, str] = {}
         if profile is not None:
             values["profile"] = self._context.brains.profile(profile).name
@@ -111,21 +131,34 @@ class Talks:
         if options is not None:
             values["options"] = _options(options)
         if not values:
-            return await self.get(user_id, talk_id)
+            return await self.get_session(user_id, talk_session_id)
         return await self._context.store.write(
-            talks.change, user_id, talk_id, values, key=talk_id, then=partial(self._changed, talk_id)
+            talks.change,
+            user_id,
+            talk_session_id,
+            values,
+            key=talk_session_id,
+            then=partial(self._changed, talk_session_id),
         )
 
-    async def delete(self, user_id: str, talk_id: str) -> None:
-        self._check(user_id, talk_id)
+    async def delete(self, user_id: str, talk_session_id: str) -> None:
+        """Stop the talk, and delete it with everything that belongs to it."""
+        self._check(user_id, talk_session_id)
         await self._context.store.write(
-            talks.delete, user_id, talk_id, key=talk_id, then=partial(self._deleted, talk_id)
+            talks.delete, user_id, talk_session_id, key=talk_session_id, then=partial(self._deleted, talk_session_id)
         )
 
     # --- messages --------------------------------------------------------------------------------
 
-    async def add_message(self, user_id: str, talk_id: str, content: str, key: str | None, busy: str | None) -> Message:
-        self._check(user_id, talk_id)
+    async def add_message(
+        self, user_id: str, talk_session_id: str, content: str, *, key: str | None = None, busy: str | None = None
+    ) -> Message:
+        """Store the message, apply the `busy` policy to the run in progress, and return; the answer follows.
+
+        Waits for the commit, never for the agent. With a known `key` and the same content it returns the stored
+        message and changes nothing; with other content it raises Conflict.
+        """
+        self._check(user_id, talk_session_id)
         limits = self._context.limits
         checks.text(content, "the message", most=limits.message_bytes)
         if key is not None:
@@ -138,7 +171,7 @@ class Talks:
         posted: Posted = await self._context.store.write(
             messages_sql.post,
             user_id,
-            talk_id,
+            talk_session_id,
             content,
             key,
             policy,
@@ -146,18 +179,30 @@ class Talks:
             self._context.host.new_id("env"),
             limits.collect_quiet,
             limits.waiting_per_talk,
-            key=talk_id,
-            then=partial(self._posted, user_id, talk_id),
+            key=talk_session_id,
+            then=partial(self._posted, user_id, talk_session_id),
         )
         return posted.message
 
-    async def get_messages(self, user_id: str, talk_id: str, after: str | None, before: int | None, limit: int) -> Page:
-        self._check(user_id, talk_id)
+    async def get_messages(
+        self,
+        user_id: str,
+        talk_session_id: str,
+        *,
+        after: str | None = None,
+        before: int | None = None,
+        limit: int = PAGE,
+    ) -> Page:
+        """Return the newest messages; with `after` (a cursor) the changes since; with `before` (a number) older ones.
+
+        A message that is being written is returned again, with all its text so far, when it has grown.
+        """
+        self._check(user_id, talk_session_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         if after is not None and before is not None:
             raise Invalid("give `after` or `before`, not both")
         self._check_store()
-        live = await self._talks.get(user_id, talk_id)
+        live = await self._talks.get(user_id, talk_session_id)
         if before is not None:
             return await self._before(live, checks.count(before, "`before`", least=1, most=1 << 53), limit)
         if after is None:
@@ -194,24 +239,28 @@ class Talks:
             if page.messages or self.closed or not (page.running or follow):
                 return page
 
-    async def stream(self, user_id: str, talk_id: str, after: str | None, follow: bool) -> AsyncIterator[Change]:
-        page = await self.get_messages(user_id, talk_id, after, None, MOST if after else PAGE)
-        pieces = TalkStream(TalkLog(talk_id, self._context.store.generation), after)
+    async def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> AsyncIterator[Change]:
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=MOST if after else PAGE)
+        pieces = TalkStream(TalkLog(talk_session_id, self._context.store.generation), after)
         while True:
             for change in pieces.of(page):
                 yield change
             if not (page.running or page.more_after or follow) or self.closed:
                 return
-            page = await self._next(user_id, talk_id, page.cursor, follow)
+            page = await self._next(user_id, talk_session_id, page.cursor, follow)
 
     # --- stopping --------------------------------------------------------------------------------
 
-    async def stop(self, user_id: str, talk_id: str, wait: float) -> Receipt:
-        self._check(user_id, talk_id)
+    async def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
+        """Stop the run in progress and drop queued messages. Wait up to `wait` seconds until it has stopped."""
+        self._check(user_id, talk_session_id)
         checks.seconds(wait, "`wait`")
         found: list[TalkRun] = []
         halted = await self._context.store.write(
-            runs.stop, user_id, talk_id, key=talk_id, then=partial(self._halted, talk_id, found)
+            runs.stop, user_id, talk_session_id, key=talk_session_id, then=partial(self._halted, talk_session_id, found)
         )
         requested = at(halted.now)
         run = found[0] if found else None

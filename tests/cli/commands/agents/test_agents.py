@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import typer
+from rich.cells import cell_len
 
 import roost as package
 from roost.cli.app import durations
@@ -508,7 +509,7 @@ def test_lists_fit_into_80_columns_and_nothing_in_them_moves_the_cursor(
         shown = said(tmp_path, *listing)
         rows = shown.splitlines()
         assert len(rows) == 2, shown
-        assert max(map(tables.display_width, rows)) <= 80
+        assert max(map(cell_len, rows)) <= 80
         assert "…" in rows[1]
         assert not set("\x1b\x07\x9b\u202e") & set(shown)
     for noun, name in (("agents", "d" * 100), ("tasks", "task"), ("mail", "mail")):
@@ -523,9 +524,9 @@ def test_lists_fit_into_a_narrow_terminal_with_their_ids_and_times(home: Path, m
     command("schedules", "add", "gardener", "Look", "--every", "1h", "--name", "hourly")
     command("agents", "sleep", "gardener", "--for", "1h", "--on-event", "alerts.*")
     for listing in (*LISTS, ("mail", "ls", "--agent", "gardener"), ("schedules", "show", "hourly")):
-        assert max(map(tables.display_width, command(*listing).stdout.splitlines())) <= 50, listing
+        assert max(map(cell_len, command(*listing).stdout.splitlines())) <= 50, listing
     changes = command("agents", "history", "gardener").stdout.splitlines()
-    assert max(map(tables.display_width, changes)) <= 50
+    assert max(map(cell_len, changes)) <= 50
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", row) for row in changes[1:])
 
 
@@ -699,7 +700,7 @@ def test_columns_are_aligned_whatever_the_letters_and_the_widest_is_cut() -> Non
 def test_a_table_is_never_wider_than_it_may_be_and_its_ids_are_cut_last(width: int) -> None:
     headings = ("ID", "PRIORITY", "WHEN", "BY", "TAKEN")
     rows = list(tables.table(headings, [("abcdefgh", "urgent", "5 min ago", "user:ann", "x" * 50)], width=width))
-    assert max(map(tables.display_width, rows)) <= width
+    assert max(map(cell_len, rows)) <= width
     assert ("abcdefgh" in rows[1]) is (width >= 40)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 import roost as package
-from roost.cli.render import agents, screen, tables
+from roost.cli.render import agents, screen
 from roost.testing import script
 from roost.wiring import announce
 from tests.api.serving import serving
@@ -200,7 +201,7 @@ def test_nothing_in_a_list_or_a_meeting_moves_the_cursor(service: package.AgentS
     meeting = called(service, "鳥" * 200, "--with", "d")
     said("say", meeting, evil)
     listed = said("ls")
-    assert max(map(tables.display_width, listed.splitlines())) <= 80
+    assert max(map(cell_len, listed.splitlines())) <= 80
     said("end", meeting, "--minutes", evil)
     everything = listed + said("show", meeting) + said("minutes", meeting) + said("watch", meeting)
     assert not set("\x1b\x07\x9b\u202e") & set(everything)

@@ -19,7 +19,7 @@ from roost.cli.render.text import single_line
 from roost.core.agents.agent import AgentChange
 from roost.core.journal.approvals import Approval
 from roost.core.monitoring.health import AgentHealth, Inspection
-from roost.protocol.namespaces import shown
+from roost.protocol.values import shown
 from roost.service import AgentService
 
 app = command_group()

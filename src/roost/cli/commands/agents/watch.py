@@ -19,7 +19,7 @@ from roost.cli.render.text import single_line
 from roost.core.agents.agent import Agent
 from roost.core.envelopes.envelope import Kind
 from roost.core.monitoring.facts import Fact, Name
-from roost.protocol.namespaces import shown
+from roost.protocol.values import shown
 
 MOST = 1_000
 AROUND = 3

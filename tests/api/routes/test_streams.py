@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 import roost
-from roost.api import concurrency, streams
+from roost.api.limits import concurrency
+from roost.api.routes import streams
 from tests.api.serving import Served, serving
 from tests.conftest import Open, eventually
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from roost.protocol.namespaces import Method
 from tests.api.serving import Served
 from tests.conftest import settled
 
@@ -21,6 +22,30 @@ def test_a_talk_is_made_found_changed_and_deleted(served: Served) -> None:
         assert (changed.json()["title"], changed.json()["busy"], changed.json()["options"]) == ("Birds", "queue", {})
         assert ann.delete(f"/api/v1/talks/{talk}").status_code == 204
         assert ann.get(f"/api/v1/talks/{talk}").status_code == 404
+
+
+def test_a_new_method_for_talks_has_a_route_without_a_declaration() -> None:
+    async def fork_here(self: object, user_id: str, talk_session_id: str, *, at_message: int = 1) -> str:
+        return ""
+
+    method = Method("talks", "fork_here", fork_here)
+    user, given = method.request("ann", "talk_a/b", at_message=2)
+    assert (method.route.verb, user, list(method.takes.model_fields)) == ("POST", "ann", ["at_message"])
+    assert method.path == "talks/{talk_id}/fork-here"
+    assert method.placed(given) == ("talks/talk_a%2Fb/fork-here", {}, {"atMessage": 2})
+    assert method.result("talk_c", "ann") == "talk_c"
+
+
+def test_a_talk_is_not_told_its_owner_and_a_body_is_needed(served: Served) -> None:
+    with served.browser("ann") as ann:
+        made = ann.post("/api/v1/talks", json={})
+        path = f"/api/v1/talks/{made.json()['talkSessionId']}"
+        assert "userId" not in made.json()
+        assert (ann.post("/api/v1/talks").status_code, ann.patch(path).status_code) == (422, 422)
+        assert ann.post(f"{path}/stop").status_code == 200
+        assert [ann.post(f"{path}/stop", json={"wait": wait}).status_code for wait in (31, -1)] == [422, 422]
+        unknown = ann.patch(path, json={"options": {"colour": "blue"}})
+        assert (unknown.status_code, "colour: unknown field" in unknown.text) == (422, True)
 
 
 def test_a_message_is_answered_and_read_back(served: Served) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.api import rate_limits
-from roost.api.rate_limits import RateLimit
+from roost.api.limits import rate_limits
+from roost.api.limits.rate_limits import RateLimit
 from tests.api.serving import serving
 from tests.conftest import Open
 

@@ -8,8 +8,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from roost.api.auth import Identity
-from roost.api.dependencies import User, is_operator
-from roost.api.rest import FAULTS, PREFIX
+from roost.api.routes.dependencies import User, is_operator
+from roost.api.routes.rest import FAULTS, PREFIX
 from roost.errors import Forbidden
 from roost.protocol import prometheus
 from roost.protocol.metrics import MetricList

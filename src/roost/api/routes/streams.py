@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
-from roost.api.concurrency import ConcurrencyLimit
 from roost.api.error_responses import reply_to
+from roost.api.limits.concurrency import ConcurrencyLimit
 from roost.errors import RoostError
 from roost.protocol.talks import ChangeEvent
 from roost.service import AsyncAgentService

@@ -1,0 +1,1 @@
+"""Routes of the API: talks, the other namespaces, streams, metrics."""
