@@ -13,6 +13,7 @@ from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.requests import Answered
 from roost.core.runs import Closing
+from roost.core.talks.runs import StopReason
 from roost.hosts.simulated import Crash, SimulatedHost
 from roost.hosts.virtual_time import VirtualClock
 from roost.runtime.ports.notifier import Notifier
@@ -203,7 +204,10 @@ class Chaos:
 
 
 class UnreliableNotifier:
-    """Notifier that loses, doubles, delays and reorders calls before they reach the one it wraps."""
+    """Notifier that loses, doubles, delays and reorders calls before they reach the one it wraps.
+
+    Stops only come twice: a person who stops a run is promised that it ends soon.
+    """
 
     def __init__(self, chaos: Chaos, inner: Notifier) -> None:
         self._chaos = chaos
@@ -214,6 +218,18 @@ class UnreliableNotifier:
 
     def deliver_talk(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "") -> None:
         self._chaos.unreliably("handover", self._inner.deliver_talk, talk_id, user_id, envelope, agent)
+
+    def stop_talk(self, talk_id: str, why: StopReason, requested: float) -> None:
+        self._inner.stop_talk(talk_id, why, requested)
+        self._inner.stop_talk(talk_id, why, requested)
+
+    def stop_agent(self, address: str) -> None:
+        self._inner.stop_agent(address)
+        self._inner.stop_agent(address)
+
+    def cancel_task(self, address: str, task_id: str) -> None:
+        self._inner.cancel_task(address, task_id)
+        self._inner.cancel_task(address, task_id)
 
     def look(self, address: str) -> None:
         self._chaos.unreliably("bell", self._inner.look, address)

@@ -77,6 +77,7 @@ class Dispatcher:
         self.timers = Timers(context, self) if hosting else None
         self.look, self.knows, self.start_claims = self._claims.look, self._claims.knows, self._claims.start
         self.deliver_talk, self.release_talk = self.placement.deliver, self.placement.release
+        self.stop_talk = self.placement.stop
         self.answered, self.ended, self.changed = self.requests.answered, self.task_waiters.done, self.task_waiters.tell
         self.forget_task, self.quiet_in = self.task_waiters.forget, self.listener.quiet_in
 
@@ -315,7 +316,11 @@ class Dispatcher:
             self.notifier.look(activation.address)
         return True
 
-    def dismiss(self, address: str) -> None:
+    def cancel_task(self, address: str, task_id: str) -> None:
+        if (activation := self._awake.get(address)) is not None:
+            activation.call(partial(activation.cancel, task_id))
+
+    def stop_agent(self, address: str) -> None:
         """Remove an agent that was stopped or deleted; its results are discarded."""
         with self._lock:
             activation = self._awake.pop(address, None)

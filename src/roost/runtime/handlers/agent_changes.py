@@ -43,13 +43,13 @@ class AgentChanges:
         if told is not None:
             self._tell(Name.AGENT_STOPPED, key, "stopped")
             self._pass_on(told)
-        self._dispatcher.dismiss(key)
+        self._dispatcher.notifier.stop_agent(key)
 
     def restarted(self, key: str, came: tuple[bool, Told]) -> None:
         stopped, told = came
         if stopped:
             self._tell(Name.AGENT_STOPPED, key, "stopped")
-        self._dispatcher.dismiss(key)
+        self._dispatcher.notifier.stop_agent(key)
         self.started(key, told)
 
     def paused(self, key: str, paused: bool, changed: bool) -> None:
@@ -80,7 +80,7 @@ class AgentChanges:
         self._tell(Name.AGENT_DELETED, key)
         self._dispatcher.composer.recipients.forget()
         self._pass_on(told)
-        self._dispatcher.dismiss(key)
+        self._dispatcher.notifier.stop_agent(key)
         self._dispatcher.task_waiters.tell_all()  # its tasks are gone too: callers that wait look them up
         for talk_id in told.talks:
             self._dispatcher.live_talks.forget(talk_id)

@@ -285,7 +285,7 @@ class Talks:
         elif live is not None:
             live.posted(posted)
         if posted.superseded is not None:
-            self._placement.stop(talk_id, posted.superseded, posted.message.created.timestamp())
+            self._notifier.stop_talk(talk_id, posted.superseded, posted.message.created.timestamp())
         if not posted.rested:
             # What nobody here has was left by a program that was killed: all of it is taken over together.
             left = not posted.alone and not self._placement.holds(talk_id)
@@ -297,24 +297,22 @@ class Talks:
         """Take up a message that was committed without the reply reaching us: it is read and answered at once."""
         if live is None or live.knows(posted.message.seq):
             return
-        lane = self._placement.lane(talk_id)
-        if lane is not None and lane.run is not None and lane.run.epoch < posted.epoch:
-            self._placement.stop(talk_id, StopReason.INTERRUPT, posted.message.created.timestamp())
+        run = self._placement.run_of(talk_id)
+        if run is not None and run.epoch < posted.epoch:
+            self._notifier.stop_talk(talk_id, StopReason.INTERRUPT, posted.message.created.timestamp())
         live.drop()
         self._notifier.deliver_talk(talk_id, user_id, None, posted.agent)
 
     def _halted(self, talk_id: str, found: list[TalkRun], halted: Halted) -> None:
+        run = self._placement.run_of(talk_id)
+        if run is not None and (halted.waiting or run.fenced):  # one that was stopped before may not have ended yet
+            found.append(run)
         if not halted.waiting:
-            lane = self._placement.lane(talk_id)
-            if lane is not None and (run := lane.run) is not None and run.fenced:
-                found.append(run)  # stopped before, and perhaps not ended yet
             return
         live = self._talks.known(talk_id)
         if live is not None:
             live.stopped(halted)
-        run = self._placement.stop(talk_id, StopReason.STOP, halted.now)
-        if run is not None:
-            found.append(run)
+        self._notifier.stop_talk(talk_id, StopReason.STOP, halted.now)
 
     def _changed(self, talk_id: str, talk: Talk) -> None:
         live = self._talks.known(talk_id)
@@ -322,7 +320,7 @@ class Talks:
             live.changed(talk)
 
     def _deleted(self, talk_id: str, _: None) -> None:
-        self._placement.stop(talk_id, StopReason.DELETE, self._context.host.clock.now())
+        self._notifier.stop_talk(talk_id, StopReason.DELETE, self._context.host.clock.now())
         self._talks.forget(talk_id)
 
     # --- reading beyond the memory ---------------------------------------------------------------

@@ -126,12 +126,10 @@ class Tasks:
                 ends.unlisten(task_id, bell)
 
     def _cancelled(self, now: float, task: Task) -> None:
+        address = f"{task.user_id}/{task.agent_id}"
         if task.status is TaskStatus.CANCELLED and task.ended == at(now):  # and not before
-            address = f"{task.user_id}/{task.agent_id}"
             self._context.monitor.record(Name.TASK_CANCELLED, address, {"task_id": task.task_id}, root=task.task_id)
-        awake = self._dispatcher.awake(f"{task.user_id}/{task.agent_id}")
-        if awake is not None:
-            awake.call(lambda: awake.cancel(task.task_id))
+        self._dispatcher.notifier.cancel_task(address, task.task_id)
         self._dispatcher.notifier.changed(task.task_id)
 
     def _live(self, task: Task) -> Task:

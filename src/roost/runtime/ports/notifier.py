@@ -9,6 +9,7 @@ from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.requests import Answered
 from roost.core.runs import Closing
+from roost.core.talks.runs import StopReason
 
 
 class Notifier(Protocol):
@@ -22,6 +23,15 @@ class Notifier(Protocol):
 
     def deliver_talk(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "", /) -> None:
         """Hand over a posted message to the lane of its talk; None: the lane asks the store what there is."""
+
+    def stop_talk(self, talk_id: str, why: StopReason, requested: float, /) -> None:
+        """Stop the run of a talk, which has lost its right to write."""
+
+    def stop_agent(self, address: str, /) -> None:
+        """Stop everything that an agent does: it was stopped or deleted, and its results are discarded."""
+
+    def cancel_task(self, address: str, task_id: str, /) -> None:
+        """Stop a task that was cancelled, if the agent is awake."""
 
     def look(self, address: str, /) -> None:
         """Claim the work of an agent, and wake it if it may work."""

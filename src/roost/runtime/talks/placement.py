@@ -78,17 +78,17 @@ class Placement:
     def _least_loaded(self) -> TalkLanes | None:
         return min(self.workers, key=lambda w: w.load) if self.workers else None
 
-    def stop(self, talk_id: str, why: StopReason, requested: float) -> TalkRun | None:
-        """Fence the run under way at once, and have its worker end it. That run, if there is one."""
-        place = self._places.get(talk_id)
-        if place is None:
-            return None
-        lane = place.worker.lanes.get(talk_id)
-        run = lane.run if lane is not None else None
-        if run is not None:
-            run.fence(why, requested)
-        place.worker.stop(talk_id, why, requested)
-        return run
+    def stop(self, talk_id: str, why: StopReason, requested: float) -> None:
+        """Fence the run of a talk at once, and have its worker end it."""
+        if (place := self._places.get(talk_id)) is not None:
+            if (run := self.run_of(talk_id)) is not None:
+                run.fence(why, requested)
+            place.worker.stop(talk_id, why, requested)
+
+    def run_of(self, talk_id: str) -> TalkRun | None:
+        """Return the run of a talk, if there is one."""
+        lane = self.lane(talk_id)
+        return lane.run if lane is not None else None
 
     def lane(self, talk_id: str) -> TalkLane | None:
         """Return the lane of a talk, while it has something to do."""
