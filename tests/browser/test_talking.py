@@ -161,7 +161,7 @@ def refuse_meanwhile(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
 
 
-def test_a_refused_message_stays_in_the_line_and_one_is_told_right_above_it(visit: Visit) -> None:
+def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Visit) -> None:
     page = visit()
     refuse_meanwhile(page)
     say(page, "long 20000")

@@ -42,7 +42,9 @@ def blocker(release: threading.Event) -> Callable[[roost.Turn], AsyncIterator[st
     return blocks
 
 
-def test_an_agent_that_blocks_its_loop_fails_and_goes_on_with_the_rest(service: Open, release: threading.Event) -> None:
+def test_an_agent_that_blocks_its_loop_fails_that_task_and_does_the_others(
+    service: Open, release: threading.Event
+) -> None:
     roosted = service({"blocks": blocker(release)}, limits=LIMITS)
     roosted.agents.create("ann", "d", profile="blocks", **ONCE)
     bad = roosted.tasks.send("ann", "d", "block")

@@ -124,7 +124,7 @@ def test_a_file_of_which_only_the_beginning_is_whole_is_refused(tmp_path: Path, 
     assert path.read_bytes() == before
 
 
-def test_a_damaged_page_is_told_to_whoever_needs_it_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
     path = tmp_path / "roost.db"
     talk = filled(path, messages=60)
     whole = bytearray(path.read_bytes())

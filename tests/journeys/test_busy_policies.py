@@ -120,9 +120,7 @@ async def steerable(turn: roost.Turn) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("per_message", [False, True])
-def test_steer_hands_it_to_the_running_brain_whose_answer_goes_on_in_a_new_message(
-    service: Open, per_message: bool
-) -> None:
+def test_steering_continues_the_answer_in_a_new_message(service: Open, per_message: bool) -> None:
     roosted = service({"steerable": steerable})
     talk = roosted.create_talk_session("ann", profile="steerable", busy="interrupt" if per_message else "steer")
     roosted.add_message("ann", talk, "birds")

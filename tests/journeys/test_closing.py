@@ -58,7 +58,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("kind", ["sleeping", "blocking", "swallowing", "nested", "tool", "looping"])
-def test_closing_is_bounded_whatever_a_brain_does_and_its_turn_is_taken_up_at_the_next_start(
+def test_closing_is_bounded_whatever_a_brain_does_and_its_turn_resumes_at_the_next_start(
     service: Open, stubborn: Stubborn, kind: str
 ) -> None:
     roosted = service({"slow": getattr(stubborn, kind)}, limits=LIMITS)

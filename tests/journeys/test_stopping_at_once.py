@@ -100,7 +100,7 @@ ASKED = [("first", "complete"), ("second", "complete")]
 
 
 @pytest.mark.parametrize("busy", POLICIES)
-def test_a_talk_stopped_before_a_word_is_quiet_for_good_and_its_next_message_is_answered(
+def test_a_talk_stopped_before_its_first_word_stays_quiet_and_answers_its_next_message(
     service: Open, file: Path, busy: str
 ) -> None:
     brain = Mute()

@@ -48,7 +48,7 @@ def _fail(home: Home, talk: str, turn: tuple[str, list[str], Callable[[], BaseEx
 
 
 @given(FAILING)
-def test_an_error_while_streaming_keeps_the_partial_answer_and_is_told_in_one_sentence(
+def test_an_error_while_streaming_keeps_the_partial_answer_and_is_one_sentence(
     home: Home, turn: tuple[str, list[str], Callable[[], BaseException]]
 ) -> None:
     talk = home.talk()

@@ -118,7 +118,7 @@ def test_a_gap_is_asked_for_as_soon_as_it_shows() -> None:
         assert [word.text for word in table.seats[name].view.words] == ["lost", "heard"]
 
 
-def test_one_who_was_kicked_learns_of_it_and_of_nothing_after_it() -> None:
+def test_a_kicked_participant_sees_the_kick_and_nothing_after_it() -> None:
     table = Table(1, 3, FloorRule.FREE, 0.0)
     table.network.run()
     a, b, c = table.names

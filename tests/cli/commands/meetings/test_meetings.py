@@ -160,7 +160,7 @@ def test_people_come_go_and_are_given_the_floor(service: package.AgentService) -
     eventually(lambda: "user:ann  left: lunch\n" in said("show", meeting, "--as", "e"))
 
 
-def test_a_required_one_that_declines_fails_it_for_everyone(service: package.AgentService) -> None:
+def test_a_declining_required_participant_fails_the_meeting_for_all(service: package.AgentService) -> None:
     service.agents.stop("ann", "d")
     meeting = said("call", "Lunch", "--with", "user:ann", "--with", "d", "--as", "e").strip()
     assert "Waiting for user:ann, agent:d until" in said("show", meeting)
@@ -169,7 +169,7 @@ def test_a_required_one_that_declines_fails_it_for_everyone(service: package.Age
     assert "The meeting failed: user:ann has declined: not hungry." in said("show", meeting, "--as", "e")
 
 
-def test_what_is_wrong_is_told_in_one_sentence_and_does_nothing(service: package.AgentService) -> None:
+def test_an_error_is_one_sentence_and_changes_nothing(service: package.AgentService) -> None:
     bobs = service.meetings.call("bob", "Secret")
     for arguments in [
         ("show", "nothing"),
@@ -206,7 +206,7 @@ def test_nothing_in_a_list_or_a_meeting_moves_the_cursor(service: package.AgentS
     assert not set("\x1b\x07\x9b\u202e") & set(everything)
 
 
-def test_without_a_server_it_is_kept_and_goes_on_while_one_watches(home: Path) -> None:
+def test_without_a_server_a_meeting_runs_while_it_is_watched(home: Path) -> None:
     for name in ("wren", "robin"):
         assert command("agents", "create", name, "--profile", "demo-reporter").exit_code == 0
     call = ["call", "Standup", "--floor", "round_robin", "--as", "wren", "--with", "robin"]

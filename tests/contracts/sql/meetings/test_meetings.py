@@ -244,7 +244,7 @@ def test_lists_are_newest_first_and_each_meeting_once(store: Driven) -> None:
     assert [one.status for one in store.read(registry_sql.listed, "ann", D, "calling", 10, LAST)] == ["invited"] * 3
 
 
-def test_with_an_agent_all_its_rows_are_gone_and_others_are_told(store: Driven) -> None:
+def test_deleting_an_agent_deletes_its_rows_and_notifies_other_participants(store: Driven) -> None:
     meeting = running(store)
     told = store.write(agents.delete, "ann", "d")
     assert {e.address for e in told.posted} == {"ann/e"}
