@@ -37,7 +37,7 @@ def those_with(part: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def held() -> Iterator[threading.Event]:
-    """What a model waits for; whoever still waits at the end may go."""
+    """Event that a model waits for; set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()

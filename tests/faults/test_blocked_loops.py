@@ -134,7 +134,7 @@ def test_with_too_many_threads_given_up_an_agent_stays_stuck_until_one_returns(
     assert roosted.health().abandoned == 2
     assert roosted.monitor.states("ann")["c"].health == "stuck"
     assert roosted.tasks.get("ann", tasks[-1]).status == "running"
-    release.set()  # it goes on where it is, and nothing of it is lost
+    release.set()  # it continues on its loop, and nothing of it is lost
     assert roosted.tasks.wait("ann", tasks[-1], timeout=10).result == "too latedid block c"
     eventually(lambda: roosted.health().problem is None)
 

@@ -190,7 +190,7 @@ except roost.RoostError as error:
 
 
 def _as_a_plain_user(path: Path) -> str:
-    """What opening says to someone to whom permissions mean something: to root they mean nothing."""
+    """Return the error of opening as a user without root permissions."""
 
     def give_up_roots_rights() -> None:
         drop, override, search = 24, 1, 2

@@ -17,7 +17,7 @@ from tests.conftest import Open, eventually, everything, settled
 
 
 class Scene:
-    """A talk whose first answer has said *part1* and goes on with *part2* when it is let."""
+    """A talk whose first answer has said *part1*, and says *part2* when it is released."""
 
     def __init__(self, service: Open, busy: str = "interrupt") -> None:
         self.puppet, self.go_on = Puppet(), threading.Event()
@@ -109,7 +109,7 @@ def test_collect_during_an_answer_lets_it_end_first(service: Open) -> None:
 
 
 async def steerable(turn: roost.Turn) -> AsyncIterator[str]:
-    """Says what it is asked to think about until it is told `enough`."""
+    """Says what it is asked to think about, until `enough`."""
     yield f"thinking of {turn.text}"
     while True:
         for message in turn.steered():

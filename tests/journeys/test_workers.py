@@ -163,17 +163,17 @@ def test_a_loop_that_answers_at_once_is_not_silent(service: Open, monkeypatch: p
 
 
 def test_the_supervisor_continues_after_an_exception(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch, stumbled = Supervisor._watch, threading.Event()
+    watch, failed = Supervisor._watch, threading.Event()
 
-    def stumble(supervisor: Supervisor) -> None:
-        if not stumbled.is_set():
-            stumbled.set()
+    def fail_once(supervisor: Supervisor) -> None:
+        if not failed.is_set():
+            failed.set()
             raise RuntimeError("a mishap")
         watch(supervisor)
 
-    monkeypatch.setattr(Supervisor, "_watch", stumble)
+    monkeypatch.setattr(Supervisor, "_watch", fail_once)
     roosted = service(limits=ONE_WORKER)
-    assert stumbled.wait(20)
+    assert failed.wait(20)
     crash(roosted)
     eventually(lambda: roosted.health().restarts == 1)
     talk = roosted.create_talk_session("ann", profile="echo")

@@ -1,4 +1,4 @@
-"""T9, S7: a failure is told in one plain sentence, kept in the log, and harms nothing else."""
+"""T9, S7: a failure is one plain sentence for users, is kept in the log, and harms nothing else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""M4, M6, M7: whatever is lost, doubled, reordered and cut off, those who are there come to see the same.
+"""M4, M6, M7: whatever is lost, doubled, reordered and cut off, all participants see the same in the end.
 
 The quick run takes a hundred meetings for each test; with `pytest --hypothesis-profile=long --timeout=0` and this file
-it is two thousand. A meeting is told by its seed, its size and its length, which a failure shows.
+it is two thousand. A meeting follows from its seed, its size and its length, which a failure shows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LENGTHS = st.integers(0, 200)
 
 
 def happened(seed: int, size: int, length: int) -> Net:
-    """A meeting after so many things have happened in it, and before anybody has asked for what is missing."""
+    """A meeting after this number of acts, before any participant has asked for missing entries."""
     net = Net(seed, size)
     net.post(net.creator, net.call())
     for _ in range(length):

@@ -1,4 +1,4 @@
-"""T5, T6: whoever reads, at whatever moments, sees everything once, in order, to the byte."""
+"""T5, T6: a reader sees everything once, in order, to the byte, whenever it reads."""
 
 from __future__ import annotations
 

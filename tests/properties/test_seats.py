@@ -83,7 +83,7 @@ class Table:
             self.network.run(most=MOST)
 
     def views(self) -> dict[str, View]:
-        """Of those who are there, or were when it was over, as far as anybody knows."""
+        """Participants that are present, or were at the end, as far as any view knows."""
         whole = reduce(Log.merged, (seat.log for seat in self.seats.values()))
         return {name: self.seats[name].view for name in fold(whole).present}
 

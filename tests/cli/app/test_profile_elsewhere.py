@@ -38,7 +38,7 @@ def elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_looks_or_posts_begins_nothing_that_agents_have_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as lifeless:
-        lifeless.delattr("roost.runtime.roost.Supervisor")  # whoever finds work in the store
+        lifeless.delattr("roost.runtime.roost.Supervisor")  # it would find work in the store
         said("agents", "create", "d", "--profile", "echo", "--subscribe", "news")
         sent = command("tasks", "send", "d", "one")
         assert sent.stderr.startswith("roost: Roost is not running: the task is queued until `roost up` runs")

@@ -1,4 +1,4 @@
-"""A8 and A14 on every store: who gets an event, what is kept of it, and what becomes of a dead letter."""
+"""A8 and A14 on every store: recipients of an event, its history, and its dead letters."""
 
 from __future__ import annotations
 

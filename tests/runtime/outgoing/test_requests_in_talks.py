@@ -38,7 +38,7 @@ class Workers:
 
 
 async def supervisor(turn: Turn) -> AsyncIterator[str]:
-    """Asks the worker what it is told; what is no talk it counts."""
+    """Passes messages of talks to the worker; counts all other turns."""
     if turn.kind != "talk":
         turn.state["turns"] = turn.state.get("turns", 0) + 1
         return

@@ -78,7 +78,7 @@ def test_a_turn_in_a_meeting_is_listed_as_what_an_agent_does(service: package.Ag
 
 def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.AgentService) -> None:
     assert said("ls").startswith("No meetings")
-    meeting = called(service, "Where shall we nest?", "--with", "d", "--optional", "agent:e")
+    meeting = called(service, "Where do we nest?", "--with", "d", "--optional", "agent:e")
     part = meeting[-8:]
 
     def seen_by(who: str) -> package.MeetingView:
@@ -88,7 +88,7 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     headings, row = said("ls").splitlines()
     assert headings.split() == ["ID", "PHASE", "YOUR", "STATUS", "CALLED", "BY", "TOPIC"]
     assert row.split()[:3] == [part, "running", "in"]
-    assert row.endswith("  user:ann  Where shall we nest?")
+    assert row.endswith("  user:ann  Where do we nest?")
     assert [one["phase"] for one in as_json("ls", "--phase", "running", "--with", "d")] == ["running"]
     assert as_json("ls", "--phase", "ended") == []
     assert said("say", part, "In the\noak", "--to", "d").endswith(" user:ann (to agent:d): In the\n    oak\n")
@@ -96,12 +96,12 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     assert as_json("say", part, "Well", "--key", "k") == as_json("say", part, "Well", "--key", "k")
     eventually(lambda: seen_by("agent:d").said == seen_by("agent:e").said == 3)
     shown = said("show", part)
-    assert "topic      Where shall we nest?\nphase      running\n" in shown
+    assert "topic      Where do we nest?\nphase      running\n" in shown
     assert "user:ann  in, chair\nagent:d   in, required\nagent:e   in\n" in shown
     assert shown.index("In the\n    oak") < shown.index("agent:d: In the elm")
     assert "alike" not in shown
     assert as_json("show", part, "--as", "d")["seenBy"] == "agent:ann/d"
-    assert said("end", part, "--minutes", "The elm.").startswith("You are in 'Where shall we nest?' (ended).")
+    assert said("end", part, "--minutes", "The elm.").startswith("You are in 'Where do we nest?' (ended).")
     eventually(lambda: seen_by("agent:e").is_over)
     assert said("minutes", part, "--as", "e").endswith("## Minutes\n\nThe elm.\n")
     assert as_json("minutes", part)["meetingId"] == meeting

@@ -1,4 +1,4 @@
-"""`roost up`: everything in one process, and gone without a trace when it is told to go."""
+"""`roost up`: everything in one process, which ends cleanly when it is asked to."""
 
 from __future__ import annotations
 

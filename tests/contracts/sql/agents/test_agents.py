@@ -1,4 +1,4 @@
-"""A2 and A11 on every store: whoever writes for an agent proves by its epoch that it still may."""
+"""A2 and A11 on every store: a write for an agent needs the agent's current epoch."""
 
 from __future__ import annotations
 

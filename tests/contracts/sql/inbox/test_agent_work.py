@@ -54,7 +54,7 @@ def test_one_reaches_ones_own_and_those_that_are_shared(store: Driven) -> None:
     config, waiting = store.read(agents.reach, "ann", mine, False)
     assert (config.inbox_limit, waiting) == (7, 3)
     assert store.read(agents.reach, "ann", shared, False)[1] == 0
-    assert store.read(agents.reach, "ann", private, True)[1] == 0, "whom one knows may be answered"
+    assert store.read(agents.reach, "ann", private, True)[1] == 0, "a known agent may be answered"
     for key in (private, "ann/nobody"):
         with pytest.raises(NotFound, match="no agent"):
             store.read(agents.reach, "ann", key, False)
@@ -202,7 +202,7 @@ def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> Non
 
 
 def test_only_envelopes_that_have_not_begun_expire(store: Driven) -> None:
-    """Of those who may work, they give it up themselves."""
+    """Agents that may work give up expired envelopes themselves."""
     works, stopped, paused, sleeps, strange = (create(store, name) for name in "abcde")
     store.write(agents.stop, "ann", "b", change(State.STOPPED), news("b"))
     pause(store, "c", True)

@@ -1,4 +1,4 @@
-"""B3 on every store: persons are asked about steps, decide once, and what waited for them goes on."""
+"""B3 on every store: people are asked about steps and decide once; then the suspended run continues."""
 
 from __future__ import annotations
 

@@ -163,4 +163,4 @@ def test_the_creator_is_asked_to_open_the_meeting_although_others_spoke_first() 
     assert (str(later.why) if later else None) == "words", "it is asked once"
     room.post(HOST, Left())
     following = attention(room.view, ADA, {}, ())
-    assert following is None, "whoever leads it now does not open it again"
+    assert following is None, "the next chair does not open it again"

@@ -1,4 +1,4 @@
-"""M7: an act that was refused stays so, and its author is told."""
+"""M7: an act that was refused stays refused, and its author sees it."""
 
 from __future__ import annotations
 

@@ -226,8 +226,8 @@ ACTS = st.sampled_from(["say", "mention", "raise", "grant", "pass", "leave", "jo
 def test_only_the_participant_with_the_floor_may_speak(rule: FloorRule, acts: list[tuple[int, str, int]]) -> None:
     names = [HOST, ADA, BEN, CAL]
     room = running(*names[1:], rule=rule)
-    for who, act, whom in acts:
-        author, other = names[who], names[whom]
+    for who, act, target in acts:
+        author, other = names[who], names[target]
         bodies: dict[str, Body] = {
             "say": Said("x"),
             "mention": Said("x", (other,)),
