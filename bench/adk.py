@@ -29,7 +29,7 @@ LONG = 1_000
 
 
 class Instant(BaseLlm):
-    """Says so many words at once."""
+    """Says a number of words at once."""
 
     model: str = "instant"
     words: int = 3

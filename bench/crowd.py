@@ -60,7 +60,7 @@ async def alone(service: roost.AsyncAgentService, seconds: float) -> float:
 
 
 async def offered(service: roost.AsyncAgentService, rate: float) -> list[float]:
-    """How late each was of so many a second, which come however long the others take."""
+    """Return the latency of each task at a fixed rate of arrival."""
     start, under_way = time.perf_counter(), list[asyncio.Task[float]]()
     while (passed := time.perf_counter() - start) < SECONDS:
         for number in range(len(under_way), int(passed * rate)):
@@ -71,7 +71,7 @@ async def offered(service: roost.AsyncAgentService, rate: float) -> list[float]:
 
 @bench("crowd")
 def crowd(folder: Path) -> Iterator[Figure]:
-    """Tasks of fifty agents alone, and half as many beside agents that burn a processor, block, and fail."""
+    """Tasks of fifty agents alone, and half as many beside agents that are CPU-bound, block, and fail."""
     limits = roost.Limits(drain=0.2, stop_patience=0.2)
     with roost.open(f"sqlite:///{folder}/crowd.db", brains={**BAD, "works": works}, limits=limits) as service:
         service.agents.create_many("ann", [f"w{number}" for number in range(AGENTS)], profile="works")

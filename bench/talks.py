@@ -19,7 +19,7 @@ async def instant(turn: roost.Turn) -> AsyncIterator[str]:
 
 @bench("turns")
 def turns(folder: Path) -> Iterator[Figure]:
-    """Fresh talks, 20 at once: made, asked, and answered; the asker is told by the stream."""
+    """Fresh talks, 20 at once: created, asked, and answered; the caller reads the stream."""
     count, at_once = 6_000, 20
 
     async def main() -> float:

@@ -128,7 +128,7 @@ def test_every_setting_is_documented() -> None:
     assert missing == []
 
 
-def test_the_mistake_shown_in_the_docs_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mistake_in_the_docs_is_reported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from roost.settings import load
 
     monkeypatch.chdir(tmp_path)

@@ -97,7 +97,7 @@ def test_five_report_and_one_writes_the_minutes(tmp_path: Path) -> None:
     ]
 
 
-def test_the_planner_puts_answers_together_and_goes_on_without_one(tmp_path: Path) -> None:
+def test_the_planner_combines_answers_and_continues_without_one(tmp_path: Path) -> None:
     assert run("planner.py", tmp_path) == [
         "train: 09:12 from platform 4",
         "hotel: two nights at the lake",

@@ -53,7 +53,7 @@ def refusal(file: Path, text: str, environ: dict[str, str] | None = None) -> str
         ('brain = "echo"\ntokens_per_day = 0', r"line 3: profiles.a.tokens_per_day must be"),
     ],
 )
-def test_what_is_wrong_with_a_model_is_told_with_its_line(tmp_path: Path, profile: str, told: str) -> None:
+def test_an_invalid_model_is_reported_with_its_line(tmp_path: Path, profile: str, told: str) -> None:
     file = tmp_path / "roost.toml"
     file.write_text(f"[profiles.a]\n{profile}\n")
     with pytest.raises(roost.Invalid, match=told) as raised:
@@ -111,16 +111,16 @@ def test_variables_override_the_file_and_options_override_both(file: Path) -> No
         ("secret = 'short'", "F, line 1: secret must have at least 16 characters"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key_and_its_line(file: Path, text: str, told: str) -> None:
+def test_an_error_has_its_key_and_its_line(file: Path, text: str, told: str) -> None:
     assert told in refusal(file, text)
 
 
-def test_all_that_is_wrong_is_told_at_once(file: Path) -> None:
+def test_all_errors_are_reported_at_once(file: Path) -> None:
     told = refusal(file, "port = 'x'\nlog = 'loud'").splitlines()
     assert [sentence.partition(":")[0] for sentence in told] == ["F, line 1", "F, line 2"]
 
 
-def test_a_bad_variable_is_told_by_its_name(file: Path) -> None:
+def test_an_invalid_variable_is_reported_by_its_name(file: Path) -> None:
     assert refusal(file, "", {"ROOST_PORT": "many"}) == "ROOST_PORT: port must be a whole number, not 'many'"
     told = refusal(file, "", {"ROOST_LIMITS__MESSAGE_BYTE": "1"})
     assert told.startswith("ROOST_LIMITS__MESSAGE_BYTE: there is no setting")
@@ -131,7 +131,7 @@ def test_a_bad_secret_is_not_repeated(file: Path) -> None:
     assert "hunter2" not in repr(Settings.model_validate({"secret": "hunter2" * 5}))
 
 
-def test_a_file_that_is_missing_or_no_text_is_told(file: Path) -> None:
+def test_a_file_that_is_missing_or_no_text_is_reported(file: Path) -> None:
     with pytest.raises(roost.Invalid, match="cannot read the settings"):
         load(file, {})
     file.write_bytes(b"port = 1\n\xff\xfe")

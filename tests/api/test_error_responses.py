@@ -26,7 +26,7 @@ def test_every_error_comes_back_from_its_code(kind: type[roost.RoostError]) -> N
     assert (type(again), str(again)) == (kind, "a sentence")
 
 
-def test_what_nobody_expected_is_told_with_a_reference_and_nothing_else(
+def test_an_unexpected_error_is_answered_with_a_reference_only(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(*_: object, **__: object) -> None:
@@ -45,7 +45,7 @@ def test_what_nobody_expected_is_told_with_a_reference_and_nothing_else(
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_cannot_be_written_is_unavailable(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(*_: object, **__: object) -> None:
         raise roost.Unavailable("the disk is full: free some space")
 
@@ -57,7 +57,7 @@ def test_a_store_that_cannot_be_written_is_told_as_unavailable(served: Served, m
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
-def test_another_method_than_a_route_has_is_told_which_one_to_use(served: Served, method: str) -> None:
+def test_a_wrong_method_is_answered_with_the_right_one(served: Served, method: str) -> None:
     with served.browser("ann") as ann:
         answer = ann.request(method, "/api/v1/agents/list")
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
@@ -65,7 +65,7 @@ def test_another_method_than_a_route_has_is_told_which_one_to_use(served: Served
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])
-def test_a_route_that_does_not_exist_is_told_as_such_by_any_method(served: Served, method: str) -> None:
+def test_an_unknown_route_is_not_found_by_any_method(served: Served, method: str) -> None:
     with served.browser("ann") as ann:
         answer = ann.request(method, "/api/v1/nothing/here")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
@@ -79,14 +79,14 @@ def test_a_body_that_python_cannot_read_is_refused_with_what_is_expected(served:
     assert "must be a JSON object" in answer.json()["error"]["message"]
 
 
-def test_a_body_without_its_type_is_told_to_name_it(served: Served) -> None:
+def test_a_body_without_a_content_type_is_refused(served: Served) -> None:
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/agents/list", content=b"{}")
     assert "`Content-Type: application/json`" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("until", ["tomorrow", "x" * 1_000_000, ""])
-def test_a_time_that_is_none_is_told_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
+def test_an_invalid_time_is_refused_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/agents/sleep", json={"agentId": "d", "until": until})
     expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or a valid number"

@@ -86,7 +86,7 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
     }
 
 
-def test_nobody_is_told_anything_without_signing_in(served: Served) -> None:
+def test_every_route_needs_a_signed_in_user(served: Served) -> None:
     with served.browser(None) as nobody:
         schema = nobody.get("/api/v1/openapi.json").json()
         for path, operations in schema["paths"].items():

@@ -48,7 +48,7 @@ def test_a_cookie_without_an_origin_changes_nothing(served: Served) -> None:
         assert ann.get("/api/v1/talks").status_code == 200
 
 
-def test_every_answer_tells_browsers_to_be_careful(served: Served) -> None:
+def test_every_answer_has_security_headers(served: Served) -> None:
     with served.browser("ann") as ann:
         for answer in (ann.get("/api/v1/talks"), ann.get("/nowhere"), ann.get("/api/v1/talks", headers={"Host": "x"})):
             assert answer.headers["x-content-type-options"] == "nosniff"
@@ -96,7 +96,7 @@ def test_a_visitor_gets_a_user_of_their_own_and_keeps_it(served: Served) -> None
         assert "set-cookie" not in one.get("/healthz").headers
 
 
-def test_a_forged_or_changed_cookie_is_nobody() -> None:
+def test_a_forged_or_changed_cookie_signs_nobody_in() -> None:
     ours, theirs = Identity(SECRET, "local"), Identity(b"another secret, long enough too", "local")
     good = ours.cookie("ann")
     payload, _, signature = good.partition(".")
@@ -184,7 +184,7 @@ def test_a_code_is_worth_nothing_after_ten_minutes_and_a_wrong_one_never_is() ->
     assert not identity.redeem(code)
 
 
-def test_the_token_is_the_local_user_and_another_token_is_nobody(served: Served) -> None:
+def test_the_token_signs_in_the_local_user_and_another_token_nobody(served: Served) -> None:
     served.service.create_talk_session("local", profile="echo")
     with served.command_line() as own, served.command_line(Authorization="Bearer wrong") as wrong:
         assert len(own.get("/api/v1/talks").json()["talks"]) == 1

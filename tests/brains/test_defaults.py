@@ -91,7 +91,7 @@ def test_secrets_are_read_from_the_first_file_there_is_and_what_is_set_stays(tmp
         ('[A_KEY]\ncanary = "x"', 0o600, "A_KEY must be text in quotes"),
     ],
 )
-def test_a_bad_file_is_told_and_nothing_in_it_is_shown_or_taken(
+def test_an_invalid_key_file_is_reported_and_its_content_neither_shown_nor_used(
     tmp_path: Path, text: str, mode: int, told: str
 ) -> None:
     written(tmp_path, text, mode)

@@ -48,7 +48,7 @@ def test_it_greets_once_whatever_is_said(shared_service: roost.AgentService, ask
 
 
 @given(before=st.lists(SAYINGS | TEXTS, max_size=3), name=NAMES, after=st.lists(SAYINGS | TEXTS, max_size=3))
-def test_it_asks_the_name_at_most_once_and_never_after_it_was_told(
+def test_it_asks_the_name_at_most_once_and_never_when_it_knows_it(
     shared_service: roost.AgentService, ask: Ask, before: list[str], name: str, after: list[str]
 ) -> None:
     talk = shared_service.create_talk_session("ann", profile="guide")
@@ -60,9 +60,7 @@ def test_it_asks_the_name_at_most_once_and_never_after_it_was_told(
 
 
 @given(name=NAMES, between=st.lists(SAYINGS, max_size=4))
-def test_a_name_that_was_told_is_known_later(
-    shared_service: roost.AgentService, ask: Ask, name: str, between: list[str]
-) -> None:
+def test_a_name_is_remembered(shared_service: roost.AgentService, ask: Ask, name: str, between: list[str]) -> None:
     talk = shared_service.create_talk_session("ann", profile="guide")
     assert name in ask(shared_service, talk, f"Hello, my name is {name}.").content
     for text in between:
@@ -145,7 +143,7 @@ def test_messages_that_wait_together_are_all_answered_but_shows_only_last(shared
     assert "98, 99" not in last.message.content
 
 
-def test_a_failure_is_one_sentence_without_internals_and_the_talk_goes_on(
+def test_a_failure_is_one_sentence_without_internals_and_the_talk_continues(
     shared_service: roost.AgentService, ask: Ask
 ) -> None:
     talk = shared_service.create_talk_session("ann", profile="guide")

@@ -52,7 +52,7 @@ def test_scripted_replies_come_in_order_and_start_again(
     assert given_answers == [replies[n % len(replies)] for n in range(turns)]
 
 
-def test_a_script_goes_on_after_a_restart(file: Path, ask: Ask) -> None:
+def test_a_script_continues_after_a_restart(file: Path, ask: Ask) -> None:
     brains: dict[str, roost.Brain] = {"scripted": scripted(["one", "two"])}
     with roost.open(f"sqlite:///{file}", brains=brains) as service:
         talk = service.create_talk_session("ann", profile="scripted")

@@ -109,7 +109,7 @@ def test_many_who_load_a_profile_at_once_share_one_import(signals: Signals) -> N
     assert len(signals.imports) == 1
 
 
-def test_a_failed_import_is_told_to_all_who_wait_and_tried_again_next_time(signals: Signals) -> None:
+def test_a_failed_import_raises_for_all_waiting_callers_and_is_retried_next_time(signals: Signals) -> None:
     signals.broken = True
     shelf = opened()
     # Two functions of one module: the import is the same.

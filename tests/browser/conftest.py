@@ -38,7 +38,7 @@ tools = ["tests.browser.brains:reveal", "tests.browser.brains:pay"]
 
 [profiles.steered]
 brain = "tests.browser.brains:steered"
-description = "Does what it is told."
+description = "Follows instructions."
 
 [profiles.other]
 brain = "echo"

@@ -12,9 +12,7 @@ from tests.browser.steps import say, shot
 pytestmark = pytest.mark.browser
 
 
-def test_what_an_agent_asks_for_in_a_task_is_counted_and_allowed_and_the_task_goes_on(
-    visit: Visit, server: Server
-) -> None:
+def test_an_approval_of_a_task_is_counted_and_granted_and_the_task_continues(visit: Visit, server: Server) -> None:
     user = server.identity.local_user
     page = visit(user=user)
     count = page.get_by_role("button", name="1 waiting for your approval")

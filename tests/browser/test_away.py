@@ -13,9 +13,7 @@ from tests.browser.steps import expect_messages, say, shot
 pytestmark = pytest.mark.browser
 
 
-def test_a_page_whose_server_is_away_says_so_quietly_and_goes_on_when_it_is_back(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_page_shows_that_its_server_is_away_and_reconnects(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text(SETTINGS)
     port, page = free_port(), browser.new_context().new_page()
     words = page.get_by_role("status").filter(has_text="Reconnecting…")

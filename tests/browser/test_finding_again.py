@@ -89,7 +89,7 @@ def test_choosing_a_talk_in_the_list_opens_it(visit: Visit) -> None:
     expect_messages(page, "apples", "You said: apples")
 
 
-def test_an_answer_goes_on_while_another_talk_is_open(visit: Visit) -> None:
+def test_an_answer_continues_while_another_talk_is_open(visit: Visit) -> None:
     page = visit()
     say(page, "slow 60")
     expect(messages(page).last).to_contain_text("word2")

@@ -64,7 +64,7 @@ def test_what_the_restart_cut_off_is_kept_as_interrupted_and_answered_anew_in_fu
         expect_messages(page, "slow 60", "Interrupted", "word60 end.", "thanks", "You said: thanks")
 
 
-def test_workers_that_are_down_are_told_once_until_the_server_is_started_again(page: Page, tmp_path: Path) -> None:
+def test_workers_that_are_down_are_shown_once_until_the_server_is_restarted(page: Page, tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text(SETTINGS + FRAGILE)
     port, banner = free_port(), page.get_by_role("alert").filter(has_text="blocked by brains that do not return")
     with up(tmp_path, port) as (url, _):

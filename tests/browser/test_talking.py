@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 def test_a_new_visitor_is_invited_and_can_type_at_once(visit: Visit) -> None:
     page = visit()
     expect(page.get_by_text("What would you like to talk about?")).to_be_visible()
-    expect(page.get_by_text("Does what it is told.")).to_be_visible()
+    expect(page.get_by_text("Follows instructions.")).to_be_visible()
     expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
     expect(messages(page)).to_have_count(0)
     page.keyboard.type("hello")
@@ -161,7 +161,7 @@ def refuse_meanwhile(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
 
 
-def test_a_refused_message_stays_in_the_line_and_one_is_told_right_above_it(visit: Visit) -> None:
+def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Visit) -> None:
     page = visit()
     refuse_meanwhile(page)
     say(page, "long 20000")

@@ -94,7 +94,7 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
     assert roost(tmp_path, *arguments).returncode == 2
 
 
-def test_a_store_that_stays_in_use_by_a_script_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_stays_in_use_by_a_script_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "PATIENCE", 0.1)
     with package.open(store(home)):
         refused = command("talks", "ls")
@@ -243,7 +243,7 @@ def test_a_taken_port_a_bad_brain_and_a_misspelt_variable_are_found(tmp_path: Pa
         ("brain = 1", "the brain 'mine:brain' is not a function", "correct `brain` in the settings"),
     ],
 )
-def test_a_brain_whose_module_is_broken_is_told_with_file_and_line(
+def test_a_broken_module_of_a_brain_is_reported_with_file_and_line(
     tmp_path: Path, code: str, told: str, fix: str
 ) -> None:
     (tmp_path / "mine.py").write_text(code)
@@ -256,7 +256,7 @@ def test_a_brain_whose_module_is_broken_is_told_with_file_and_line(
     assert "ok       profiles: guide, echo\n" in examined.stdout
 
 
-def test_a_broken_brain_is_told_with_file_and_line_where_roost_is_started(tmp_path: Path) -> None:
+def test_starting_roost_reports_a_broken_brain_with_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import os\n\nif True print()")
     (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'mine:brain'")
     refused = roost(tmp_path, "chat", stdin="hi\n")
@@ -268,7 +268,7 @@ def test_a_broken_brain_is_told_with_file_and_line_where_roost_is_started(tmp_pa
     assert f"{tmp_path / 'mine.py'}, line 3" in told[0]
 
 
-def test_a_brain_that_is_neither_built_in_nor_a_function_of_a_module_is_told(tmp_path: Path) -> None:
+def test_a_brain_that_is_neither_built_in_nor_a_function_is_reported(tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text("[profiles.lost]\nbrain = 'gide'")
     examined = roost(tmp_path, "doctor", "--port", str(free_port()))
     assert (
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_database_is_found(tmp_path: Path) -> None:
     assert (code, found["store"][0]) == (1, "problem")
 
 
-def test_a_server_that_died_is_told(tmp_path: Path) -> None:
+def test_a_dead_server_is_reported(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         running.process.kill()
         running.process.wait(10)
@@ -302,7 +302,7 @@ def test_a_server_that_died_is_told(tmp_path: Path) -> None:
     assert roost(tmp_path, "talks", "ls").returncode == 0
 
 
-def test_workers_that_stay_down_are_told(tmp_path: Path) -> None:
+def test_workers_that_stay_down_are_reported(tmp_path: Path) -> None:
     with package.open(store(tmp_path)) as service, serving(service) as served:
         announce(service.roost, url=served.url, token=served.identity.token)
         service.roost.supervisor.down = "a worker crashed too often"
@@ -311,7 +311,7 @@ def test_workers_that_stay_down_are_told(tmp_path: Path) -> None:
     assert "a worker crashed too often" in found["server"][1]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, found = findings(tmp_path, ROOST_DATA=str(tmp_path / "file" / "data"))
     assert (code, found["data folder"][0]) == (1, "problem")
@@ -359,14 +359,14 @@ def test_a_bench_is_run_by_its_name_from_a_checkout_and_prints_json_lines(tmp_pa
     assert "empty_poll" in done.stderr
 
 
-def test_a_bench_that_is_not_known_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_bench_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     done = roost(tmp_path, "bench", "nonsense")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no bench is called nonsense: there are " in done.stderr
     assert "reads" in done.stderr
 
 
-def test_without_a_checkout_people_are_told_where_the_benches_are(tmp_path: Path) -> None:
+def test_without_a_checkout_the_place_of_the_benches_is_named(tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     shutil.copytree(ROOT / "src" / "roost", installed / "roost", ignore=shutil.ignore_patterns("__pycache__"))
     done = roost(tmp_path, "bench", "reads", PYTHONPATH=str(installed))

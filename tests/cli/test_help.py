@@ -39,7 +39,7 @@ def test_lists_say_in_which_order_they_are() -> None:
             assert told.endswith(("first.", "by name.")), told
 
 
-def test_the_help_of_settings_tells_their_defaults() -> None:
+def test_the_help_of_settings_has_their_defaults() -> None:
     told = " ".join(command("agents", "create", "--help").output.split())
     assert f"at the same time ({AgentConfig().max_concurrent_tasks})." in told
     assert f"dead letter ({AgentConfig().max_attempts})." in told
@@ -76,7 +76,7 @@ def test_the_help_of_settings_tells_their_defaults() -> None:
         (["meetings", "call", "x", "--moderator", "d"], "--moderator needs --floor moderator"),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_our_words(home: Path, arguments: list[str], why: str) -> None:
+def test_an_invalid_argument_is_refused_in_plain_words(home: Path, arguments: list[str], why: str) -> None:
     refused = command(*arguments)
     assert refused.exit_code == 2
     assert why in refused.output
@@ -108,7 +108,7 @@ def test_what_cannot_be_meant_is_told_in_our_words(home: Path, arguments: list[s
         ["dead-letters", "ls", "--kind"],
     ],
 )
-def test_a_choice_there_is_not_is_a_wrong_use_and_told_with_those_there_are(home: Path, arguments: list[str]) -> None:
+def test_an_unknown_choice_is_refused_with_the_known_ones(home: Path, arguments: list[str]) -> None:
     refused = command(*arguments, "nonsense")
     assert refused.exit_code == 2
     assert "'nonsense' is not known: use one of " in refused.output
@@ -120,14 +120,14 @@ def test_a_moment_to_come_is_taken(home: Path) -> None:
     assert command("agents", "sleep", "d", "--until", soon).output.startswith("d is sleeping until 20")
 
 
-def test_an_unknown_profile_is_told_alike_everywhere(home: Path) -> None:
+def test_an_unknown_profile_has_the_same_error_everywhere(home: Path) -> None:
     command("agents", "create", "d", "--profile", "echo")
     asked = (["agents", "create", "e"], ["agents", "set", "d"], ["agents", "broadcast", "hi"], ["chat"])
     told = {command(*one, "--profile", "nope").output for one in asked}
     assert told == {"roost: there is no profile 'nope': use one of echo, guide\n"}
 
 
-def test_an_unknown_agent_is_told_alike_wherever_one_is_named(home: Path) -> None:
+def test_an_unknown_agent_has_the_same_error_everywhere(home: Path) -> None:
     asked = (
         ["agents", "show", "nope"],
         ["tasks", "ls", "--agent", "nope"],
@@ -154,7 +154,7 @@ def test_mail_is_listed_newest_first_and_names_agents_as_they_are_typed(home: Pa
     assert command("mail", "ls", "--limit", "1").output.splitlines()[1].endswith("low       three")
 
 
-def test_a_task_is_not_waited_for_where_nothing_could_have_the_agent_go_on(home: Path) -> None:
+def test_a_task_is_not_waited_for_if_its_agent_cannot_work(home: Path) -> None:
     command("agents", "create", "d", "--profile", "echo", "--stopped")
     waited = command("tasks", "send", "d", "x", "--wait")
     assert waited.exit_code == 1
@@ -164,7 +164,7 @@ def test_a_task_is_not_waited_for_where_nothing_could_have_the_agent_go_on(home:
     )
 
 
-def test_in_a_meeting_only_those_who_are_there_can_be_meant(home: Path) -> None:
+def test_only_participants_can_be_addressed_in_a_meeting(home: Path) -> None:
     command("agents", "create", "d", "--profile", "echo")
     meeting = command("meetings", "call", "Nests", "--with", "d", "--json").stdout
     meeting_id = meeting.split('"')[3]
@@ -187,7 +187,7 @@ def test_what_ends_something_has_json_too(home: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["none", "0"])
-def test_that_a_task_may_wait_for_ever_is_named_where_it_is_meant(home: Path, given: str) -> None:
+def test_an_invalid_expiry_names_never_as_a_choice(home: Path, given: str) -> None:
     refused = command("agents", "create", "d", "--task-expiry", given)
     assert refused.exit_code == 2
     assert re.search(r"such as 45s or 30m, or never$|30m, 1h30m or 2d, or never$", " ".join(refused.output.split()))

@@ -241,7 +241,7 @@ def alike(told: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: str(s.__name__))
-def test_a_story_told_over_the_network_is_the_same_story(
+def test_a_scenario_has_the_same_result_over_the_network(
     service: Open, served: Served, remote: RemoteService, story: Callable[[Face], list[Any]]
 ) -> None:
     own = service(BRAINS, name="own.db", tools=[deploy])
@@ -251,7 +251,7 @@ def test_a_story_told_over_the_network_is_the_same_story(
         assert mine == theirs
 
 
-def test_the_stories_ask_for_every_method_there_is() -> None:
+def test_the_scenarios_call_every_method() -> None:
     told = "".join(inspect.getsource(story) for story in STORIES)
     named = {f"{name}.{method.name}" for name, kind in HANDLERS.items() for method in methods(name, kind)}
     called = {one.removeprefix("talks.") for one in named - {"dead_letters.drop"}}

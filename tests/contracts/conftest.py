@@ -20,7 +20,7 @@ from tests.servers import fresh_store
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A new store of each kind: a file that is not there yet, and a database that has its tables."""
+    """A new store of each kind: a file that does not exist yet, and a database that has its tables."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/contract.db"
     else:

@@ -15,7 +15,7 @@ from tests.brains.gguf.led_model import CUT, LOOK
 
 
 class Leader:
-    """Listens, and plays what is next to whoever asks; `ok` if nothing is."""
+    """Listens, and answers each question with the next act; `ok` if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.plays: list[tuple[Act, ...]] = []

@@ -1,4 +1,4 @@
-"""B2 on every store: an agent of the ADK is stopped in the middle of a tool, goes on, is started again, and goes on."""
+"""B2 on every store: an agent of the ADK continues after a stop in the middle of a tool, and after a restart."""
 
 from __future__ import annotations
 

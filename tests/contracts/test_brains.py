@@ -37,7 +37,7 @@ def those_with(part: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def held() -> Iterator[threading.Event]:
-    """What a model waits for; whoever still waits at the end may go."""
+    """Event that a model waits for; set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()
@@ -195,7 +195,7 @@ def test_an_answer_that_breaks_off_fails_as_the_provider_and_keeps_what_it_said(
 
 @those_with("faults")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_goes_wrong_is_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_are_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 0.01)
     rig.fail(fault)
     service = rig.open(tmp_path)
@@ -288,7 +288,7 @@ def test_it_is_stopped_in_a_tool_which_hears_of_it_and_the_call_is_stated_as_int
 
 
 @those_with("tools")
-def test_it_rests_while_a_person_is_asked_and_goes_on_where_it_was(rig: Rig, tmp_path: Path) -> None:
+def test_a_run_is_suspended_for_an_approval_and_continues_where_it_was(rig: Rig, tmp_path: Path) -> None:
     acted = []
 
     @roost.tool(approval=True)

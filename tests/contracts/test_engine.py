@@ -76,7 +76,7 @@ def test_a_statement_that_fails_is_undone_whole(store: Driven) -> None:
     assert store.read(names) == []
 
 
-def test_what_follows_a_commit_is_told_in_order_before_whoever_waits(store: Driven) -> None:
+def test_post_commit_callbacks_run_in_order_before_the_caller_is_resumed(store: Driven) -> None:
     told: list[str] = []
     for n in range(50):
         store.engine.write(put, f"{n:02}", str(n), key="same", then=told.append)
@@ -92,7 +92,7 @@ def test_a_listener_that_fails_does_not_undo_what_was_committed(store: Driven) -
     assert store.read(names) == ["a"]
 
 
-def test_letters_that_died_are_told_of_after_the_commit_before_whoever_waits(store: Driven) -> None:
+def test_dead_letters_are_reported_after_the_commit_before_the_caller_is_resumed(store: Driven) -> None:
     told: list[str] = []
     store.engine.listen(lambda letters: told.extend(letter.letter_id for letter in letters))
     for _ in range(2):  # done again, it has died already
@@ -121,7 +121,7 @@ def test_a_letter_that_is_not_committed_has_not_died(store: Driven) -> None:
     assert told == ["letter_2", "letter_3"]
 
 
-def test_when_a_timer_is_set_it_is_told_after_the_commit_when_the_first_is_due(store: Driven) -> None:
+def test_the_first_due_timer_is_reported_after_the_commit(store: Driven) -> None:
     def refuse(tx: Tx) -> None:
         arm(tx, "ann/d", "wake", 1.0)
         raise Invalid("refused after writing")

@@ -1,4 +1,4 @@
-"""Talks and tasks on a disk whose power is cut after so many writes: DATABASE LOG SEED WRITES."""
+"""Talks and tasks on a disk whose power is cut after WRITES writes: DATABASE LOG SEED WRITES."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class LossyFiles:
         assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), 1) == OK
 
     def lose_power(self, seed: int, writes: int) -> None:
-        """End the process after so many more writes; print how often it has synced, and how many writes were lost."""
+        """End the process after this number of writes; print the number of syncs, and of lost writes."""
         with self._lock:
             self._chance.seed(seed)
             self._left = writes

@@ -155,7 +155,7 @@ def test_another_user_is_answered_as_if_nothing_existed_and_changes_nothing(hous
     assert house.snapshot() == before
 
 
-def test_nobody_and_other_sites_are_refused_at_every_route(house: House) -> None:
+def test_unauthenticated_and_cross_site_requests_are_refused_at_every_route(house: House) -> None:
     before = house.snapshot()
     asked = list(requests())
     with (

@@ -42,7 +42,9 @@ def blocker(release: threading.Event) -> Callable[[roost.Turn], AsyncIterator[st
     return blocks
 
 
-def test_an_agent_that_blocks_its_loop_fails_and_goes_on_with_the_rest(service: Open, release: threading.Event) -> None:
+def test_an_agent_that_blocks_its_loop_fails_that_task_and_does_the_others(
+    service: Open, release: threading.Event
+) -> None:
     roosted = service({"blocks": blocker(release)}, limits=LIMITS)
     roosted.agents.create("ann", "d", profile="blocks", **ONCE)
     bad = roosted.tasks.send("ann", "d", "block")
@@ -132,7 +134,7 @@ def test_with_too_many_threads_given_up_an_agent_stays_stuck_until_one_returns(
     assert roosted.health().abandoned == 2
     assert roosted.monitor.states("ann")["c"].health == "stuck"
     assert roosted.tasks.get("ann", tasks[-1]).status == "running"
-    release.set()  # it goes on where it is, and nothing of it is lost
+    release.set()  # it continues on its loop, and nothing of it is lost
     assert roosted.tasks.wait("ann", tasks[-1], timeout=10).result == "too latedid block c"
     eventually(lambda: roosted.health().problem is None)
 

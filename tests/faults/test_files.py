@@ -124,7 +124,7 @@ def test_a_file_of_which_only_the_beginning_is_whole_is_refused(tmp_path: Path, 
     assert path.read_bytes() == before
 
 
-def test_a_damaged_page_is_told_to_whoever_needs_it_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
     path = tmp_path / "roost.db"
     talk = filled(path, messages=60)
     whole = bytearray(path.read_bytes())
@@ -190,7 +190,7 @@ except roost.RoostError as error:
 
 
 def _as_a_plain_user(path: Path) -> str:
-    """What opening says to someone to whom permissions mean something: to root they mean nothing."""
+    """Return the error of opening as a user without root permissions."""
 
     def give_up_roots_rights() -> None:
         drop, override, search = 24, 1, 2

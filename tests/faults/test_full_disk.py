@@ -1,4 +1,4 @@
-"""S7, T9: the disk is really full; what was acknowledged is there, and work goes on when there is space again."""
+"""S7, T9: the disk is really full; acknowledged writes are kept, and work continues when there is space again."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MOST = 200
 
 
 class Slow:
-    """Says one thing, for which it takes too long; keeps what it is told of it."""
+    """Says one thing too late; keeps the refusals that it gets."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -69,7 +69,7 @@ async def check(service: AsyncAgentService, meeting: str, slow: Slow) -> int:
     spoken = [run for run in runs if run.run.outcome == "done" and run.text == LATE]
     assert refused == [("said", LATE)] * len(spoken), "what a run said is refused once, and nothing else is"
     assert [[one.text for one in run.refused] for run in spoken] == [[LATE]] * len(spoken)
-    assert set(slow.told) == {LATE} if spoken else not slow.told, "its author is told"
+    assert set(slow.told) == {LATE} if spoken else not slow.told, "its author sees it"
     return len(spoken)
 
 

@@ -102,7 +102,7 @@ def test_one_that_was_replaced_while_it_was_paused_writes_nothing(postgres: str)
     assert before[1]["done"] == 20
 
 
-def test_a_paused_process_keeps_its_file_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_paused_process_keeps_its_file_and_continues(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'roost.db'}"
     with paused(url) as (child, talk):
         with pytest.raises(roost.Unavailable, match=f"in use by process {child.pid}"):

@@ -48,7 +48,7 @@ def test_a_pinned_journal_is_bounded_and_starts_over_when_its_reader_ends(
     assert said == [*[TEXT] * acknowledged, "after"]
 
 
-def test_short_readers_alarm_nobody(
+def test_short_readers_raise_no_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, size in (("KEPT", 0), ("ALARM", 2**20), ("MOST", 2**21), ("EVERY", 1)):

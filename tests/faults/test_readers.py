@@ -1,4 +1,4 @@
-"""Readers that are dead, slow or cut off: memory stays bounded, and whoever comes back finds every word once."""
+"""Readers that are dead, slow or cut off: memory stays bounded, and a reader that returns gets every word once."""
 
 from __future__ import annotations
 

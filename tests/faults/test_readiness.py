@@ -152,7 +152,7 @@ def test_an_answer_is_not_shown_as_streaming_by_a_process_that_has_lost_its_stor
             pass
 
 
-def test_a_change_of_the_folder_is_looked_into_also_if_its_time_is_the_same(tmp_path: Path) -> None:
+def test_a_change_of_the_folder_is_checked_although_its_time_is_the_same(tmp_path: Path) -> None:
     path, away = tmp_path / "roost.db", tmp_path / "away.db"
     path.touch()
     file = os.open(path, os.O_RDONLY)
@@ -192,7 +192,7 @@ def test_an_ordinary_commit_counts_as_a_heartbeat(service: Open) -> None:
     assert len(heartbeats(path)) == 1
 
 
-def test_nothing_is_written_while_nobody_asks(served: Served) -> None:
+def test_nothing_is_written_without_probes(served: Served) -> None:
     before = os.stat(store_of(served)).st_mtime_ns
     assert heartbeats(store_of(served)) == []
     with served.browser(None) as nobody:

@@ -76,7 +76,7 @@ def test_a_hostile_body_is_refused_and_others_are_answered_meanwhile(served: Ser
     assert max(waited) < 15  # it took a minute
 
 
-def test_mistakes_are_told_by_the_first_of_each_list(served: Served) -> None:
+def test_errors_name_the_first_mistake_of_each_list(served: Served) -> None:
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/agents/create-many", json={"agentIds": [1] * 90_000})
     assert answer.status_code == 422
@@ -131,7 +131,7 @@ def _depth(body: bytes) -> int:
 
 
 @pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a":' * 100_000, "9" * 5_000, "", "null", "no JSON"])
-def test_arguments_that_a_model_made_up_are_told_to_it(arguments: str) -> None:
+def test_invented_arguments_are_an_error_for_the_model(arguments: str) -> None:
     class Asked:
         async def call_tool(self, name: str, given: object, call_id: str) -> str:
             return f"{name} {given}"
@@ -145,7 +145,7 @@ def test_arguments_that_a_model_made_up_are_told_to_it(arguments: str) -> None:
     assert asyncio.run(acted()).startswith("look {}" if not arguments else "the arguments are not a JSON object")
 
 
-def test_a_call_that_a_model_on_this_machine_made_up_is_told_to_it() -> None:
+def test_an_invented_call_of_a_local_model_is_an_error_for_it() -> None:
     for text in ("[" * 100_000, "{}", "[]", '{"tool": "look"}', '{"tool": "look", "argum'):
         assert chosen(text).arguments == text
 

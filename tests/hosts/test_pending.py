@@ -108,7 +108,7 @@ class Elsewhere(asyncio.SelectorEventLoop):
     is_idle = True
 
 
-def test_loops_that_do_not_get_on_keep_nobody_waiting() -> None:
+def test_stuck_loops_delay_no_other_loop() -> None:
     host, heard = ThreadHost(), threading.Event()
     stuck = [Elsewhere() for _ in range(5)]
 

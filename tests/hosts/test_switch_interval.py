@@ -53,7 +53,7 @@ class Beside:
 
 
 @pytest.mark.parametrize("where", ["on_loop", "on_thread"])
-def test_beside_a_thread_that_burns_a_processor_turns_are_short_until_it_ends(where: str) -> None:
+def test_the_switch_interval_is_short_while_a_thread_is_cpu_bound(where: str) -> None:
     one = Beside()
     try:
         eventually(lambda: sys.getswitchinterval() == pytest.approx(LONG))

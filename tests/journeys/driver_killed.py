@@ -1,4 +1,4 @@
-"""A program that is killed: it talks, and writes down what was acknowledged before it goes on.
+"""A program that is killed: it talks, and logs each acknowledged write before the next one.
 
     python driver_killed.py DATABASE LOG SEED               talk until killed
     python driver_killed.py DATABASE LOG SEED before|after K    die at the K-th commit

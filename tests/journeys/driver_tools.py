@@ -86,7 +86,7 @@ def among(service: roost.AgentService, scene: Scene) -> None:
     meeting = service.meetings.call("ann", "notes", required=["agent:d"], key="once")
 
     def more(name: str) -> None:
-        """The meeting goes on, and the agent hears it."""
+        """The meeting continues, and the agent hears it."""
         text = f"while {name} acts"
         service.meetings.say("ann", meeting, text, key=text)
         wait_until(lambda: text in (w.text for w in service.meetings.view("ann", meeting, seen_by="agent:d").words))

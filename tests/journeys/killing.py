@@ -12,7 +12,7 @@ from tests.conftest import ENVIRONMENT
 
 
 def run_and_kill(driver: Path, database: str, seconds: float, *more: str) -> None:
-    """Start a driver, and kill it so many seconds after it says that it is running."""
+    """Start a driver, and kill it this number of seconds after it says that it is running."""
     child = subprocess.Popen([sys.executable, str(driver), database, *more], env=ENVIRONMENT, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"running\n"

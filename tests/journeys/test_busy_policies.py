@@ -17,7 +17,7 @@ from tests.conftest import Open, eventually, everything, settled
 
 
 class Scene:
-    """A talk whose first answer has said *part1* and goes on with *part2* when it is let."""
+    """A talk whose first answer has said *part1*, and says *part2* when it is released."""
 
     def __init__(self, service: Open, busy: str = "interrupt") -> None:
         self.puppet, self.go_on = Puppet(), threading.Event()
@@ -109,7 +109,7 @@ def test_collect_during_an_answer_lets_it_end_first(service: Open) -> None:
 
 
 async def steerable(turn: roost.Turn) -> AsyncIterator[str]:
-    """Says what it is asked to think about until it is told `enough`."""
+    """Says what it is asked to think about, until `enough`."""
     yield f"thinking of {turn.text}"
     while True:
         for message in turn.steered():
@@ -120,9 +120,7 @@ async def steerable(turn: roost.Turn) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("per_message", [False, True])
-def test_steer_hands_it_to_the_running_brain_whose_answer_goes_on_in_a_new_message(
-    service: Open, per_message: bool
-) -> None:
+def test_steering_continues_the_answer_in_a_new_message(service: Open, per_message: bool) -> None:
     roosted = service({"steerable": steerable})
     talk = roosted.create_talk_session("ann", profile="steerable", busy="interrupt" if per_message else "steer")
     roosted.add_message("ann", talk, "birds")

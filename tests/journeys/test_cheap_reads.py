@@ -81,7 +81,7 @@ WAYS = pytest.mark.parametrize("way", ["plain", "coroutine", "from afar"])
 
 
 @WAYS
-def test_reads_of_a_talk_at_rest_ask_nothing_of_the_store(service: Open, asked: list[str], way: str) -> None:
+def test_reads_of_an_idle_talk_need_no_query(service: Open, asked: list[str], way: str) -> None:
     roosted = opened(service, Puppet())
     talk = roosted.create_talk_session("ann", profile="puppet")
     roosted.add_message("ann", talk, "hello")

@@ -1,4 +1,4 @@
-"""M8, A10: a game in a process that is killed again and again goes on, and ends alike in every view."""
+"""M8, A10: a game in a process that is killed repeatedly continues, and ends the same in every view."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRIVER = Path(__file__).with_name("driver_game.py")
 
 
 def run_and_kill(database: str, after: int) -> None:
-    """Let it play until so many moves were made."""
+    """Let it play until this number of moves was made."""
     child = subprocess.Popen([sys.executable, str(DRIVER), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert any(int(line) >= after for line in child.stdout)

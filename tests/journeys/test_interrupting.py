@@ -25,7 +25,7 @@ PATIENT = replace(SLOW, stop_patience=5.0)
 def stubborn() -> Iterator[Stubborn]:
     brain = Stubborn()
     yield brain
-    brain.gate.set()  # whoever still sits there may go
+    brain.gate.set()  # release brains that still wait
 
 
 def begun(service: roost.AgentService, talk: str, brain: Stubborn) -> None:

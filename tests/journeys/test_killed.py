@@ -136,7 +136,7 @@ def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(tmp_path: Pat
     assert len(survivors) < 6, "too few commits were tried"
 
 
-def test_reading_goes_on_from_a_cursor_of_before_the_kill(scene: Scene) -> None:
+def test_a_cursor_from_before_the_kill_can_be_continued(scene: Scene) -> None:
     child = scene.start(3, "after", str(MIGRATIONS + 3))
     child.communicate(timeout=60)
     with roost.open(scene.database, brains={"tokens": tokens}, limits=QUICK) as service:

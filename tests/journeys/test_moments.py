@@ -140,7 +140,7 @@ def test_an_interruption_just_before_a_steered_answer_is_split_leaves_what_was_r
     assert everything(roosted, "ann", talk)[1].content.startswith("before ")
 
 
-def test_who_asks_for_something_at_the_very_moment_of_closing_is_told_so_and_does_not_wait_forever(
+def test_a_call_at_the_moment_of_closing_fails_and_does_not_hang(
     service: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roosted = service()

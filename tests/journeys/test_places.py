@@ -80,7 +80,7 @@ def test_many_coroutines_wait_for_their_answers_side_by_side(tmp_path: Path) -> 
     assert asyncio.run(server()) == [f"number {n} " for n in range(100)]
 
 
-def test_a_waiting_coroutine_can_be_cancelled_and_the_service_goes_on(tmp_path: Path) -> None:
+def test_a_waiting_coroutine_can_be_cancelled_and_the_service_continues(tmp_path: Path) -> None:
     async def server() -> None:
         async with await roost.aopen(f"sqlite:///{tmp_path / 'roost.db'}", brains={"parrot": parrot}) as service:
             talk = await service.create_talk_session("ann", profile="parrot")
@@ -97,7 +97,7 @@ def test_a_waiting_coroutine_can_be_cancelled_and_the_service_goes_on(tmp_path: 
     asyncio.run(server())
 
 
-def test_a_second_process_on_the_same_file_is_told_which_one_has_it(service: Open, tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_file_is_refused_with_the_owner(service: Open, tmp_path: Path) -> None:
     roosted = service({"parrot": parrot})
     talk = roosted.create_talk_session("ann", profile="parrot")
     script = f"import roost\ntry:\n    roost.open('sqlite:///{tmp_path / 'roost.db'}')\n"
@@ -110,7 +110,7 @@ def test_a_second_process_on_the_same_file_is_told_which_one_has_it(service: Ope
     assert settled(roosted, "ann", talk)[-1].content == "undisturbed "
 
 
-def test_a_second_service_in_the_same_process_is_refused_alike_and_the_first_goes_on(service: Open) -> None:
+def test_a_second_service_in_the_same_process_is_refused_and_the_first_continues(service: Open) -> None:
     roosted = service({"parrot": parrot})
     for _ in range(2):
         with pytest.raises(roost.Unavailable, match=f"in use by process {os.getpid()}"):

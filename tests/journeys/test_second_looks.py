@@ -120,7 +120,7 @@ def test_a_clock_set_back_does_not_hold_up_what_is_collected(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "url", ["postgresql://ann:canary%zzPW@localhost:1/db", "postgresql://ann:canary@[::1/db", "redis://:canary@x/0"]
 )
-def test_no_password_of_a_store_that_cannot_be_opened_is_told(url: str) -> None:
+def test_the_error_of_a_store_that_cannot_be_opened_has_no_password(url: str) -> None:
     with pytest.raises(roost.RoostError) as refused:
         roost.open(url)
     assert "canary" not in str(refused.value)

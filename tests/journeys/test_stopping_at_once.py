@@ -100,13 +100,13 @@ ASKED = [("first", "complete"), ("second", "complete")]
 
 
 @pytest.mark.parametrize("busy", POLICIES)
-def test_a_talk_stopped_before_a_word_is_quiet_for_good_and_its_next_message_is_answered(
+def test_a_talk_stopped_before_its_first_word_stays_quiet_and_answers_its_next_message(
     service: Open, file: Path, busy: str
 ) -> None:
     brain = Mute()
     roosted = service({"brain": brain}, limits=LIMITS)
     talks = list(stopped(roosted, brain))
-    brain.release.set()  # whoever has not been stopped speaks now
+    brain.release.set()  # brains that were not stopped speak now
     for talk in talks:
         assert log(roosted, talk) == ASKED
         roosted.add_message("ann", talk, "third", busy=busy)

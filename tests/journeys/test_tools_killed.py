@@ -52,6 +52,6 @@ def test_after_a_kill_at_each_step_every_tool_has_acted_once_and_the_answer_is_w
 
 
 @pytest.mark.timeout(120)
-def test_the_same_of_a_message_and_of_a_meeting_that_goes_on(tmp_path: Path) -> None:
+def test_tools_of_messages_and_meetings_act_once_after_a_kill(tmp_path: Path) -> None:
     assert last_life(tmp_path, "among") == [f"done {words('task')} identical", f"done {words('meeting')} identical"]
     assert acted(tmp_path) == sorted((words("task") + words("meeting")).split()), "on what it had heard, and once"

@@ -162,18 +162,18 @@ def test_a_loop_that_answers_at_once_is_not_silent(service: Open, monkeypatch: p
         assert 0 <= loop.silence() < 1
 
 
-def test_the_supervisor_goes_on_after_a_mishap_of_its_own(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch, stumbled = Supervisor._watch, threading.Event()
+def test_the_supervisor_continues_after_an_exception(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, failed = Supervisor._watch, threading.Event()
 
-    def stumble(supervisor: Supervisor) -> None:
-        if not stumbled.is_set():
-            stumbled.set()
+    def fail_once(supervisor: Supervisor) -> None:
+        if not failed.is_set():
+            failed.set()
             raise RuntimeError("a mishap")
         watch(supervisor)
 
-    monkeypatch.setattr(Supervisor, "_watch", stumble)
+    monkeypatch.setattr(Supervisor, "_watch", fail_once)
     roosted = service(limits=ONE_WORKER)
-    assert stumbled.wait(20)
+    assert failed.wait(20)
     crash(roosted)
     eventually(lambda: roosted.health().restarts == 1)
     talk = roosted.create_talk_session("ann", profile="echo")
@@ -203,7 +203,7 @@ def test_loops_that_brains_block_are_replaced_however_many_they_are(service: Ope
         release.set()
 
 
-def test_too_many_loops_that_stay_blocked_are_a_problem_that_passes_when_they_go_on(service: Open) -> None:
+def test_too_many_blocked_loops_are_a_problem_until_they_return(service: Open) -> None:
     release = threading.Event()
 
     async def blocks(turn: roost.Turn) -> AsyncIterator[str]:

@@ -40,7 +40,7 @@ YEAR = 365 * 86_400_000
 
 
 class Net:
-    """So many people, the first of whom calls a meeting; of what they send each other a share goes wrong."""
+    """People of whom the first calls a meeting; a share of their messages is lost, repeated or reordered."""
 
     def __init__(self, seed: int, size: int, *, faults: float = 0.3) -> None:
         self.random = Random(seed)
@@ -51,7 +51,7 @@ class Net:
         self.sides = dict.fromkeys(names, 0)
         self.travelling: list[tuple[str, str]] = []
         self.ended: dict[EntryId, View] = {}
-        """What those who rightfully ended the meeting saw when they did."""
+        """Entries that each rightful end of the meeting had seen."""
 
     @property
     def creator(self) -> Person:

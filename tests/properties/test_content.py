@@ -60,7 +60,7 @@ def test_what_cannot_be_kept_is_refused_everywhere_alike_and_changes_nothing(hom
 
 
 @given(st.lists(st.one_of(st.just("\0"), SURROGATE, ANY_TEXT), min_size=1, max_size=5))
-def test_what_a_brain_says_is_stored_as_it_was_shown_whatever_it_is(home: Home, chunks: list[str]) -> None:
+def test_any_answer_is_stored_as_it_was_shown(home: Home, chunks: list[str]) -> None:
     talk = home.talk()
     home.puppet.play(talk, *chunks)
     home.say(talk, "go")

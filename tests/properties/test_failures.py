@@ -1,4 +1,4 @@
-"""T9, S7: a failure is told in one plain sentence, kept in the log, and harms nothing else."""
+"""T9, S7: a failure is one plain sentence for users, is kept in the log, and harms nothing else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _fail(home: Home, talk: str, turn: tuple[str, list[str], Callable[[], BaseEx
 
 
 @given(FAILING)
-def test_an_error_while_streaming_keeps_the_partial_answer_and_is_told_in_one_sentence(
+def test_an_error_while_streaming_keeps_the_partial_answer_and_is_one_sentence(
     home: Home, turn: tuple[str, list[str], Callable[[], BaseException]]
 ) -> None:
     talk = home.talk()

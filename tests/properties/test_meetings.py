@@ -1,7 +1,7 @@
-"""M4, M6, M7: whatever is lost, doubled, reordered and cut off, those who are there come to see the same.
+"""M4, M6, M7: whatever is lost, doubled, reordered and cut off, all participants see the same in the end.
 
 The quick run takes a hundred meetings for each test; with `pytest --hypothesis-profile=long --timeout=0` and this file
-it is two thousand. A meeting is told by its seed, its size and its length, which a failure shows.
+it is two thousand. A meeting follows from its seed, its size and its length, which a failure shows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LENGTHS = st.integers(0, 200)
 
 
 def happened(seed: int, size: int, length: int) -> Net:
-    """A meeting after so many things have happened in it, and before anybody has asked for what is missing."""
+    """A meeting after this number of acts, before any participant has asked for missing entries."""
     net = Net(seed, size)
     net.post(net.creator, net.call())
     for _ in range(length):
@@ -72,7 +72,7 @@ def test_all_who_are_there_come_to_see_the_same(seed: int, size: int, length: in
 
 
 @given(SEEDS, SIZES, LENGTHS)
-def test_nothing_that_those_who_are_there_wrote_is_lost(seed: int, size: int, length: int) -> None:
+def test_no_entry_of_a_present_participant_is_lost(seed: int, size: int, length: int) -> None:
     net, view = settled(seed, size, length)
     log = net.creator.log
     for name in view.present:
@@ -119,7 +119,7 @@ def test_what_a_log_was_is_found_again_when_it_has_grown(seed: int, size: int, l
 
 
 @given(SEEDS, SIZES, LENGTHS)
-def test_an_ended_meeting_is_what_the_one_who_ended_it_saw(seed: int, size: int, length: int) -> None:
+def test_an_ended_meeting_is_what_its_ending_participant_had_seen(seed: int, size: int, length: int) -> None:
     net, view = settled(seed, size, length)
     if view.ended_by in net.ended:
         changed = ("refused", "seen", "at", "phase", "over_at", "ended_by", "minutes")
@@ -131,7 +131,7 @@ def test_an_ended_meeting_is_what_the_one_who_ended_it_saw(seed: int, size: int,
 
 
 @given(SEEDS, SIZES, LENGTHS)
-def test_one_who_comes_late_gets_everything_from_the_beginning(seed: int, size: int, length: int) -> None:
+def test_a_late_participant_gets_everything_from_the_beginning(seed: int, size: int, length: int) -> None:
     net, view = settled(seed, size, length)
     late = Person("agent:ann/late", net.names[0])
     late.take(*net.creator.log.answer_to(late.log.digest()))

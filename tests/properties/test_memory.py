@@ -1,4 +1,4 @@
-"""T5, T11: talks come and go in memory; whoever reads them notices nothing of it."""
+"""T5, T11: talks are loaded and evicted; readers notice nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T5, T6: whoever reads, at whatever moments, sees everything once, in order, to the byte."""
+"""T5, T6: a reader sees everything once, in order, to the byte, whenever it reads."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_pieces_of_a_stream_join_to_the_final_text(home: Home, turns: list[t
 
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=6))
-def test_a_stream_that_breaks_off_goes_on_from_its_last_cursor_without_loss_or_repetition(
+def test_a_broken_stream_continues_from_its_last_cursor_without_loss_or_repetition(
     home: Home, chunks: list[str]
 ) -> None:
     talk, permits = home.talk(), Permits()
@@ -126,9 +126,7 @@ def test_a_stream_that_breaks_off_goes_on_from_its_last_cursor_without_loss_or_r
 
 
 @given(st.lists(ANY_TEXT, min_size=2, max_size=5))
-def test_a_stream_that_breaks_off_after_any_change_loses_nothing_when_it_goes_on(
-    home: Home, questions: list[str]
-) -> None:
+def test_a_stream_broken_after_any_change_loses_nothing(home: Home, questions: list[str]) -> None:
     talk = home.talk()
     for question in questions:
         home.say(talk, question)

@@ -28,7 +28,7 @@ LEVELS = ("low", "normal", "high", "urgent")
 EVENTS = ("data_ready", "shutdown")
 AGENTS = st.sampled_from(NAMES)
 SUBSCRIBER = "b"
-"""It hears of `data_ready` whatever it does."""
+"""Subscribed to `data_ready` in every state."""
 LASTING = 20.0531
 """Seconds in which some tasks expire: never just when somebody looks."""
 LONG = 10.0
@@ -38,7 +38,7 @@ HURDLES: set[str] = set()
 
 
 async def worker(turn: Turn) -> AsyncIterator[str]:
-    """Does what it is told: a task says what shall come of it."""
+    """Does what its task says, and has the outcome that the task names."""
     if turn.text == "long":
         await asyncio.sleep(LONG)
     if turn.text == "fragile" and HURDLES:
@@ -163,7 +163,7 @@ class Everything(RuleBasedStateMachine):
         """Something happens to an agent in the middle of a long task, or just when it begins or ends."""
         name = next(name for name in self.agents if self._is_free(name))
         task = self._give(name, "long")
-        # Cancelled just when it ends, what it remembered counts for nothing; who has begun with it goes on with it.
+        # Cancelled just when it ends, its memories are dropped; turns that have read them keep them.
         waiting = waiting and (how, after) != ("cancel", LONG)
         behind = self._give(name, "write home") if waiting else None
         if how == "pause":  # only what has begun may end
@@ -324,7 +324,7 @@ class Everything(RuleBasedStateMachine):
         self.agents[name].inbox.append((kind, what))
 
     def _settle(self) -> None:
-        """What follows by itself: sleepers wake for what has come, whoever may work has worked, the rest expires."""
+        """What happens without a call: agents wake, those that may work have worked, the rest expires."""
         for model in self.agents.values():
             reason = self._reason(model) if model.state == "sleeping" and not model.paused else None
             self._expire(model, self._wakes_at(model) if reason else self.simulation.clock.now())

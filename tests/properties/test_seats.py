@@ -83,7 +83,7 @@ class Table:
             self.network.run(most=MOST)
 
     def views(self) -> dict[str, View]:
-        """Of those who are there, or were when it was over, as far as anybody knows."""
+        """Participants that are present, or were at the end, as far as any view knows."""
         whole = reduce(Log.merged, (seat.log for seat in self.seats.values()))
         return {name: self.seats[name].view for name in fold(whole).present}
 
@@ -118,7 +118,7 @@ def test_a_gap_is_asked_for_as_soon_as_it_shows() -> None:
         assert [word.text for word in table.seats[name].view.words] == ["lost", "heard"]
 
 
-def test_one_who_was_kicked_learns_of_it_and_of_nothing_after_it() -> None:
+def test_a_kicked_participant_sees_the_kick_and_nothing_after_it() -> None:
     table = Table(1, 3, FloorRule.FREE, 0.0)
     table.network.run()
     a, b, c = table.names

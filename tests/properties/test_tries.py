@@ -96,7 +96,7 @@ async def moved(service: AsyncAgentService, step: str) -> None:
 def test_a_poison_task_is_given_up_and_no_neighbour_fails(
     healthy: list[tuple[str, float]], attempts: int, at_once: int, place: int, seed: int
 ) -> None:
-    """Whatever it runs beside, it costs as many deaths as it has tries, and two before it is alone."""
+    """It costs as many crashes as it has attempts, and two before its quarantine, whatever runs beside it."""
     with tempfile.TemporaryDirectory(prefix="roost-poison-") as folder:
         simulation = Simulation(Path(folder), seed)
         deaths = 0

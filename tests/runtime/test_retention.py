@@ -176,7 +176,7 @@ def test_each_kind_goes_when_its_time_has_come_and_not_before(tmp_path: Path) ->
     assert {t for t in TABLES if after_31[t] and not after_91[t]} == {"dead_letters", "tasks", "agent_changes"}
     after_366 = opened(275)
     assert {t for t in TABLES if after_91[t] and not after_366[t]} == {"mail"}
-    assert after_366["talks"] == after_366["messages"] / 2 == 1  # kept for ever
+    assert after_366["talks"] == after_366["messages"] / 2 == 1  # kept without limit
 
 
 def test_a_sweep_removes_a_little_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

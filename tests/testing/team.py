@@ -165,7 +165,7 @@ def _come_to_rest(simulation: Simulation) -> list[Any]:
         if not asleep and not busy:
             return []
         simulation.advance(5.1)
-    assert not busy, f"{busy} never come to rest"
+    assert not busy, f"{busy} never become idle"
     return asleep
 
 

@@ -38,7 +38,7 @@ def test_a_team_bears_this(faults: Faults, first: int) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["both times", "one with an event, or the other"])
-def test_a_sleeper_that_waits_for_several_times_wakes(together: bool) -> None:
+def test_a_sleeping_agent_that_waits_for_several_times_wakes(together: bool) -> None:
     with simulated(script("done")) as simulation:
         first, second = (roost.at(simulation.clock.time + timedelta(seconds=n)) for n in (5, 10))
         condition = (
@@ -55,7 +55,7 @@ def test_a_sleeper_that_waits_for_several_times_wakes(together: bool) -> None:
 
 
 @pytest.mark.parametrize("what", ["mail", "message"])
-def test_what_a_turn_sends_leaves_once_though_nobody_knows_whether_it_has(what: str) -> None:
+def test_a_message_leaves_once_although_its_commit_is_uncertain(what: str) -> None:
     async def sender(turn: Turn) -> AsyncIterator[str]:
         if what == "mail":
             await turn.mail("user:ann", "hello", "there")

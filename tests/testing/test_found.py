@@ -13,7 +13,7 @@ from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.testing import Faults, Simulation, all_invariants, insist
 
 
-def test_an_agent_with_more_in_the_store_than_fits_goes_on_after_a_look_that_failed(
+def test_an_agent_with_more_work_than_fits_continues_after_a_failed_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Dispatcher, "share", 5)

@@ -33,7 +33,7 @@ def test_two_to_eight_agree_when_a_third_is_lost(first: int) -> None:
     assert set(happened) == {name for name, chance in faults.chances.items() if chance}
 
 
-def test_those_who_do_not_answer_digests_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_participants_that_do_not_answer_digests_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Seat, "_answer", lambda *_: None)
     with pytest.raises(AssertionError, match=r"differently|not so within"):
         for seed in range(50):

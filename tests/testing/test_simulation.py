@@ -133,7 +133,7 @@ def test_time_is_moved_by_hand() -> None:
         assert simulation.run(simulation.service.agents.get("ann", "d")).state == "idle"
 
 
-def test_what_cannot_come_to_rest_is_named() -> None:
+def test_a_simulation_that_does_not_settle_names_the_reason() -> None:
     async def ask(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", max_attempts=1_000, retry_delay=3600.0)
         await service.tasks.send("ann", "d", "work")

@@ -18,7 +18,7 @@ def add(a: int, b: int) -> int:
 
 @server.tool()
 def shout(text: str, times: int = 1) -> str:
-    """The text in capitals, so many times."""
+    """The text in capitals, repeated."""
     return " ".join([text.upper()] * times)
 
 

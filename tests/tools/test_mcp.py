@@ -146,7 +146,7 @@ def _listens(port: int) -> bool:
         ('[profiles.p]\nbrain = "echo"\ntools = ["a b"]', "must be a tool's name, or a pattern of them"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_unusable_server_is_reported_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "roost.toml").write_text(text)
     with pytest.raises(roost.Invalid) as caught:
         roost.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml")

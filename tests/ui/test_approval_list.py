@@ -55,7 +55,7 @@ def test_a_refusal_has_its_reason(tab: Tab, task: str) -> None:
     assert "too dear" in (tab.service.tasks.wait(USER, task, 20).result or "")
 
 
-def test_what_was_decided_elsewhere_is_told_in_the_list(tab: Tab, task: str) -> None:
+def test_a_decision_made_elsewhere_is_shown_in_the_list(tab: Tab, task: str) -> None:
     [one] = tab.look().service.approvals.list(USER)
     tab.click("show_waiting")
     tab.service.approvals.refuse(USER, one.approval_id)
@@ -72,7 +72,7 @@ def test_what_others_are_asked_is_not_there(tab: Tab, service: roost.AgentServic
     service.agents.delete("bob", "payer")
 
 
-def test_the_count_is_told_as_far_as_it_is_known() -> None:
+def test_the_count_is_shown_as_far_as_it_is_known() -> None:
     assert [summary(1), summary(2), summary(200)] == [
         f"{many} waiting for your approval" for many in ("1", "2", "200 or more")
     ]

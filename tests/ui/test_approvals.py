@@ -31,7 +31,7 @@ def test_a_person_decides_on_the_page(tab: Tab, key: str, said: str) -> None:
     assert (tab.notices, tab.has("grant")) == ([], False)
 
 
-def test_other_talks_are_not_asked_and_what_was_decided_elsewhere_is_told(tab: Tab) -> None:
+def test_approvals_of_other_talks_are_hidden_and_decisions_made_elsewhere_are_shown(tab: Tab) -> None:
     one = waits(tab)
     other = Tab(tab.service).look().say("hello")
     other.settle()

@@ -66,7 +66,7 @@ def test_what_is_said_goes_to_the_talk_on_the_page_though_the_browser_still_send
     assert asked(tab.service, talk_id) == ["one", "two"]
 
 
-def test_a_refused_message_is_told_as_a_sentence_and_stays_in_the_line(tab: Tab) -> None:
+def test_a_refused_message_shows_a_sentence_and_stays_in_the_input(tab: Tab) -> None:
     before = talks(tab.service)
     tab.say("a\0b")
     assert tab.notices == ["The message must not contain the NUL character."]

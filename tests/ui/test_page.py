@@ -57,7 +57,7 @@ def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
     assert (app.selectbox[0].options, app.selectbox[0].value) == (["A small model", "guide"], "gguf")
 
 
-def test_what_a_model_is_not_shown_any_more_is_told_with_its_answer(tab: Tab) -> None:
+def test_messages_left_out_of_the_context_are_mentioned_with_the_answer(tab: Tab) -> None:
     tab.say("forget")
     tab.settle()
     told = [caption.value for caption in tab.look().app.chat_message[-1].caption]
@@ -124,14 +124,14 @@ def test_the_sidebar_names_the_product_and_who_one_is(tab: Tab) -> None:
     assert tab.app.sidebar.caption[-1].value == f"Signed in as {USER}"
 
 
-def test_a_visitor_is_told_from_the_user_of_the_command_line() -> None:
+def test_a_visitor_is_distinguished_from_the_user_of_the_command_line() -> None:
     visitor = Identity(b"secret" * 4, "ann").new_user()
     assert who("ann") == "Signed in as ann"
     assert who("a_*b*") == "Signed in as " + plain("a_*b*")
     assert who(visitor) == f"Visitor {visitor[-4:]} (this browser only)"
 
 
-def test_a_browser_without_a_cookie_is_told_so(service: roost.AgentService) -> None:
+def test_a_browser_without_a_cookie_sees_that_it_is_not_signed_in(service: roost.AgentService) -> None:
     try:
         access.host(service, lambda _: None)
         tab = Tab(service).look()
@@ -157,9 +157,7 @@ def test_the_pulse_asks_for_a_new_page_only_when_more_has_changed_than_the_text(
 DOWN = "1 of 2 workers crashed too often and stay down: answers may be slow until Roost is restarted"
 
 
-def test_workers_that_are_down_are_told_once_and_not_any_more_when_they_are_back(
-    tab: Tab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_are_down_are_shown_once_until_they_are_back(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tab.notices == []
     for place in (tab, tab.say("hello")):  # on the empty page as well as in a talk
         monkeypatch.setattr(tab.service.roost.supervisor, "down", DOWN)

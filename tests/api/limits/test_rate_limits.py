@@ -11,7 +11,7 @@ from tests.api.serving import serving
 from tests.conftest import Open
 
 
-def test_one_who_asks_too_often_is_told_to_wait_and_others_are_not(service: Open) -> None:
+def test_a_user_above_the_rate_limit_has_to_wait_and_others_do_not(service: Open) -> None:
     limits = {"requests_per_second": 0.001, "request_burst": 5}
     with serving(service(), limits=limits) as served, served.browser("ann") as ann, served.browser("bob") as bob:
         assert [ann.get("/api/v1/profiles").status_code for _ in range(7)] == [200] * 5 + [429] * 2
@@ -31,7 +31,7 @@ def test_new_users_of_one_address_share_what_the_address_has(service: Open) -> N
 
 
 @given(st.lists(st.floats(0, 5), max_size=200))
-def test_nobody_gets_more_than_the_rate_and_the_burst(pauses: list[float]) -> None:
+def test_no_user_gets_more_than_the_rate_and_the_burst(pauses: list[float]) -> None:
     now = [0.0]
     asked = RateLimit(lambda: now[0], per_second=2, burst=5)
     admitted = 0

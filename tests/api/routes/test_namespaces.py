@@ -198,7 +198,7 @@ def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, namesp
                 assert sly.status_code == 404 or answer in ([], {}, 0) or answer["facts"] == [], path
 
 
-def test_nobodys_page_can_make_a_signed_in_browser_do_something(served: Served) -> None:
+def test_no_other_site_can_make_a_signed_in_browser_act(served: Served) -> None:
     with served.browser("ann", Origin="http://evil.example") as ann:
         assert ask(ann, "agents/create", agentId="d").status_code == 403
     assert served.service.agents.list("ann") == []
@@ -298,7 +298,7 @@ def test_a_wait_is_bounded_whatever_is_asked_for(served: Served, monkeypatch: py
             assert ask(ann, "tasks/wait", taskId=task, **timeout).json()["status"] == "queued"
 
 
-def test_a_user_can_only_have_so_many_waits_open(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_open_waits_of_a_user_are_limited(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "PER_USER", 0)
     served.service.agents.create("ann", "d", start=False)
     task = served.service.tasks.send("ann", "d", "never")
@@ -315,7 +315,7 @@ def test_a_wait_that_is_over_gives_its_place_back(served: Served, monkeypatch: p
             assert ask(ann, "tasks/wait", taskId="task_never", timeout=0).status_code == 404
 
 
-def test_a_replay_ends_when_whoever_asked_for_it_has_gone(service: Open) -> None:
+def test_a_replay_ends_when_its_caller_disconnects(service: Open) -> None:
     again: list[str] = []
 
     async def endless(turn: roost.Turn) -> AsyncIterator[str]:
@@ -377,7 +377,7 @@ async def wild(turn: roost.Turn) -> AsyncIterator[str]:
     yield "done"
 
 
-def test_a_memory_that_no_reader_could_take_keeps_nobody_from_reading_the_rest(tmp_path: Path) -> None:
+def test_a_state_that_is_no_valid_text_can_still_be_read(tmp_path: Path) -> None:
     with roost.open(f"sqlite:///{tmp_path}/wild.db", brains={"wild": wild}) as service, serving(service) as served:
         service.agents.create("ann", "d", profile="wild")
         assert service.tasks.wait("ann", service.tasks.send("ann", "d", "x"), timeout=10).status == "done"

@@ -143,7 +143,7 @@ def test_profiles_tell_nothing_of_where_their_code_lies(served: Served) -> None:
     assert all("brain" not in profile for profile in profiles)
 
 
-def test_health_is_told_and_openapi_is_there(served: Served) -> None:
+def test_health_and_openapi_are_served(served: Served) -> None:
     with served.browser(None) as nobody:
         assert nobody.get("/healthz").json() == {"name": "roost", "status": "ok"}
         assert nobody.get("/readyz").status_code == 200

@@ -29,7 +29,7 @@ def one(service: Open) -> roost.AgentService:
     return opened
 
 
-def test_each_task_begins_afresh_and_the_user_s_state_goes_on(one: roost.AgentService, shown: list[Any]) -> None:
+def test_each_task_has_a_new_session_and_keeps_the_user_state(one: roost.AgentService, shown: list[Any]) -> None:
     for expected in ("1/1", "1/2"):
         task = one.tasks.send("ann", "d", "call count")
         assert one.tasks.wait("ann", task, timeout=10).result == f"the tool says {expected}"
@@ -49,7 +49,7 @@ def test_mail_has_the_past_of_its_thread(one: roost.AgentService, shown: list[An
     assert shown[-1][0].endswith("how long?")
 
 
-def test_an_event_is_told_with_its_data(one: roost.AgentService, shown: list[Any]) -> None:
+def test_an_event_is_shown_with_its_data(one: roost.AgentService, shown: list[Any]) -> None:
     one.agents.configure("ann", "d", subscriptions=["alarm.*"])
     one.events.publish("ann", "alarm.fire", {"floor": 2})
     eventually(lambda: shown)

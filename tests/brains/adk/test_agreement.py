@@ -122,9 +122,7 @@ def test_agents_that_speak_at_the_same_time_are_heard_one_after_the_other(
 
 
 @pytest.mark.filterwarnings("ignore:ParallelAgent is deprecated:DeprecationWarning")
-def test_words_that_nobody_has_heard_before_a_stop_are_not_in_the_session(
-    service: Open, shown: list[list[str]]
-) -> None:
+def test_unpublished_words_before_a_stop_are_not_in_the_session(service: Open, shown: list[list[str]]) -> None:
     def both(ends: list[Any]) -> Adk:
         first = LlmAgent(name="a", model=Played(responses=["a0 ", *ends]))
         second = LlmAgent(name="b", model=Played(responses=["b0 ", "b1", ["b0 b1"]]))

@@ -23,7 +23,7 @@ from tests.conftest import QUICK, eventually, settled
 KEY = "canary-known-by-its-value"
 LOOKS = "sk-canary0123456789abcdefgh"
 MINE = "sk-mine0123456789abcdefgh"
-SIGNATURE = b"\xb2\x4f\xa8" * 60  # in the text of which there is much that looks like a key
+SIGNATURE = b"\xb2\x4f\xa8" * 60  # as text it has parts that look like a key
 
 
 class Discreet(models.Scripted):

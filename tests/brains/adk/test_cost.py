@@ -45,7 +45,7 @@ def ratio(service: roost.AgentService, turns: int, rounds: int) -> float:
 
 
 class Curt(BaseLlm):
-    """Says the same whatever it is shown, and looks at none of it."""
+    """Model with a constant answer; it ignores its input."""
 
     model: str = "curt"
 

@@ -142,7 +142,7 @@ def test_a_tool_that_wants_a_word_waits_for_it_over_a_restart(tmp_path: Path, gr
 REFUSED = "the tool says a person has refused pay"
 
 
-def test_roost_s_tools_are_offered_and_the_model_is_told_when_one_fails(tmp_path: Path) -> None:
+def test_tools_of_roost_are_offered_and_failures_reach_the_model(tmp_path: Path) -> None:
     @roost.tool
     async def double(number: int) -> int:
         """Twice as much."""

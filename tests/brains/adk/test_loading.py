@@ -67,19 +67,19 @@ def test_a_module_is_taken_and_loaded_once() -> None:
         ("no_such_module:root_agent", "there is no module 'no_such_module'"),
     ],
 )
-def test_what_cannot_be_taken_is_told(agent: str | None, told: str) -> None:
+def test_an_object_that_is_no_agent_is_refused(agent: str | None, told: str) -> None:
     with pytest.raises(BrainFailed, match=told) as raised:
         load(agent)
     assert raised.value.kind == "brain"
 
 
-def test_a_broken_folder_is_told(folder: Path) -> None:
+def test_a_broken_folder_is_refused_with_its_reason(folder: Path) -> None:
     (folder / "agent.py").write_text("1 / 0")
     with pytest.raises(BrainFailed, match="division by zero"):
         load(str(folder))
 
 
-def test_without_the_extra_it_is_told_what_to_do() -> None:
+def test_a_missing_extra_is_named_with_the_command_that_installs_it() -> None:
     program = dedent("""
         import sys
         sys.modules["google.adk"] = None

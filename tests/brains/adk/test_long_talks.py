@@ -92,7 +92,7 @@ class Silent(BaseAgent):
         yield Event(author=self.name, invocation_id=ctx.invocation_id, content=types.Content(role="model", parts=parts))
 
 
-def test_an_agent_without_a_model_is_told_that_something_is_left_out(tmp_path: Path, shown: list[list[str]]) -> None:
+def test_an_agent_without_a_model_sees_that_older_messages_are_left_out(tmp_path: Path, shown: list[list[str]]) -> None:
     with opened(tmp_path, Silent(name="silent")) as service:
         talk = service.create_talk_session("ann")
         say(service, talk, *(f"fact-{number}" for number in range(10)))

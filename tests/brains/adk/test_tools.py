@@ -51,7 +51,7 @@ def test_each_scope_of_the_state_reaches_as_far_as_it_should(service: Open) -> N
     assert settled(one, "bob", bobs)[-1].content == "the tool says 1/1/4/1"
 
 
-def test_a_tool_that_blocks_holds_up_nobody_and_can_be_left(service: Open) -> None:
+def test_a_blocking_tool_delays_no_other_talk_and_can_be_abandoned(service: Open) -> None:
     may_end, begun = threading.Event(), list[bool]()
 
     def block() -> str:
@@ -145,7 +145,7 @@ async def failing() -> str:
     raise RuntimeError("secret details")
 
 
-def test_a_tool_that_fails_ends_the_turn_and_is_told_as_that(service: Open) -> None:
+def test_a_tool_that_raises_fails_the_turn_as_a_tool_failure(service: Open) -> None:
     one = service({"helper": Adk(models.agent(failing))})
     talk = one.create_talk_session("ann", profile="helper")
     failed = ask(one, talk, "call failing")
@@ -167,7 +167,7 @@ def test_an_app_keeps_its_own_plugins(service: Open) -> None:
     assert ask(one, talk, "call failing").status == "complete"
 
 
-def test_who_was_transferred_to_goes_on_after_a_restart(service: Open, shown: list[list[str]]) -> None:
+def test_a_transfer_to_a_sub_agent_survives_a_restart(service: Open, shown: list[list[str]]) -> None:
     def brain() -> Adk:
         below = models.agent(name="expert", description="Knows more.")
         return Adk(models.agent(sub_agents=[below]))

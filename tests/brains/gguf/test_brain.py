@@ -99,7 +99,7 @@ def test_a_model_that_finds_it_too_long_is_shown_less_and_the_newest(told: roost
     assert shown[-1]["content"] == "y" * 300
 
 
-def test_of_several_messages_that_nobody_answered_the_newest_is_shown(told: roost.AgentService) -> None:
+def test_the_newest_of_several_unanswered_messages_is_shown(told: roost.AgentService) -> None:
     talk = told.create_talk_session("ann")
     for number in range(5):
         begun(told, talk, f"{number} {'x' * 300} count")
@@ -125,7 +125,7 @@ def test_what_the_model_thinks_is_no_part_of_its_answer(told: roost.AgentService
 # --- one after the other -----------------------------------------------------------------------------
 
 
-def test_who_waits_is_told_how_many_come_before(told: roost.AgentService) -> None:
+def test_a_waiting_talk_shows_its_place_in_the_queue(told: roost.AgentService) -> None:
     first, second, third = (told.create_talk_session("ann") for _ in range(3))
     begun(told, first, "count")
     told.add_message("ann", second, "hello")
@@ -183,7 +183,7 @@ def test_closing_does_not_wait_for_a_model_to_be_loaded(told: roost.AgentService
     assert child.returncode is not None
 
 
-def test_a_stop_ends_one_talk_and_the_process_goes_on(told: roost.AgentService) -> None:
+def test_a_stop_ends_one_talk_and_the_process_continues(told: roost.AgentService) -> None:
     talk = told.create_talk_session("ann")
     begun(told, talk, "count")
     pid = process(told).pid
@@ -213,7 +213,7 @@ def test_a_model_that_was_killed_while_it_had_nothing_to_do_is_started_again(tol
     assert asked(told, talk, "again")
 
 
-def test_an_error_of_the_library_is_told_and_the_process_goes_on(told: roost.AgentService) -> None:
+def test_an_error_of_the_library_fails_the_answer_and_the_process_continues(told: roost.AgentService) -> None:
     talk = told.create_talk_session("ann")
     assert ask(told, talk, "fail").status == "failed"
     pid = process(told).pid
@@ -288,7 +288,7 @@ def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost
         ("a b", "is not the name of a model"),
     ],
 )
-def test_a_model_that_cannot_be_had_says_why(tmp_path: Path, model: str, why: str) -> None:
+def test_an_unavailable_model_says_why(tmp_path: Path, model: str, why: str) -> None:
     put(tmp_path, b"hello", "broken")
     assert why in str(ModelFiles(tmp_path / "models").why_not(model))
 
@@ -298,7 +298,7 @@ def test_a_model_by_its_path_may_be_used_where_the_settings_name_it(tmp_path: Pa
     assert ModelFiles(tmp_path, [str(file)]).why_not(str(file)) is None
 
 
-def test_a_missing_extra_and_too_little_memory_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_and_too_little_memory_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, b"GGUF")
     here = ModelFiles(tmp_path / "models")
     monkeypatch.setattr(model_files, "available_memory", lambda: 2**20)
@@ -406,7 +406,7 @@ def test_a_real_model_says_when_a_question_is_too_long(real: roost.AgentService)
     assert "grew too long" in (message.error or "")
 
 
-def test_a_broken_file_is_told(real: roost.AgentService, tmp_path: Path) -> None:
+def test_a_broken_file_is_reported(real: roost.AgentService, tmp_path: Path) -> None:
     folder = Path(os.environ["ROOST_DATA"])
     put(folder, find_model().read_bytes()[:1_000_000], "cut")
     message = ask(real, real.create_talk_session("ann", model="cut"), "hello")

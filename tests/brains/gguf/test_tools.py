@@ -61,7 +61,7 @@ def summaries(message: roost.Message) -> list[str]:
 # --- tools ------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_told_of_tools_and_of_its_calls_as_the_protocol_has_it(rig: GgufRig, tmp_path: Path) -> None:
+def test_tools_and_calls_are_shown_to_the_model_in_its_protocol(rig: GgufRig, tmp_path: Path) -> None:
     rig.play("Let me see. ", Call("price", {"sku": "tea"}))
     rig.play("It costs 4.25.")
     last = said(rig.open(tmp_path, tools=[price]), "what is tea?")
@@ -92,7 +92,7 @@ def test_a_run_with_tools_is_replayed_from_its_record(rig: GgufRig, tmp_path: Pa
     assert (replayed.text, len(rig.asked)) == (last.content, 2)
 
 
-def test_a_run_that_waits_for_a_person_goes_on_after_a_restart_and_asks_nothing_twice(
+def test_a_run_that_waits_for_approval_continues_after_a_restart_without_repeated_calls(
     rig: GgufRig, tmp_path: Path
 ) -> None:
     @roost.tool(approval=True)
@@ -185,7 +185,7 @@ def test_one_that_takes_no_tools_can_be_made_to_call_one(rig: GgufRig, tmp_path:
     assert replayed.is_identical, replayed.diff
 
 
-def test_a_choice_that_is_cut_off_is_told_and_it_answers(rig: GgufRig, tmp_path: Path) -> None:
+def test_a_tool_call_that_is_cut_off_is_an_error_for_the_model_and_it_answers(rig: GgufRig, tmp_path: Path) -> None:
     (rig.models / "smollm2.gguf").write_bytes(gguf_file("{{ messages }}"))
     rig.play('{"tool": "price", "arguments": {"sku": "te')
     rig.play("I do not know.")
@@ -226,9 +226,7 @@ def long_talk(rig: GgufRig, service: AgentService, turns: int, words: int) -> st
     return talk
 
 
-def test_with_a_small_window_the_older_part_is_left_out_for_several_turns_and_told(
-    rig: GgufRig, tmp_path: Path
-) -> None:
+def test_a_small_window_leaves_out_older_messages_for_several_turns_and_says_so(rig: GgufRig, tmp_path: Path) -> None:
     service = rig.open(tmp_path, window=1_000, max_tokens=100)
     talk = long_talk(rig, service, 16, words=20)
     whole = everything(service, "ann", talk)

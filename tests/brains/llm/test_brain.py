@@ -80,7 +80,7 @@ def test_a_provider_that_fails_before_the_first_word_is_tried_again(
     assert (last.content, last.status, len(provider.asked)) == ("here I am", "complete", 3)
 
 
-def test_a_long_rate_limit_is_told_with_its_wait_and_not_waited_for(provider: Provider, opened: Any) -> None:
+def test_a_long_rate_limit_fails_with_its_duration_instead_of_waiting(provider: Provider, opened: Any) -> None:
     provider.plays(Refuse(429, "slow down", headers={"Retry-After": "600"}))
     last = said(opened(), "hello")
     assert "rate limit is reached; try again in 10 minutes" in str(last.error)
@@ -162,7 +162,7 @@ def test_json_that_is_no_answer_fails_as_the_providers(
 
 
 @pytest.mark.parametrize("broken", [b"data: {not json\n\n", b'data: {"choices": 7}\n\n', b"data: []\n\n"])
-def test_what_nobody_can_read_fails_as_the_providers_and_keeps_what_was_said(
+def test_an_unreadable_reply_is_a_failure_of_the_provider_and_keeps_what_was_said(
     provider: Provider, opened: Any, broken: bytes
 ) -> None:
     provider.plays("half ", Raw(broken))
@@ -182,23 +182,23 @@ def test_a_provider_that_falls_silent_is_given_up_after_the_patience(provider: P
     assert "could not be reached or took too long" in str(last.error)
 
 
-def test_a_request_that_the_provider_does_not_take_is_told_with_what_to_look_at(
-    provider: Provider, opened: Any
-) -> None:
+def test_a_refused_request_names_what_to_check(provider: Provider, opened: Any) -> None:
     provider.plays(Refuse(400, "temperature is not supported", "unsupported_value"))
     last = said(opened(temperature=0.5), "hello")
     assert "the provider rejects the request: check the profile and the log" in str(last.error)
     assert len(provider.asked) == 1
 
 
-def test_a_filter_that_ends_the_answer_is_told_as_a_refusal(provider: Provider, opened: Any) -> None:
+def test_an_answer_ended_by_a_content_filter_is_a_refusal(provider: Provider, opened: Any) -> None:
     provider.plays("I can", End("content_filter"))
     last = said(opened(), "hello")
     assert (last.content, last.status) == ("I can", "failed")
     assert "The model refused to answer this" in str(last.error)
 
 
-def test_a_provider_that_fails_five_times_is_not_asked_until_it_has_rested(provider: Provider, opened: Any) -> None:
+def test_a_provider_that_fails_five_times_is_not_called_while_its_circuit_is_open(
+    provider: Provider, opened: Any
+) -> None:
     service = opened(roost.Limits(drain=0.5, breaker_pause=600))
     for _ in range(5):
         provider.plays(Refuse(401, "no"))
@@ -217,7 +217,7 @@ def test_a_provider_that_fails_five_times_is_not_asked_until_it_has_rested(provi
     assert service.health().problem is None
 
 
-def test_an_agent_waits_for_a_provider_that_rests_and_then_goes_on(provider: Provider, opened: Any) -> None:
+def test_an_agent_waits_for_an_open_circuit_and_then_continues(provider: Provider, opened: Any) -> None:
     service = opened(roost.Limits(drain=0.5, breaker_pause=600))
     for _ in range(5):
         provider.plays(Refuse(401, "no"))
@@ -255,7 +255,7 @@ def test_what_the_profile_says_reaches_the_model(provider: Provider, opened: Any
     assert [m["content"] for m in body["messages"]] == ["Be brief.", "hello"]
 
 
-def test_an_answer_that_had_to_stop_goes_on_in_the_same_message(provider: Provider, opened: Any) -> None:
+def test_an_answer_cut_off_by_its_length_continues_in_the_same_message(provider: Provider, opened: Any) -> None:
     provider.plays("one ", End("length"))
     provider.plays("two")
     last = said(opened(), "count")
@@ -263,7 +263,7 @@ def test_an_answer_that_had_to_stop_goes_on_in_the_same_message(provider: Provid
     assert "Go on exactly where you stopped" in provider.asked[1]["messages"][-1]["content"]
 
 
-def test_one_that_never_comes_to_its_end_is_cut_off_after_its_steps(provider: Provider, opened: Any) -> None:
+def test_an_endless_answer_is_cut_off_at_its_step_limit(provider: Provider, opened: Any) -> None:
     for _ in range(5):
         provider.plays("on and ", End("length"))
     last = said(opened(steps=3), "go on")
@@ -299,9 +299,7 @@ def test_what_is_said_meanwhile_is_taken_in_at_the_next_call(provider: Provider,
 # --- tools ----------------------------------------------------------------------------------------
 
 
-def test_several_tools_are_called_at_once_and_one_that_fails_is_told_to_the_model(
-    provider: Provider, opened: Any
-) -> None:
+def test_several_tools_are_called_at_once_and_a_failure_reaches_the_model(provider: Provider, opened: Any) -> None:
     here = threading.Barrier(2, timeout=10)
 
     @roost.tool
@@ -468,11 +466,11 @@ def test_what_takes_long_to_build_is_built_before_the_first_answer(monkeypatch: 
 @pytest.mark.parametrize(
     ("model", "advice"), [("gpt", "provider:name"), ("nobody:x", "'nobody' is not a known provider")]
 )
-def test_a_model_of_nobody_is_told_as_such(opened: Any, model: str, advice: str) -> None:
+def test_an_unknown_provider_is_refused(opened: Any, model: str, advice: str) -> None:
     assert advice in str(said(opened(model=model, base_url=None), "hello").error)
 
 
-def test_the_key_is_sent_to_whom_it_is_for_and_to_nobody_else(
+def test_the_key_is_sent_to_its_own_provider_only(
     provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -483,7 +481,7 @@ def test_the_key_is_sent_to_whom_it_is_for_and_to_nobody_else(
 
 
 @pytest.mark.parametrize("model", ["openai:some-model", "anthropic:some-model"])
-def test_a_provider_that_tells_the_key_tells_it_to_nobody(
+def test_a_key_repeated_by_the_provider_is_shown_nowhere(
     provider: Provider, opened: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, model: str
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)

@@ -58,7 +58,7 @@ def test_what_was_stopped_is_never_heard_by_the_next_run(provider: Provider, tmp
         assert provider.connections == 2
 
 
-def test_a_provider_that_was_started_again_is_asked_anew_and_nobody_notices(provider: Provider, tmp_path: Path) -> None:
+def test_a_restarted_provider_is_called_again_without_an_error(provider: Provider, tmp_path: Path) -> None:
     with asking(provider, tmp_path, ONE_LOOP) as service:
         said(service, "go")
         provider.hang_up()
@@ -78,7 +78,7 @@ def test_a_connection_that_closes_just_when_it_is_used_costs_another_try(
         assert len(provider.asked) == 3
 
 
-def test_a_line_that_nobody_uses_is_closed_after_a_while(
+def test_an_unused_connection_is_closed_after_a_while(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_cache, "KEPT", 0.05)

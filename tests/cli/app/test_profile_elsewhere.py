@@ -38,7 +38,7 @@ def elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_looks_or_posts_begins_nothing_that_agents_have_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as lifeless:
-        lifeless.delattr("roost.runtime.roost.Supervisor")  # whoever finds work in the store
+        lifeless.delattr("roost.runtime.roost.Supervisor")  # it would find work in the store
         said("agents", "create", "d", "--profile", "echo", "--subscribe", "news")
         sent = command("tasks", "send", "d", "one")
         assert sent.stderr.startswith("roost: Roost is not running: the task is queued until `roost up` runs")
@@ -51,7 +51,7 @@ def test_what_looks_or_posts_begins_nothing_that_agents_have_to_do(home: Path, m
     assert tasks() == [("one", "done", 1)]
 
 
-def test_an_agent_whose_profile_is_set_up_elsewhere_is_left_alone_and_goes_on_there(
+def test_an_agent_whose_profile_is_defined_elsewhere_is_left_alone(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said("chat", "--profile", "echo", stdin="hello\n") == "hello\n"
@@ -78,7 +78,7 @@ def test_the_doctor_names_the_profile_that_is_missing_and_what_to_do(elsewhere: 
     assert "agents" not in {one["what"] for one in at_home}
 
 
-def test_whoever_talks_with_such_an_agent_is_told(elsewhere: Path) -> None:
+def test_a_talk_with_such_an_agent_says_why_it_cannot_answer(elsewhere: Path) -> None:
     told = command("chat", "--agent", "polly", stdin="hello\n")
     assert told.exit_code == 1
     assert told.stderr.startswith("The profile is unknown here")

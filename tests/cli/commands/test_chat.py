@@ -60,7 +60,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "hello there\ngood bye\n", "")
 
 
-def test_a_talk_goes_on_where_it_was(folder: Path) -> None:
+def test_a_talk_is_continued(folder: Path) -> None:
     roost(folder, "chat", "--profile", "echo", stdin="one\n")
     heading, row = roost(folder, "talks", "ls").stdout.splitlines()
     assert heading.split() == ["ID", "MESSAGES", "LAST", "USED", "WITH", "TITLE"]
@@ -231,7 +231,7 @@ def test_a_talk_is_named_by_any_part_of_its_id_that_no_other_has(folder: Path) -
         assert [row.split()[0] for row in unclear.stderr.splitlines()[1:]] == [newest, oldest]
 
 
-def test_an_unknown_profile_is_told_before_anything_is_said(folder: Path) -> None:
+def test_an_unknown_profile_is_reported_before_the_first_message(folder: Path) -> None:
     with terminal(folder, "chat", "--profile", "nobody") as person:
         person.becomes("no profile 'nobody': use one of broken, echo, endless, guide")
         assert person.process.wait(15) == 1
@@ -247,7 +247,7 @@ def test_ctrl_d_leaves_and_looking_in_leaves_nothing_behind(folder: Path) -> Non
     assert "No talks." in roost(folder, "talks", "ls").stdout
 
 
-def test_an_unknown_talk_or_profile_is_told(folder: Path) -> None:
+def test_an_unknown_talk_or_profile_is_reported(folder: Path) -> None:
     for arguments in (["--talk", "talk_1"], ["--profile", "nobody"]):
         refused = roost(folder, "chat", *arguments, stdin="hi\n")
         assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)

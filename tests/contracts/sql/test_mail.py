@@ -117,7 +117,7 @@ def test_a_reply_marks_what_it_answers_and_stays_in_its_thread(box: Driven) -> N
     assert box.read(mail.unread, "ann", D, NOW) == 1
 
 
-def test_one_who_is_not_the_recipient_marks_nothing_by_a_reply(box: Driven) -> None:
+def test_a_reply_of_another_user_marks_nothing(box: Driven) -> None:
     box.write(mail.send, written(1))
     box.write(mail.send, written(2, sender=D, thread_id="mail_0001", reply_to="mail_0001"))
     assert box.read(mail.get, "ann", "mail_0001").status == "unread"
@@ -172,7 +172,7 @@ def test_what_has_expired_is_neither_listed_nor_counted_and_still_in_its_thread(
 
 
 @pytest.mark.parametrize("name", ["bob", "eve", "a%", "user:ann"])
-def test_whoever_owns_neither_end_finds_nothing(box: Driven, name: str) -> None:
+def test_a_user_who_is_neither_sender_nor_recipient_finds_nothing(box: Driven, name: str) -> None:
     box.write(mail.send, written(1))
     for op, args in ((mail.get, ()), (mail.thread, ()), (mail.read, (NOW,)), (mail.archive, ())):
         with pytest.raises(NotFound, match="it was deleted, or it never existed"):
@@ -259,7 +259,7 @@ def test_a_mail_that_is_not_more_urgent_hurries_none(box: Driven) -> None:
 
 
 @pytest.mark.parametrize("to", [ANN, D])
-def test_urgent_mail_is_told_to_whom_its_owner_has_subscribed(box: Driven, to: str) -> None:
+def test_urgent_mail_is_an_event_for_subscribed_agents_of_its_owner(box: Driven, to: str) -> None:
     _, posted = box.write(mail.send, written(1, to=to, sender="agent:bob/d", priority="urgent", hops=7, root="task_1"))
     told = posted[-1]
     assert told.root == "task_1"
@@ -270,7 +270,7 @@ def test_urgent_mail_is_told_to_whom_its_owner_has_subscribed(box: Driven, to: s
     assert rows(box, "SELECT * FROM dead_letters") == []
 
 
-def test_urgent_mail_that_nobody_subscribed_to_is_no_dead_letter(box: Driven) -> None:
+def test_urgent_mail_without_subscribers_is_no_dead_letter(box: Driven) -> None:
     _, posted = box.write(mail.send, written(1, to="agent:bob/d", priority="urgent"))
     assert [one.kind for one in posted] == ["mail"]
     assert rows(box, "SELECT user_id, takers FROM events") == [("bob", 0)]

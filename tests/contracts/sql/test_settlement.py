@@ -1,4 +1,4 @@
-"""A11: what a try leaves behind is written once, or not at all, whoever else writes at the same moment."""
+"""A11: the result of an attempt is written once or not at all, whatever else is written concurrently."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_time_counts_from_the_moment_it_names() -> None:
     assert wake.next_time(wake.passed(condition, 100)) is None
 
 
-def test_a_time_may_be_told_in_any_zone() -> None:
+def test_a_time_may_be_in_any_zone() -> None:
     moment = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=-5)))
     assert wake.at(moment) == At(datetime(2027, 1, 1, 17, tzinfo=UTC).timestamp())
 
@@ -147,7 +147,7 @@ def test_load_is_as_it_is_now_and_unknown_load_is_not_low() -> None:
     assert wake.is_met(wake.load_below(cpu=0.5), cpu=0.0)
 
 
-def test_the_reason_tells_what_woke_it() -> None:
+def test_the_wake_reason_names_what_woke_it() -> None:
     either = wake.any_of(wake.at(100), wake.event("data_ready"), wake.event("alerts.*"), wake.mail("high"))
     assert wake.reason(either) == ""
     assert wake.reason(wake.passed(either, 100)) == "time"
@@ -158,7 +158,7 @@ def test_the_reason_tells_what_woke_it() -> None:
     assert wake.reason(wake.load_below(cpu=0.5), cpu=0.1) == "load"
 
 
-def test_all_of_them_are_told_when_all_were_needed() -> None:
+def test_the_wake_reason_names_all_conditions_of_all_of() -> None:
     both = wake.all_of(wake.event("data_ready"), wake.any_of(wake.at(100), wake.mail("low")), wake.load_below(awake=3))
     latched = wake.got_mail(wake.heard(both, "data_ready"), "normal")
     assert wake.reason(latched, awake=3) == ""
@@ -169,7 +169,7 @@ def told(condition: Condition) -> str:
     return wake.described(condition, lambda time: f"{time:g}")
 
 
-def test_what_is_waited_for_is_told_in_words() -> None:
+def test_a_wake_condition_is_described_in_words() -> None:
     some = wake.any_of(wake.at(9), wake.any_of(wake.event("alerts.*"), wake.mail("high")))
     assert told(some) == "9 or event alerts.* or mail of at least high"
     every = wake.all_of(wake.at(9), some, wake.mail("low"), wake.load_below(cpu=0.5, awake=3))
@@ -179,7 +179,7 @@ def test_what_is_waited_for_is_told_in_words() -> None:
     assert told(wake.load_below(awake=3)) == "fewer than 3 awake"
 
 
-def test_what_has_been_is_told_no_more() -> None:
+def test_met_conditions_are_not_described() -> None:
     every = wake.all_of(wake.event("a"), wake.any_of(wake.at(9), wake.event("b")), wake.event("c"))
     assert told(wake.heard(every, "a")) == "(9 or event b) and event c"
     assert told(wake.heard(wake.heard(every, "a"), "c")) == "9 or event b"

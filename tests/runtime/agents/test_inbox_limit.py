@@ -29,7 +29,7 @@ BRAINS: dict[str, roost.Brain] = {"busy": busy}
 
 
 async def at_work(service: AsyncAgentService, **config: Any) -> None:
-    """An agent that is awake, and does one thing for ever."""
+    """An agent that is awake, and works on one task endlessly."""
     await service.agents.create("ann", "d", profile="busy", **config)
     await service.tasks.send("ann", "d", "go on")
     await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.state == "active")
@@ -115,7 +115,7 @@ def test_the_same_mail_again_is_the_same_one_also_when_there_is_no_room(world: W
 
 
 async def resting(service: AsyncAgentService, limit: int, **config: Any) -> None:
-    """An agent that begins nothing, so that whatever it is sent stays in its inbox."""
+    """An agent that begins nothing: everything sent to it stays in its inbox."""
     await service.agents.create("ann", "d", inbox_limit=limit, **config)
     await service.agents.pause("ann", "d")
 
@@ -179,7 +179,7 @@ def test_of_what_many_turns_send_at_their_ends_there_is_a_dead_letter_for_each_b
             await service.agents.create("ann", f"s{number}", profile="sends")
         tasks = await asyncio.gather(*(service.tasks.send("ann", f"s{number}", "go") for number in range(10)))
         ends = [await service.tasks.wait("ann", task, timeout=20) for task in tasks]
-        refused = sum(2 if end.status == "failed" else 0 for end in ends)  # the brain was told before it had sent
+        refused = sum(2 if end.status == "failed" else 0 for end in ends)  # it was refused before it had sent
         letters = [one for one in await service.dead_letters.list("ann") if one.kind == "outgoing"]
         return await depth(service), len(letters) + refused, {letter.reason for letter in letters}
 

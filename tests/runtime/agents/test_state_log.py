@@ -44,7 +44,7 @@ class Holds:
 
 
 async def course(service: AsyncAgentService, count: int) -> Told:
-    """All changes, oldest first, once there are so many."""
+    """Return all changes, oldest first, once there are `count` of them."""
     changes = await becomes(lambda: service.agents.history("ann", "d"), lambda found: len(found) >= count)
     assert [one.at for one in changes] == sorted((one.at for one in changes), reverse=True)
     return [(c.before, c.after, c.cause, c.by) for c in reversed(changes)]

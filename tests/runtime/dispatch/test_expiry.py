@@ -72,7 +72,7 @@ def test_a_task_behind_one_that_takes_long_is_given_up_when_it_expires(world: Wo
     assert world({"slow": slow}, story) == (GIVEN_UP, "done")
 
 
-@pytest.mark.parametrize("state", ["awake", "asleep", "paused", "at rest"])
+@pytest.mark.parametrize("state", ["awake", "asleep", "paused", "idle"])
 def test_what_waits_for_another_try_is_given_up_when_it_expires(world: World, state: str) -> None:
     async def fails(turn: Turn) -> AsyncIterator[str]:
         if turn.text:
@@ -80,7 +80,7 @@ def test_what_waits_for_another_try_is_given_up_when_it_expires(world: World, st
         yield ""
 
     async def story(service: AsyncAgentService) -> None:
-        idle = 0.0 if state == "at rest" else 60.0
+        idle = 0.0 if state == "idle" else 60.0
         await service.agents.create("ann", "d", profile="fails", retry_delay=600.0, idle_timeout=idle)
         task = await service.tasks.send("ann", "d", "go", expires_in=2.0)
         await becomes(lambda: service.agents.get("ann", "d"), lambda agent: agent.error_count == 1)

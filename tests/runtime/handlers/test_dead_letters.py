@@ -35,7 +35,7 @@ class Mood:
 
 
 async def letters(service: AsyncAgentService, count: int = 1, **chosen: Any) -> list[roost.DeadLetter]:
-    """So many dead letters, as soon as there are."""
+    """Return this number of dead letters as soon as they exist."""
     return await becomes(lambda: service.dead_letters.list("ann", **chosen), lambda found: len(found) >= count)
 
 
@@ -374,7 +374,7 @@ def test_a_step_that_was_done_is_not_done_again_when_its_letter_is_retried(world
         await service.agents.create("ann", "d", profile="steps", retry_delay=0.01, idle_timeout=0.0)
         await over(service, await service.tasks.send("ann", "d", "go"))
         [letter] = await letters(service)
-        await service.agents.stop("ann", "d")  # whoever takes it up then has never seen it
+        await service.agents.stop("ann", "d")  # its next activation has never seen it
         mood.broken = False
         await service.dead_letters.retry("ann", letter.letter_id)
         await service.agents.start("ann", "d")

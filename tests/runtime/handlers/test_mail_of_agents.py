@@ -230,7 +230,7 @@ def test_mail_of_low_priority_waits_until_the_agent_looks_at_its_mail(world: Wor
     assert timers == []
 
 
-@pytest.mark.parametrize("state", ["busy", "at rest"])
+@pytest.mark.parametrize("state", ["busy", "idle"])
 @pytest.mark.parametrize("change", [{"check_mail_interval": 0.2}, {"wake_on_priority": "low"}])
 def test_mail_that_waits_is_looked_at_when_its_agent_is_configured_to_look_sooner(
     world: World, state: str, change: dict[str, Any]

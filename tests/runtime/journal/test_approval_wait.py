@@ -357,8 +357,8 @@ def test_a_broadcast_to_waiting_agents_reaches_a_suspended_one(world: World) -> 
     async def story(service: AsyncAgentService) -> None:
         await waiting_task(service)
         await service.agents.create("ann", "other", profile="pays")
-        whom = {"state": "waiting"}
-        assert await service.agents.broadcast("ann", "hello", **whom) == 1
+        options = {"state": "waiting"}
+        assert await service.agents.broadcast("ann", "hello", **options) == 1
         assert (await service.agents.inspect("ann", "d")).agent.queue_depth == 2
         await rests(service)
         assert await service.agents.broadcast("ann", "hello", ids="d", state="idle") == 0
@@ -478,7 +478,7 @@ def test_a_suspended_turn_in_a_meeting_pays_once_whatever_fails(seed: int) -> No
 
 
 def test_agents_that_were_asked_or_reached_by_a_broadcast_are_suspended(world: World) -> None:
-    """Whoever asks has a thread while it waits; those who are asked have none while a person is."""
+    """A caller has a thread while it waits; an agent that waits for an approval has none."""
     acted: list[str] = []
     brains, tools = paying(acted)
 
@@ -539,8 +539,8 @@ def test_a_suspended_talk_shows_what_was_said_and_continues_it(world: World) -> 
 
     async def story(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="pays", idle_timeout=0.1)
-        for whom, state in (({"profile": "pays"}, "idle"), ({"agent": "d"}, "waiting")):
-            talk = await waiting_talk(service, **whom)
+        for options, state in (({"profile": "pays"}, "idle"), ({"agent": "d"}, "waiting")):
+            talk = await waiting_talk(service, **options)
             await rests(service)
             assert await shown(service, talk) == [("pay", "complete"), ("bill of 5: ", "streaming")]
             there = await service.get_session("ann", talk)

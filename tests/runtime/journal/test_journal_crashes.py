@@ -94,7 +94,7 @@ async def results(service: AsyncAgentService) -> tuple[str | None, str]:
 
 
 async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: bool, leisure: float = 0.0) -> bool:
-    """Be the person who looks into the ledger and says what is so, at their leisure; whether all is over."""
+    """Answer approvals as a person who reads the ledger; return True when all runs are over."""
     now = service.roost.context.host.clock.now()
     for asked in await service.approvals.list("ann"):
         if now - asked.created.timestamp() < leisure:

@@ -21,7 +21,7 @@ FAST: dict[str, Any] = {"retry_delay": 0.05, "idle_timeout": 0.5}
 
 @roost.tool
 async def price(sku: str, count: Annotated[int, Field(ge=1)] = 1) -> float:
-    """What so many of it cost."""
+    """Price of this quantity."""
     return 2.5 * count if sku == "egg" else 99.0
 
 
@@ -48,7 +48,7 @@ async def one_turn(service: AsyncAgentService) -> str:
 
 
 def test_a_schema_is_made_from_the_types_and_the_docstring() -> None:
-    assert (price.name, price.description) == ("price", "What so many of it cost.")
+    assert (price.name, price.description) == ("price", "Price of this quantity.")
     assert price.parameters == {
         "type": "object",
         "properties": {"sku": {"type": "string"}, "count": {"type": "integer", "default": 1, "minimum": 1}},
@@ -179,7 +179,7 @@ def test_a_blocking_tool_that_cannot_be_stopped_is_abandoned_and_named(tmp_path:
 
 
 def stubborn(heard: list[str], limit: float) -> roost.Tool:
-    """A tool that goes on for ever, whoever cancels it."""
+    """A tool that ignores cancellation and never ends by itself."""
 
     @roost.tool(limit=limit)
     async def digs() -> str:

@@ -15,7 +15,7 @@ from tests.runtime.meetings.meeting_rooms import BRAINS, over, play, running, se
 pytestmark = pytest.mark.order
 
 PROMPTLY = 0.1
-"""Seconds: long before anyone looks into the store without a reason."""
+"""Seconds: long before the next poll of the store."""
 
 
 async def stuck(turn: Turn) -> AsyncIterator[str]:
@@ -35,7 +35,7 @@ async def elapsed(s: AsyncAgentService, meeting: str) -> float:
 def test_a_call_without_an_answer_fails_at_its_deadline(deadline: float) -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "away", start=False)
-        await asyncio.sleep(1.7)  # between two looks into the store
+        await asyncio.sleep(1.7)  # between two polls of the store
         meeting = await s.meetings.call("ann", "news", required=["agent:away"], deadline=deadline)
         assert 0.0 <= await elapsed(s, meeting) < PROMPTLY
 

@@ -10,7 +10,7 @@ from opentelemetry import trace
 
 
 class KeptSpan(trace.NonRecordingSpan):
-    """What was told of it: attributes, exceptions and states, and whether it has ended."""
+    """Recorded span: attributes, exceptions, states, and whether it has ended."""
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         super().__init__(trace.INVALID_SPAN_CONTEXT)

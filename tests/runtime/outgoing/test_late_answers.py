@@ -30,7 +30,7 @@ async def slow(turn: Turn) -> AsyncIterator[str]:
 
 
 async def hasty(turn: Turn) -> AsyncIterator[str]:
-    """Asks what it is told to, and does not wait; what comes later it keeps."""
+    """Asks what its task says, without waiting; keeps late answers."""
     if turn.kind == "answer":
         if turn.state.get("fails"):
             raise ValueError

@@ -38,7 +38,7 @@ class Workers:
 
 
 async def supervisor(turn: Turn) -> AsyncIterator[str]:
-    """Asks the worker what it is told; what is no talk it counts."""
+    """Passes messages of talks to the worker; counts all other turns."""
     if turn.kind != "talk":
         turn.state["turns"] = turn.state.get("turns", 0) + 1
         return
@@ -388,9 +388,10 @@ def test_a_blocking_brain_asks_in_a_talk(world: World, how: str) -> None:
             await service.add_message("ann", talk, "hold")
             await until_so(lambda: workers.asked)
             await service.stop("ann", talk, wait=5)
-            workers.release = True
         run = (await becomes(lambda: service.runs.list("ann", talk=talk)))[0].run_id
-        [step] = (await service.runs.get("ann", run)).steps
+        entry = await becomes(lambda: service.runs.get("ann", run), lambda entry: entry.steps and entry.steps[0].result)
+        workers.release = True  # only now: an answer before the end of the run would be its result
+        [step] = entry.steps
         return (await ended(service, talk))[-1].content, sorted(step.result)
 
     said, result = world({**found, "supervisor": blocking}, story)

@@ -145,7 +145,7 @@ def test_without_the_log_of_the_meeting_itis_said_what_is_missing(world: World) 
 
 
 class Listener:
-    """A brain whose tool is told what was said, and a ledger of what the tool did."""
+    """A brain whose tool gets what was said, and a ledger of the tool's actions."""
 
     def __init__(self) -> None:
         self.ledger: dict[str, str] = {}

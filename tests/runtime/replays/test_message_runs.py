@@ -119,7 +119,7 @@ def test_of_messages_without_steps_nothing_is_kept(world: World) -> None:
         await told(service, "broadcast two")
         asked = await runs_of(service, "e", 1)
         await runs_of(service, "w", 2)
-        assert [one.steps for one in asked] == [1], "whom it asked is on record"
+        assert [one.steps for one in asked] == [1], "the request is recorded"
         replay = await service.runs.replay("ann", asked[0].run_id)
         assert (replay.diff, replay.is_identical) == ("", True)
         assert desk.counted == 1

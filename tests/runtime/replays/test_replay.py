@@ -357,7 +357,7 @@ def test_a_refusal_and_a_later_answer_of_the_same_agent_come_in_that_order_again
 
 
 def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
-    """Whom it could not write to, ask or invite, and what it could not remember; side by side with what it could."""
+    """Refused mail, requests, invitations and memories, beside accepted ones."""
 
     async def sociable(turn: Turn) -> AsyncIterator[str]:
         if turn.agent_id != "d":

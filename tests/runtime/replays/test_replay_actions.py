@@ -24,7 +24,7 @@ ACTS: dict[str, Callable[[Turn, str], Awaitable[Any]]] = {
     "call lunch": lambda turn, word: turn.call_meeting("lunch", optional=["user:ann"], max_words=len(word)),
     "tool price": lambda turn, word: turn.call_tool("price", {"sku": word}),
 }
-"""Each with the label under which it is told."""
+"""Actions with their labels in a report."""
 
 
 @roost.tool

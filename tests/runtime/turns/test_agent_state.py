@@ -161,7 +161,7 @@ class Gate:
 
 
 async def beside(service: AsyncAgentService, gate: Gate, talks: int, tasks: int, text: str = "go") -> list[str]:
-    """Begin so many turns of talks, do so many tasks while they wait, and let them end; how the turns ended."""
+    """Begin turns of talks, do tasks while they wait, let them end; return how the turns ended."""
     await service.agents.create("ann", "d", profile="gate")
     open_talks = [await service.create_talk_session("ann", agent="d") for _ in range(talks)]
     for talk in open_talks:

@@ -26,7 +26,7 @@ def texts(found: Any) -> list[str]:
 
 
 async def scribe(turn: Turn) -> AsyncIterator[str]:
-    """Does what it is told: `remember KEY TEXT`, `note TEXT`, `forget KEY`, `recall QUERY`; says what it recalls."""
+    """Follows its task: `remember KEY TEXT`, `note TEXT`, `forget KEY`, `recall QUERY`; says what it recalls."""
     for command in turn.text.splitlines():
         verb, _, rest = command.partition(" ")
         if verb == "remember":

@@ -19,7 +19,7 @@ ROUNDS = 3
 
 
 async def diarist(turn: Turn) -> AsyncIterator[str]:
-    """Notes each task without a key, keeps a running line under one, and forgets what it was told to do."""
+    """Notes each task without a key, keeps a running line under one, and forgets what its task names."""
     seen = len(await turn.recall("noted", limit=100))
     await turn.remember(f"noted {turn.text}")
     await turn.mail("user:ann", "noted", turn.text)

@@ -98,7 +98,7 @@ def test_an_agent_is_made_shown_changed_and_deleted(tmp_path: Path, service: pac
     assert service.agents.list("ann") == []
 
 
-def test_agents_are_told_by_group_and_by_what_fits(tmp_path: Path, service: package.AgentService) -> None:
+def test_a_broadcast_reaches_a_group_or_a_filter(tmp_path: Path, service: package.AgentService) -> None:
     said(tmp_path, "agents", "create", "d", "--stopped", "--group", "night", "--group", "day")
     service.agents.create("ann", "e", start=False)
     assert "groups                night, day\n" in said(tmp_path, "agents", "show", "d")
@@ -156,7 +156,7 @@ def test_an_agent_sleeps_until_any_or_all_of_what_is_named(tmp_path: Path, servi
     assert "the phone rang" in [change.cause for change in service.agents.history("ann", "d")]
 
 
-def test_one_that_does_not_sleep_or_cannot_is_told_as_such(tmp_path: Path, service: package.AgentService) -> None:
+def test_waking_or_sleeping_an_agent_in_the_wrong_state_says_why(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d", start=False)
     assert said(tmp_path, "agents", "wake", "d") == "d is not sleeping: it is stopped.\n"
     refused = roost(tmp_path, "agents", "sleep", "d")
@@ -166,7 +166,7 @@ def test_one_that_does_not_sleep_or_cannot_is_told_as_such(tmp_path: Path, servi
     assert said(tmp_path, "agents", "wake", "d") == "d is not sleeping: it is idle.\n"
 
 
-def test_all_that_a_sleeper_waits_for_is_shown(tmp_path: Path, service: package.AgentService) -> None:
+def test_the_whole_wake_condition_is_shown(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d", profile="echo")
     asked = ("--for", "1h", "--on-event", "x.*", "--on-mail", "high", "--all")
     told = said(tmp_path, "agents", "sleep", "d", *asked)
@@ -272,7 +272,7 @@ def test_waiting_for_what_an_agent_will_not_do_says_why_and_ends_in_time(
     assert (over.returncode, "the task is cancelled" in over.stderr) == (1, True)
 
 
-def test_whoever_stops_waiting_is_told_that_the_task_goes_on(tmp_path: Path, service: package.AgentService) -> None:
+def test_an_interrupted_wait_says_that_the_task_continues(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d", start=False)
     process = subprocess.Popen(
         [*COMMAND, "tasks", "send", "d", "x", "--wait"],
@@ -319,7 +319,7 @@ def test_without_a_server_a_task_is_kept_and_with_wait_done_here(tmp_path: Path)
         ("sleep", "d is sleeping: it starts this later, or after `roost agents wake d`"),
     ],
 )
-def test_whoever_gives_something_to_an_agent_that_rests_is_told(
+def test_sending_to_an_agent_that_does_not_work_says_so(
     tmp_path: Path, service: package.AgentService, act: str, told: str
 ) -> None:
     service.agents.create("ann", "d", profile="echo")
@@ -331,7 +331,7 @@ def test_whoever_gives_something_to_an_agent_that_rests_is_told(
     said(tmp_path, "tasks", "send", "e", "x")
 
 
-def test_without_a_server_whoever_adds_a_schedule_or_tells_an_event_is_told_that_it_waits(tmp_path: Path) -> None:
+def test_without_a_server_a_new_schedule_or_event_says_that_it_waits(tmp_path: Path) -> None:
     said(tmp_path, "agents", "create", "d", "--profile", "echo", "--subscribe", "a")
     added = roost(tmp_path, "schedules", "add", "d", "x", "--every", "1h")
     assert added.stderr == "roost: Roost is not running: the schedule starts when `roost up` runs\n"
@@ -687,7 +687,7 @@ def test_times_are_read_with_their_zone_or_on_this_machines_clock() -> None:
         (86_400 * 100, "2025-09-2"),
     ],
 )
-def test_how_far_away_a_time_is_is_told_shortly(seconds: float, told: str) -> None:
+def test_relative_times_are_short(seconds: float, told: str) -> None:
     assert tables.relative_time(NOW - timedelta(seconds=seconds), NOW).startswith(told)
 
 

@@ -79,7 +79,7 @@ def test_a_turn_in_a_meeting_is_listed_as_what_an_agent_does(service: package.Ag
 
 def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.AgentService) -> None:
     assert said("ls").startswith("No meetings")
-    meeting = called(service, "Where shall we nest?", "--with", "d", "--optional", "agent:e")
+    meeting = called(service, "Where do we nest?", "--with", "d", "--optional", "agent:e")
     part = meeting[-8:]
 
     def seen_by(who: str) -> package.MeetingView:
@@ -89,7 +89,7 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     headings, row = said("ls").splitlines()
     assert headings.split() == ["ID", "PHASE", "YOUR", "STATUS", "CALLED", "BY", "TOPIC"]
     assert row.split()[:3] == [part, "running", "in"]
-    assert row.endswith("  user:ann  Where shall we nest?")
+    assert row.endswith("  user:ann  Where do we nest?")
     assert [one["phase"] for one in as_json("ls", "--phase", "running", "--with", "d")] == ["running"]
     assert as_json("ls", "--phase", "ended") == []
     assert said("say", part, "In the\noak", "--to", "d").endswith(" user:ann (to agent:d): In the\n    oak\n")
@@ -97,12 +97,12 @@ def test_a_meeting_is_called_listed_shown_spoken_in_and_ended(service: package.A
     assert as_json("say", part, "Well", "--key", "k") == as_json("say", part, "Well", "--key", "k")
     eventually(lambda: seen_by("agent:d").said == seen_by("agent:e").said == 3)
     shown = said("show", part)
-    assert "topic      Where shall we nest?\nphase      running\n" in shown
+    assert "topic      Where do we nest?\nphase      running\n" in shown
     assert "user:ann  in, chair\nagent:d   in, required\nagent:e   in\n" in shown
     assert shown.index("In the\n    oak") < shown.index("agent:d: In the elm")
     assert "alike" not in shown
     assert as_json("show", part, "--as", "d")["seenBy"] == "agent:ann/d"
-    assert said("end", part, "--minutes", "The elm.").startswith("You are in 'Where shall we nest?' (ended).")
+    assert said("end", part, "--minutes", "The elm.").startswith("You are in 'Where do we nest?' (ended).")
     eventually(lambda: seen_by("agent:e").is_over)
     assert said("minutes", part, "--as", "e").endswith("## Minutes\n\nThe elm.\n")
     assert as_json("minutes", part)["meetingId"] == meeting
@@ -161,7 +161,7 @@ def test_people_come_go_and_are_given_the_floor(service: package.AgentService) -
     eventually(lambda: "user:ann  left: lunch\n" in said("show", meeting, "--as", "e"))
 
 
-def test_a_required_one_that_declines_fails_it_for_everyone(service: package.AgentService) -> None:
+def test_a_declining_required_participant_fails_the_meeting_for_all(service: package.AgentService) -> None:
     service.agents.stop("ann", "d")
     meeting = said("call", "Lunch", "--with", "user:ann", "--with", "d", "--as", "e").strip()
     assert "Waiting for user:ann, agent:d until" in said("show", meeting)
@@ -170,7 +170,7 @@ def test_a_required_one_that_declines_fails_it_for_everyone(service: package.Age
     assert "The meeting failed: user:ann has declined: not hungry." in said("show", meeting, "--as", "e")
 
 
-def test_what_is_wrong_is_told_in_one_sentence_and_does_nothing(service: package.AgentService) -> None:
+def test_an_error_is_one_sentence_and_changes_nothing(service: package.AgentService) -> None:
     bobs = service.meetings.call("bob", "Secret")
     for arguments in [
         ("show", "nothing"),
@@ -207,7 +207,7 @@ def test_nothing_in_a_list_or_a_meeting_moves_the_cursor(service: package.AgentS
     assert not set("\x1b\x07\x9b\u202e") & set(everything)
 
 
-def test_without_a_server_it_is_kept_and_goes_on_while_one_watches(home: Path) -> None:
+def test_without_a_server_a_meeting_runs_while_it_is_watched(home: Path) -> None:
     for name in ("wren", "robin"):
         assert command("agents", "create", name, "--profile", "demo-reporter").exit_code == 0
     call = ["call", "Standup", "--floor", "round_robin", "--as", "wren", "--with", "robin"]

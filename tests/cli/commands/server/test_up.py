@@ -1,4 +1,4 @@
-"""`roost up`: everything in one process, and gone without a trace when it is told to go."""
+"""`roost up`: everything in one process, which ends cleanly when it is asked to."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def silent_reader(running: Up, talk: str, token: str) -> socket.socket:
     return reader
 
 
-def test_closing_takes_no_longer_than_it_may_whoever_still_reads(folder: Path) -> None:
+def test_closing_takes_no_longer_than_its_limit_with_a_reader_connected(folder: Path) -> None:
     with up(folder) as running:
         facts = owner(running.lock)
         with connect(facts["url"], facts["token"]) as service:
@@ -168,7 +168,7 @@ def test_answers_get_what_the_rest_of_the_closing_leaves() -> None:
         ("[profiles.mine]\nbrain = 'guide'", False),
     ],
 )
-def test_that_there_is_no_model_is_told_where_nobody_chose_to_do_without(
+def test_a_missing_model_is_reported_unless_the_user_opted_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, told: bool
 ) -> None:
     lines: list[str] = []
@@ -219,7 +219,7 @@ def _upgraded(port: int, origin: str, host: str) -> int:
         return connection.getresponse().status
 
 
-def test_a_taken_port_is_told_with_who_has_it(folder: Path) -> None:
+def test_a_port_in_use_is_reported_with_its_owner(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         refused = roost(folder, "up", "--port", str(port))
@@ -229,7 +229,7 @@ def test_a_taken_port_is_told_with_who_has_it(folder: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_second_one_is_told_where_the_first_is(folder: Path) -> None:
+def test_a_second_server_names_the_address_of_the_first(folder: Path) -> None:
     with up(folder) as running:
         for port in (running.port, 0):
             for program in ("up", "ui"):
@@ -242,7 +242,7 @@ def test_a_second_one_is_told_where_the_first_is(folder: Path) -> None:
                 assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_port_of_a_roost_with_another_store_is_told_as_such(
+def test_a_port_of_a_roost_with_another_store_is_reported(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with up(folder) as running:
@@ -267,7 +267,7 @@ def test_it_listens_on_this_machine_only(folder: Path) -> None:
         assert "no sign-in method" in refused.stderr
 
 
-def test_its_log_is_json_and_tells_no_secret(folder: Path) -> None:
+def test_its_log_is_json_without_secrets(folder: Path) -> None:
     with up(folder, ROOST_SECRET="correct horse battery staple", SOME_API_KEY="sk-1234567890") as running:
         running.end(signal.SIGTERM)
     text = (folder / "data" / "roost.log").read_text()

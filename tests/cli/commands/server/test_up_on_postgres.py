@@ -41,7 +41,7 @@ def test_commands_reach_the_process_that_has_the_database(tmp_path: Path, url: s
     assert [agent["agentId"] for agent in json.loads(listed.stdout)] == ["d"]
 
 
-def test_what_a_killed_process_has_announced_misleads_nobody(tmp_path: Path, url: str) -> None:
+def test_the_announcement_of_a_killed_process_is_ignored(tmp_path: Path, url: str) -> None:
     with up(tmp_path, "--store", url, "--no-browser") as running:
         assert owner(url)["pid"] == running.process.pid
         running.end(signal.SIGKILL)

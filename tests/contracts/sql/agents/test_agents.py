@@ -1,4 +1,4 @@
-"""A2 and A11 on every store: whoever writes for an agent proves by its epoch that it still may."""
+"""A2 and A11 on every store: a write for an agent needs the agent's current epoch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stop(store: Driven) -> None:
     store.write(agents.stop, "ann", "d", change, news)
 
 
-def test_one_from_whom_an_agent_was_taken_over_ends_nothing(store: Driven) -> None:
+def test_a_former_owner_of_an_agent_settles_nothing(store: Driven) -> None:
     address = create(store, "d")
     before, envelope = given_task(store, address)
     after = take(store, address)
@@ -58,7 +58,7 @@ def test_one_from_whom_an_agent_was_taken_over_ends_nothing(store: Driven) -> No
     assert store.read(tasks.get, "ann", "task_1").result == f"of {after.epoch}"
 
 
-def test_whoever_works_for_an_agent_that_is_stopped_ends_nothing(store: Driven) -> None:
+def test_a_run_of_a_stopped_agent_settles_nothing(store: Driven) -> None:
     address = create(store, "d")
     taken, envelope = given_task(store, address)
     stop(store)

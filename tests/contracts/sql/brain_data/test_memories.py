@@ -131,7 +131,7 @@ def test_what_is_forgotten_is_gone_from_the_index_too(store: Driven) -> None:
     assert [row[1] for row in rows(store, "memory_words")] == ["word7"]
 
 
-def test_a_deleted_agent_takes_its_memories_with_it_and_nobody_elses(store: Driven) -> None:
+def test_deleting_an_agent_deletes_its_own_memories_only(store: Driven) -> None:
     create(store, "e")
     create(store, "d", "bob")
     remember(store, "mine", "green")
@@ -144,7 +144,7 @@ def test_a_deleted_agent_takes_its_memories_with_it_and_nobody_elses(store: Driv
     assert found(store) == found(store, "green") == []
 
 
-def test_each_agent_has_its_own_and_nobody_finds_anothers(store: Driven) -> None:
+def test_an_agent_finds_its_own_memories_only(store: Driven) -> None:
     create(store, "e")
     create(store, "d", "bob")
     remember(store, "green one")

@@ -55,7 +55,7 @@ def test_one_reaches_ones_own_and_those_that_are_shared(store: Driven) -> None:
     config, waiting = store.read(agents.reach, "ann", mine, False)
     assert (config.inbox_limit, waiting) == (7, 3)
     assert store.read(agents.reach, "ann", shared, False)[1] == 0
-    assert store.read(agents.reach, "ann", private, True)[1] == 0, "whom one knows may be answered"
+    assert store.read(agents.reach, "ann", private, True)[1] == 0, "a known agent may be answered"
     for key in (private, "ann/nobody"):
         with pytest.raises(NotFound, match="no agent"):
             store.read(agents.reach, "ann", key, False)
@@ -107,7 +107,7 @@ def test_one_that_is_restarted_has_all_that_waits_and_who_had_it_writes_no_more(
         store.write(agents.restart, "bob", "d", change(State.STOPPED), change(State.IDLE))
 
 
-def test_what_a_sleeper_waits_for_can_be_changed_and_it_can_be_woken(store: Driven) -> None:
+def test_the_wake_condition_of_a_sleeping_agent_can_be_changed(store: Driven) -> None:
     address = create(store, "d")
     with pytest.raises(Conflict, match="not sleeping"):
         store.write(agents.change_condition, "ann", "d", lambda condition: condition)
@@ -200,8 +200,8 @@ def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> Non
     assert store.read(tasks.listed, "bob", None, None, 10, LAST) == []
 
 
-def test_what_has_expired_is_that_to_which_nobody_comes(store: Driven) -> None:
-    """Of those who may work, they give it up themselves."""
+def test_only_envelopes_that_have_not_begun_expire(store: Driven) -> None:
+    """Agents that may work give up expired envelopes themselves."""
     works, stopped, paused, sleeps, strange = (create(store, name) for name in "abcde")
     store.write(agents.stop, "ann", "b", change(State.STOPPED), news("b"))
     pause(store, "c", True)

@@ -178,7 +178,7 @@ def test_of_a_talk_the_head_is_suspected(store: Driven, talk: str) -> None:
     assert [e.suspect for e in store.write(runs.claim, TALK).envelopes] == [2, 1]
 
 
-def test_of_a_run_whose_worker_is_lost_a_try_is_counted_if_nobody_else_is_to_blame(store: Driven, talk: str) -> None:
+def test_a_run_whose_worker_is_lost_counts_as_an_attempt_unless_another_is_to_blame(store: Driven, talk: str) -> None:
     posted = post(store, "a")
     for tried, tries in ((True, 1), (False, 1), (True, 2)):
         claimed = store.write(runs.claim, TALK)

@@ -1,4 +1,4 @@
-"""B3 on every store: persons are asked about steps, decide once, and what waited for them goes on."""
+"""B3 on every store: people are asked about steps and decide once; then the suspended run continues."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def epoch(tx: Any) -> int:
     return int(tx.one("SELECT epoch FROM agents WHERE address = 'ann/d'")[0])
 
 
-def test_it_is_decided_once_and_by_whom_it_was_asked(store: Driven, mine: Attempt) -> None:
+def test_an_approval_is_decided_once_by_its_owner(store: Driven, mine: Attempt) -> None:
     asks(store, mine, "approval_1")
     for user, name in (("bob", "approval_1"), ("ann", "approval_9")):
         with pytest.raises(NotFound, match="no approval"):
@@ -85,7 +85,7 @@ def test_of_a_step_the_newest_question_counts(store: Driven, mine: Attempt) -> N
         store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
 
 
-def test_what_was_put_to_rest_is_taken_up_when_it_is_decided(store: Driven, mine: Attempt) -> None:
+def test_a_parked_envelope_is_resumed_after_the_decision(store: Driven, mine: Attempt) -> None:
     asks(store, mine, "approval_1")
     assert store.write(settlement.settle, (closing(store, mine, Verdict.WAITING),))[0].taken
     assert not take(store, D).envelopes, "it waits for a person"
@@ -100,7 +100,7 @@ def ended(store: Driven, c: Closing) -> TalkUpdate:
     return settled.talk
 
 
-def test_the_run_of_a_talk_rests_until_it_is_decided(store: Driven) -> None:
+def test_the_run_of_a_talk_is_parked_until_the_decision(store: Driven) -> None:
     store.write(talks.create, "t", "ann", "echo", "queue", "", "{}", 10)
     posted = store.write(messages.post, "ann", "t", "pay", None, None, "title", "e-1", 1.0, 10)
     place = Attempt("e-1", "t", True, posted.epoch, "run_t", "ann", None)

@@ -59,7 +59,7 @@ def test_an_answer_is_given_once_and_what_was_given_up_stays_so(store: Driven) -
     assert store.write(requests_sql.answer_to, "task_1", 2, True) == '{"text": "yes"}'
 
 
-def test_a_question_that_is_withdrawn_is_answered_as_cancelled_and_left_to_those_who_may_have_it(store: Driven) -> None:
+def test_a_withdrawn_request_is_answered_as_cancelled(store: Driven) -> None:
     store.write(requests_sql.ask, (request(1), request(2)))
     place = Attempt("task_1", D, False, 0, "run_1", "ann", "d")
     assert store.write(requests_sql.withdraw, place, [(1, E)], 2.0) == ((E, "env_1"),)

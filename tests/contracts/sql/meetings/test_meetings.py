@@ -1,4 +1,4 @@
-"""M4 on every store: what is heard, written and sent, row by row, and what becomes of the rows."""
+"""M4 on every store: what is received, written and sent, row by row, and when rows are deleted."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_new_words_lead_to_one_turn_which_is_posted_again_only_when_it_is_over(s
     assert settle(store) == first
     seated: Seated = store.read(registry_sql.seated, D, meeting)
     [turn] = [e for e in first if e.address == "ann/d"]
-    heard = EndTurn(name(), D, meeting, {**seated.version.view.seen, ANN: 3}, ())  # it was told of the first one only
+    heard = EndTurn(name(), D, meeting, {**seated.version.view.seen, ANN: 3}, ())  # it knows of the first one only
     written = WriteEntry(name(), D, meeting, Said("well"))
     closing = Closing("", turn, 0, Verdict.DONE, "", 1.0, 1.0, sent=(written, heard))
     [settled] = store.write(settlement.settle, (closing,))
@@ -244,7 +244,7 @@ def test_lists_are_newest_first_and_each_meeting_once(store: Driven) -> None:
     assert [one.status for one in store.read(registry_sql.listed, "ann", D, "calling", 10, LAST)] == ["invited"] * 3
 
 
-def test_with_an_agent_all_its_rows_are_gone_and_others_are_told(store: Driven) -> None:
+def test_deleting_an_agent_deletes_its_rows_and_notifies_other_participants(store: Driven) -> None:
     meeting = running(store)
     told = store.write(agents.delete, "ann", "d")
     assert {e.address for e in told.posted} == {"ann/e"}
@@ -263,7 +263,7 @@ def test_of_what_is_over_and_old_the_minutes_are_left_and_then_nothing(store: Dr
     page = store.read(retention.old, "meeting_logs", 1_000.0, (), 100)
     assert sorted(page.keys) == [(D, meeting), (E, meeting), (ANN, meeting)]
     assert store.write(retention.remove, "meeting_logs", 1_000.0, page.keys) == 3
-    assert set(rows(store, "meeting_log")) == {ANN}  # of the one that goes on
+    assert set(rows(store, "meeting_log")) == {ANN}  # of the one that continues
     who, seated, minutes = store.read(registry_sql.seen, "ann", meeting, None)
     assert (who, seated) == (ANN, None)
     assert "remember this" in minutes

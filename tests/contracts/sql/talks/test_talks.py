@@ -217,7 +217,7 @@ def test_claiming_closes_what_was_being_written_and_counts_no_try(store: Driven,
     assert store.read(lambda tx: tx.read("SELECT run_id, outcome FROM runs")) == [("run_1", "lost")]
 
 
-def test_splitting_ends_a_message_and_the_run_goes_on(store: Driven, talk: str) -> None:
+def test_splitting_ends_a_message_and_the_run_continues(store: Driven, talk: str) -> None:
     posted = post(store, "a")
     store.write(answers.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(answers.split_answer, TALK, "run_1", posted.epoch, "one")
@@ -313,7 +313,7 @@ def test_any_unicode_comes_back_identical(store: Driven, talk: str) -> None:
     assert all_of(store)[0][1] == text
 
 
-def test_what_a_user_has_stored_grows_with_what_is_said_and_is_nobody_elses(store: Driven, talk: str) -> None:
+def test_the_stored_size_of_a_user_grows_with_their_messages_only(store: Driven, talk: str) -> None:
     before = store.read(stored_size.stored, "ann")
     post(store, "x" * 1_000)
     assert store.read(stored_size.stored, "ann") >= before + 1_000

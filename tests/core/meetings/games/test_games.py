@@ -142,7 +142,7 @@ def test_moves_need_no_floor_but_a_game_and_a_meeting_that_runs() -> None:
     assert "ended" in str(room.tries(ADA, Moved(head, 1)))
 
 
-def test_after_so_many_tries_no_more_are_taken_and_anyone_may_end_it() -> None:
+def test_no_moves_are_accepted_beyond_the_limit_and_anyone_may_end_the_game() -> None:
     room = playing(bounds=Bounds(moves=100))
     for _ in range(99):
         assert "the turn of" in str(move(room, BEN, 1))
@@ -181,7 +181,7 @@ def test_a_call_with_a_setting_that_the_game_cannot_use_is_void(setting: Any) ->
     assert refusal(host.view, entry)
 
 
-def test_a_call_with_a_game_that_nobody_knows_is_void() -> None:
+def test_a_call_with_an_unknown_game_is_void() -> None:
     host = Person(HOST)
     entry = host.write(call(game="chess"))
     assert refusal(host.view, entry) == "the game 'chess' is not known: use one of tic-tac-toe"

@@ -44,7 +44,7 @@ def ada_moves_and_wins(room: Room, told_by: str) -> None:
     assert room.view.outcome == Outcome("agent:ann/ben did not move: agent:ann/ada wins with X.", ADA)
 
 
-def test_whoever_does_not_move_in_time_is_asked_again_and_then_has_lost() -> None:
+def test_a_player_that_does_not_move_in_time_is_asked_again_and_then_loses() -> None:
     room = playing()
     assert "ada still has time for its move" in str(miss(room))
     room.now += TURN
@@ -85,7 +85,7 @@ def test_a_move_and_the_end_of_its_time_are_one_or_the_other() -> None:
 
 
 @pytest.mark.parametrize("kicked", [False, True])
-def test_one_who_has_gone_is_not_waited_for_once_it_is_to_move(kicked: bool) -> None:
+def test_a_player_that_left_is_not_waited_for(kicked: bool) -> None:
     room = playing()
     if kicked:
         room.post(HOST, Kicked(BEN))
@@ -95,7 +95,7 @@ def test_one_who_has_gone_is_not_waited_for_once_it_is_to_move(kicked: bool) -> 
     ada_moves_and_wins(room, told_by=HOST)
 
 
-def test_one_who_is_left_alone_at_play_wins_when_the_other_would_be_to_move() -> None:
+def test_the_last_player_wins_when_it_is_the_turn_of_another() -> None:
     room = playing()
     room.post(HOST, Left())
     room.post(BEN, Left("stopped"))
@@ -106,7 +106,7 @@ def test_one_who_is_left_alone_at_play_wins_when_the_other_would_be_to_move() ->
     assert isinstance(due(room.view, ADA, room.now), Ended)
 
 
-def test_one_who_is_back_when_it_is_to_move_plays_on() -> None:
+def test_a_player_that_is_back_at_its_turn_continues() -> None:
     room = playing()
     room.post(BEN, Left())
     room.post(BEN, Joined())
@@ -117,7 +117,7 @@ def test_one_who_is_back_when_it_is_to_move_plays_on() -> None:
     assert "still has time" in str(miss(room))
 
 
-def test_the_others_say_so_one_after_the_other_and_never_whoever_is_meant() -> None:
+def test_missed_moves_are_reported_by_other_participants_in_turn() -> None:
     room = playing()
     assert [due_at(room.view, who, grace=5) for who in (HOST, BEN)] == [
         room.view.moved_at + TURN,
@@ -126,7 +126,7 @@ def test_the_others_say_so_one_after_the_other_and_never_whoever_is_meant() -> N
     assert due_at(room.view, ADA) is None
 
 
-def test_one_miss_may_be_enough_and_without_a_time_nobody_misses_anything() -> None:
+def test_one_miss_may_lose_and_without_a_time_limit_there_are_none() -> None:
     strict = playing(misses=1)
     strict.now += TURN
     assert miss(strict) is None
@@ -137,7 +137,7 @@ def test_one_miss_may_be_enough_and_without_a_time_nobody_misses_anything() -> N
     assert due_at(patient.view, HOST) is None
 
 
-def test_where_nobody_is_to_move_nothing_is_missed() -> None:
+def test_nothing_is_missed_without_a_player_to_move() -> None:
     room = running(ADA, BEN)
     assert "this meeting has no game" in str(miss(room))
 
@@ -153,7 +153,7 @@ def test_a_call_from_before_there_was_this_bound_has_the_usual_one() -> None:
     assert from_json(json.dumps(plain)) == called
 
 
-def test_whoever_began_the_meeting_is_asked_to_open_it_also_when_others_were_quicker() -> None:
+def test_the_creator_is_asked_to_open_the_meeting_although_others_spoke_first() -> None:
     room = running(ADA, BEN)
     room.post(ADA, Said("me first"))
     found = attention(room.view, HOST, {}, ())
@@ -163,4 +163,4 @@ def test_whoever_began_the_meeting_is_asked_to_open_it_also_when_others_were_qui
     assert (str(later.why) if later else None) == "words", "it is asked once"
     room.post(HOST, Left())
     following = attention(room.view, ADA, {}, ())
-    assert following is None, "whoever leads it now does not open it again"
+    assert following is None, "the next chair does not open it again"

@@ -125,7 +125,7 @@ def test_what_waits_has_gaps_that_can_be_asked_for() -> None:
     assert EMPTY.added(*HISTORY).gaps() == ()
 
 
-def test_what_is_missing_is_told_in_ranges_however_much_it_is() -> None:
+def test_missing_entries_are_listed_as_ranges() -> None:
     log = EMPTY.added(CALL, entry(ADA, 3, host=1))
     assert log.missing({HOST: 1, ADA: 2}) == (Gap(ADA, 1, 2),)
     assert log.missing({ADA: 1_000_000, BEN: 2}) == (Gap(ADA, 1, 2), Gap(ADA, 4, 1_000_000), Gap(BEN, 1, 2))
@@ -149,7 +149,7 @@ def test_an_answer_in_pieces_can_be_used_piece_by_piece() -> None:
     assert whole.answer_to(log.digest()) == ()
 
 
-def test_one_who_comes_late_is_told_everything_from_the_beginning() -> None:
+def test_a_late_participant_receives_the_whole_log() -> None:
     whole = EMPTY.added(*HISTORY)
     late = EMPTY.added(*whole.answer_to(EMPTY.digest()))
     assert late == whole
@@ -199,7 +199,7 @@ def test_logs_of_two_meetings_are_not_merged() -> None:
     assert EMPTY.added(CALL).answer_to(Log("other", HOST).digest()) == ()
 
 
-def test_nobody_tells_news_in_the_name_of_another() -> None:
+def test_entries_in_the_name_of_another_participant_are_refused() -> None:
     check_sender(HISTORY[4], ADA)
     check_sender(HISTORY[4], BEN, is_answer=True)
     with pytest.raises(Forbidden, match="not its own"):

@@ -122,7 +122,7 @@ def test_one_required_who_leaves_before_the_start_is_an_obstacle_and_one_kicked_
     assert due(room.view, HOST, room.now) == Started()
 
 
-def test_one_who_is_alone_ends_the_meeting_unless_somebody_may_still_come() -> None:
+def test_the_last_participant_ends_the_meeting_unless_others_may_still_join() -> None:
     room = running(ADA, optional=(BEN,))
     assert due(room.view, HOST, room.now) is None
     room.post(ADA, Left())
@@ -131,7 +131,7 @@ def test_one_who_is_alone_ends_the_meeting_unless_somebody_may_still_come() -> N
     assert due(room.view, HOST, room.now) == Ended()
 
 
-def test_one_who_waits_alone_for_the_first_to_come_goes_on_waiting() -> None:
+def test_a_participant_that_waits_for_the_first_to_join_keeps_waiting() -> None:
     for optional in ((ADA,), ()):
         room = called(optional=optional)
         room.post(HOST, Started())
@@ -156,7 +156,7 @@ def test_a_meeting_in_which_no_more_can_be_said_is_ended() -> None:
     assert due(room.view, ADA, room.now + GRACE) == Ended()
 
 
-def test_a_meeting_of_those_who_only_pass_is_ended() -> None:
+def test_a_meeting_in_which_all_pass_is_ended() -> None:
     room = running(ADA, rule=FloorRule.ROUND_ROBIN, bounds=Bounds(words=1))
     for who in (HOST, ADA, HOST):
         assert due(room.view, HOST, room.now) is None
@@ -164,7 +164,7 @@ def test_a_meeting_of_those_who_only_pass_is_ended() -> None:
     assert due(room.view, HOST, room.now) == Ended()
 
 
-def test_whoever_keeps_silent_is_passed_over() -> None:
+def test_a_silent_speaker_is_skipped() -> None:
     room = running(ADA, BEN, rule=FloorRule.ROUND_ROBIN, bounds=Bounds(turn=1_000))
     room.says(HOST)
     since = room.view.floor.since
@@ -180,7 +180,7 @@ def test_when_the_chair_keeps_silent_the_next_one_waits_no_longer_than_the_chair
     assert [due_at(room.view, who) for who in (HOST, ADA, BEN)] == [None, since + 1_000, since + 1_000 + GRACE]
 
 
-def test_without_a_bound_on_silence_nobody_is_passed_over() -> None:
+def test_without_a_turn_timeout_no_speaker_is_skipped() -> None:
     room = running(ADA, rule=FloorRule.ROUND_ROBIN, bounds=Bounds(turn=0))
     assert due_at(room.view, ADA) is None
 

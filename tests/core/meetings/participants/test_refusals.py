@@ -1,4 +1,4 @@
-"""M7: an act that was refused stays so, and its author is told."""
+"""M7: an act that was refused stays refused, and its author sees it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_what_was_withheld_is_not_said_though_it_turns_out_to_have_been_lawful()
     assert (one.author, one.kind, one.text, one.reason) == (ADA, EntryKind.SAID, "late", LATE.reason)
 
 
-def test_words_that_are_void_for_all_are_told_to_their_author_alone() -> None:
+def test_void_words_are_reported_to_their_author_only() -> None:
     room = running(ADA, BEN, rule=FloorRule.ROUND_ROBIN)
     heard = dict(room.view.seen)
     room.post(ADA, Said("out of turn"))

@@ -29,7 +29,7 @@ BY_TURNS, BY_HAND = FloorRule.ROUND_ROBIN, FloorRule.RAISE_HAND
 BY_MODERATOR, BY_MENTION = FloorRule.MODERATOR, FloorRule.MENTION
 
 
-def test_nobody_has_the_floor_before_the_start() -> None:
+def test_no_participant_has_the_floor_before_the_start() -> None:
     room = Room(HOST, ADA)
     room.post(HOST, call(ADA, rule=BY_TURNS))
     assert room.speakers() == ()
@@ -50,7 +50,7 @@ def test_round_robin_goes_around_beginning_with_the_creator() -> None:
     assert room.says(HOST) == f"it is the turn of {BEN}: wait for yours"
 
 
-def test_round_robin_leaves_out_those_who_have_gone_and_takes_in_those_who_came() -> None:
+def test_round_robin_follows_leaving_and_joining_participants() -> None:
     room = running(ADA, BEN, CAL, rule=BY_TURNS)
     room.says(HOST)
     room.post(ADA, Left())
@@ -78,7 +78,7 @@ def test_a_turn_is_passed_on_by_its_holder_and_by_the_chair_and_after_silence_by
     assert said(room.view) == []
 
 
-def test_who_is_late_with_its_turn_and_spoke_before_it_was_passed_on_is_heard() -> None:
+def test_words_said_before_the_floor_moved_are_heard() -> None:
     room = running(ADA, BEN, rule=BY_TURNS)
     room.says(HOST)
     late = room[ADA].write(Said("late"))
@@ -105,7 +105,7 @@ def test_hands_are_heard_in_the_order_in_which_they_were_raised_each_once() -> N
     assert "raise a hand" in str(room.says(BEN))
 
 
-def test_a_hand_is_raised_once_and_goes_down_with_whoever_goes() -> None:
+def test_a_hand_is_raised_once_and_lowered_when_its_owner_leaves() -> None:
     room = running(ADA, BEN, rule=BY_HAND)
     room.post(ADA, Raised())
     assert "up already" in str(room.tries(ADA, Raised()))
@@ -124,7 +124,7 @@ def test_the_raised_hands_of_others_do_not_give_the_silent_more_time() -> None:
     assert room.view.floor.since == since == room.now - 1_000
 
 
-def test_one_who_speaks_on_has_a_turn_of_its_own_for_it() -> None:
+def test_a_further_word_by_raised_hand_has_a_turn_of_its_own() -> None:
     room = running(ADA, BEN, rule=BY_HAND)
     room.post(ADA, Raised())
     room.says(ADA, hand=True)
@@ -132,7 +132,7 @@ def test_one_who_speaks_on_has_a_turn_of_its_own_for_it() -> None:
     assert room.view.floor.since == room.now
 
 
-def test_who_is_kicked_loses_hand_floor_and_mentions() -> None:
+def test_a_kicked_participant_loses_hand_floor_and_mentions() -> None:
     for rule in (BY_HAND, BY_MODERATOR, BY_MENTION):
         room = running(ADA, BEN, rule=rule)
         room.post(ADA, Raised())
@@ -145,7 +145,7 @@ def test_who_is_kicked_loses_hand_floor_and_mentions() -> None:
         assert ADA not in room.speakers()
 
 
-def test_a_mention_of_one_who_is_not_there_is_not_kept_for_later() -> None:
+def test_a_mention_of_an_absent_participant_is_not_kept() -> None:
     room = running(ADA, optional=(CAL,), rule=BY_MENTION)
     room.people[CAL] = Person(CAL)
     room[CAL].meet(room[HOST])
@@ -223,11 +223,11 @@ ACTS = st.sampled_from(["say", "mention", "raise", "grant", "pass", "leave", "jo
     st.sampled_from(FloorRule),
     st.lists(st.tuples(st.integers(0, 3), ACTS, st.integers(0, 3)), max_size=25),
 )
-def test_whoever_has_the_floor_may_speak_and_nobody_else(rule: FloorRule, acts: list[tuple[int, str, int]]) -> None:
+def test_only_the_participant_with_the_floor_may_speak(rule: FloorRule, acts: list[tuple[int, str, int]]) -> None:
     names = [HOST, ADA, BEN, CAL]
     room = running(*names[1:], rule=rule)
-    for who, act, whom in acts:
-        author, other = names[who], names[whom]
+    for who, act, target in acts:
+        author, other = names[who], names[target]
         bodies: dict[str, Body] = {
             "say": Said("x"),
             "mention": Said("x", (other,)),
@@ -246,7 +246,7 @@ def test_whoever_has_the_floor_may_speak_and_nobody_else(rule: FloorRule, acts: 
             assert (refused is None) is (author in allowed)
 
 
-def test_whoever_has_the_floor_again_within_the_same_moment_is_asked_again() -> None:
+def test_a_participant_that_gets_the_floor_back_at_once_is_asked_again() -> None:
     room = running(ADA, rule=BY_TURNS)
     moment = room.now + 1
     asked: tuple[str, ...] = ()

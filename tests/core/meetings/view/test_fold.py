@@ -92,7 +92,7 @@ def test_what_followed_from_a_void_entry_is_void_too() -> None:
     assert "was not invited" in str(refusal(room.view, joined[0]))
 
 
-def test_one_who_knows_of_the_kick_and_was_invited_again_is_heard() -> None:
+def test_a_kicked_participant_that_was_invited_again_is_heard() -> None:
     room = running(ADA, BEN)
     unseen = apart(room, ADA, Said("unseen"))
     room.post(HOST, Kicked(ADA))
@@ -103,7 +103,7 @@ def test_one_who_knows_of_the_kick_and_was_invited_again_is_heard() -> None:
     assert said(room.view) == [(ADA, "heard")]
 
 
-def test_what_the_one_who_ended_it_had_not_seen_is_void_whoever_wrote_it() -> None:
+def test_entries_that_the_ending_participant_had_not_seen_are_void() -> None:
     room = running(ADA, BEN)
     room.says(ADA, "seen")
     unseen = [*apart(room, ADA, Said("unseen")), *apart(room, BEN, Left("unseen"))]
@@ -129,7 +129,7 @@ def test_an_end_that_was_not_known_of_a_kick_undoes_it() -> None:
     assert "ended the meeting" in str(refusal(view, kick[0]))
 
 
-def test_a_kick_by_one_who_was_kicked_meanwhile_is_void_with_all_it_did() -> None:
+def test_a_kick_by_a_kicked_participant_is_void_with_its_effects() -> None:
     room = running(ADA, BEN, CAL)
     room.post(HOST, Left())
     room.says(CAL, "seen")
@@ -163,7 +163,7 @@ def test_an_end_is_void_if_only_what_its_author_did_not_know_would_make_it_lawfu
     assert "only agent:ann/host may end" in str(refusal(room.view, end[0]))
 
 
-def test_an_end_by_one_who_was_kicked_meanwhile_is_void() -> None:
+def test_an_end_by_a_kicked_participant_is_void() -> None:
     room = running(ADA, BEN)
     room.post(HOST, Left())
     back = apart(room, HOST, Joined(), Kicked(ADA))
@@ -302,7 +302,7 @@ def test_a_long_trail_is_compared_shown_and_dropped_without_trouble() -> None:
     del one, other
 
 
-def test_what_is_ended_is_what_the_one_who_ended_it_saw() -> None:
+def test_an_ended_meeting_is_what_the_ending_participant_had_seen() -> None:
     room = running(ADA, BEN)
     apart(room, ADA, Said("x"), Left())
     apart(room, BEN, Said("y"))

@@ -50,7 +50,7 @@ def test_the_creator_is_not_awaited_and_neither_are_optional_ones() -> None:
     assert (before.awaited, room.view.awaited) == ((ADA,), ())
 
 
-def test_an_empty_log_is_a_meeting_that_nobody_has_called() -> None:
+def test_an_empty_log_is_a_meeting_without_a_call() -> None:
     view = Person(ADA).view
     assert (view.call, view.present, view.chair, view.moderator) == (None, (), None, None)
     assert not view.is_over
@@ -151,7 +151,7 @@ def test_an_acceptance_that_the_starter_could_not_know_of_does_not_make_its_star
     assert "agent:ann/ben must come" in str(refusal(room.view, early))
 
 
-def test_one_required_whom_the_starter_did_not_know_of_does_not_block() -> None:
+def test_a_required_participant_unknown_to_the_starter_does_not_block() -> None:
     room = Room(HOST, ADA, BEN)
     room.post(HOST, call(ADA))
     room.post(ADA, Accepted())
@@ -204,7 +204,7 @@ def test_who_left_may_come_back_and_who_declined_may_change_its_mind() -> None:
     assert room.view.participants[ADA].reason == ""
 
 
-def test_nobody_joins_uninvited_unless_the_meeting_is_open() -> None:
+def test_only_open_meetings_can_be_joined_without_an_invitation() -> None:
     for is_open in (False, True):
         room = Room(HOST, ADA)
         room.post(HOST, call(open=is_open))
@@ -213,7 +213,7 @@ def test_nobody_joins_uninvited_unless_the_meeting_is_open() -> None:
         assert is_open or "was not invited" in str(refusal(room.view, entry))
 
 
-def test_there_is_room_for_so_many_and_no_more() -> None:
+def test_the_number_of_participants_is_limited() -> None:
     room = Room(HOST, ADA, BEN)
     room.post(HOST, call(ADA, bounds=Bounds(participants=2), open=True))
     for entry in (room.post(BEN, Joined()), room.post(HOST, Invited(CAL))):
@@ -270,7 +270,7 @@ def test_who_was_kicked_says_no_more_and_comes_back_only_if_the_chair_invites_it
     assert room.says(ADA, "sorry") is None
 
 
-def test_the_creator_cannot_be_kicked_by_whoever_took_the_chair() -> None:
+def test_the_creator_cannot_be_kicked_by_a_later_chair() -> None:
     room = running(ADA, BEN)
     room.post(HOST, Left())
     assert room.view.chair == ADA
