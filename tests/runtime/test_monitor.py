@@ -371,7 +371,7 @@ def test_whoever_follows_hears_what_comes_and_nothing_else(world: World) -> None
         await service.agents.create("ann", "before", profile="teller")
         stream = service.monitor.follow("ann")
         first = asyncio.ensure_future(anext(stream))
-        await until(lambda: service.roost.context.monitor._bells)
+        await until(lambda: service.roost.context.monitor._waiters)
         await service.agents.create("bob", "d", profile="teller")
         await service.agents.create("ann", "d", profile="teller")
         heard = [await first]
@@ -723,7 +723,7 @@ def test_telling_costs_next_to_nothing_while_nobody_follows(tmp_path: Path) -> N
         service.agents.create("ann", "d")
         monitor = service.roost.context.monitor
         assert all(type(one) is tuple for one in monitor._ring)
-        assert monitor._bells == []
+        assert monitor._waiters == []
 
 
 # --- spans ---------------------------------------------------------------------------------------------

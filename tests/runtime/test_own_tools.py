@@ -164,7 +164,7 @@ def test_an_agent_calls_a_meeting_speaks_and_leaves(world: World) -> None:
         assert back == "you are there; present: agent:ann/d, user:ann"
         assert (await service.meetings.view("ann", meeting, seen_by="agent:d")).status == "in"
         [nowhere] = await did(service, ("meeting.end", {}))
-        assert nowhere == "failed: meeting.end: nobody asks you in a meeting just now: this can be done only then"
+        assert nowhere == "failed: meeting.end: this turn is not in a meeting: the tool works only there"
 
     world(BRAINS, story)
 
@@ -292,7 +292,7 @@ def test_the_names_of_own_tools_are_taken() -> None:
     async def sleep() -> str:
         return ""
 
-    with pytest.raises(roost.Invalid, match="taken by Roost's own tools"):
+    with pytest.raises(roost.Invalid, match="reserved for built-in tools"):
         roost.open("sqlite:////nowhere/at/all.db", tools=[roost.tool(sleep)])
 
 

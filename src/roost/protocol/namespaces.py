@@ -233,8 +233,8 @@ class _FirstMistake(FailFast):
 _FIRST_MISTAKE = _FirstMistake()
 _JSON = (str, int, float, list, dict)
 _MOMENT = Annotated[datetime, BeforeValidator(_moment)]
-_DATA = Annotated[Any, PlainSerializer(checks.tame)]
-_MAPPING = Annotated[dict[str, Any], PlainSerializer(checks.tame)]
+_DATA = Annotated[Any, PlainSerializer(checks.normalized)]
+_MAPPING = Annotated[dict[str, Any], PlainSerializer(checks.normalized)]
 """Free-form data of users and brains. One value that JSON cannot hold must not make a whole list fail."""
 _UNIONS: dict[frozenset[Any], Any] = {
     frozenset(typing.get_args(wake.Condition)): _by_json(wake.from_json, wake.to_json),

@@ -97,7 +97,7 @@ class Supervisor:
                     self._watch()
                     self._watched.look()
                     self._keep_time()
-                    if self._context.memory.look():
+                    if self._context.ram.update():
                         self._dispatcher.retire_resting()
                     self._dispatcher.insist()
                 self._dispatcher.grow()

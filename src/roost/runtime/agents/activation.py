@@ -60,7 +60,7 @@ class Activation(Presence):
         self.owner, _, self.agent_id = taken.address.rpartition("/")
         self.full_address = f"agent:{taken.address}"
         self.epoch = taken.epoch
-        self.memory = AgentState(self.context.host, taken.memory, self.context.limits.memory_chars, self._remember)
+        self.turn_state = AgentState(self.context.host, taken.memory, self.context.limits.memory_chars, self._remember)
         self.alone = ExclusiveTurns()
         self.letters: dict[str, Any] = {}
         self._known: set[str] = set()
@@ -274,7 +274,7 @@ class Activation(Presence):
                 await self.alone.give_way(lane)
             if lane.work is work and work.why is not StopReason.LOST:
                 self.close(work.closing(), lane)
-                work.part()
+                work.release()
 
     async def _handle_alone(self, lane: Lane) -> None:
         async with self.alone.during(lane):
@@ -293,7 +293,7 @@ class Activation(Presence):
 
     def adopt(self, memory: str) -> None:
         """Its memory was edited."""
-        self.memory.edited(memory)
+        self.turn_state.edited(memory)
         self.context.store.write(inspection.set_memory, self.owner, self.agent_id, memory)
 
     # --- settling --------------------------------------------------------------------------------
@@ -344,19 +344,19 @@ class Activation(Presence):
     def _settle(self, closing: WorkClosing) -> None:
         self._unsettled += 1
         if closing.memory is not None:
-            self.memory.begun()
-        self.dispatcher.settler.put(self, closing, self.memory.edits)
+            self.turn_state.write_queued()
+        self.dispatcher.settler.put(self, closing, self.turn_state.edits)
 
     def _remember(self, write: MemoryWrite) -> None:
         """What a turn of a talk has changed goes to the store in order with the ends of other turns."""
-        self.dispatcher.settler.put(self, write, self.memory.edits)
+        self.dispatcher.settler.put(self, write, self.turn_state.edits)
 
     def settled(self, results: list[tuple[WorkClosing, WorkSettled]]) -> None:
         """These are written, or were refused."""
         self._unsettled -= len(results)
         for closing, one in results:
             if closing.memory is not None:
-                self.memory.is_written()
+                self.turn_state.write_finished()
             if closing.verdict not in KEPT:
                 self._known.discard(closing.envelope.envelope_id)
             elif closing.verdict is Verdict.WAITING:

@@ -26,7 +26,7 @@ class Settling(Protocol):
     address: str
     epoch: int
     loop: Loop
-    memory: AgentState
+    turn_state: AgentState
 
     @property
     def parked(self) -> bool: ...
@@ -157,7 +157,7 @@ class Settler:
             if isinstance(one, WorkClosing):
                 told.setdefault(activation, []).append((one, next(left)))
             else:
-                activation.memory.is_written()
+                activation.turn_state.write_finished()
         for activation, results in told.items():
             if not (activation.parked and activation.leave(results)):
                 activation.call(partial(activation.settled, results))
@@ -175,7 +175,7 @@ class Settler:
 
 def _remembered(activation: Settling, closing: WorkClosing, edits: int) -> WorkClosing:
     """Drop memory that is older than the last edit by a person."""
-    return closing if closing.memory is None or edits == activation.memory.edits else replace(closing, memory=None)
+    return closing if closing.memory is None or edits == activation.turn_state.edits else replace(closing, memory=None)
 
 
 def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
@@ -185,7 +185,7 @@ def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
     for activation, one, edits in group:
         if isinstance(one, WorkClosing):
             closings += 1
-        elif edits == activation.memory.edits:
+        elif edits == activation.turn_state.edits:
             whose = replace(one, address=activation.address, epoch=activation.epoch)
             writes.append(replace(whose, position=closings))
     return tuple(writes)

@@ -1,4 +1,4 @@
-"""Owner of a turn: what a turn may ask of the agent whose turn it is."""
+"""Owner of a turn: the agent whose turn it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roost.runtime.turns.agent_state import AgentState
 
 
 class TurnOwner(Protocol):
-    """An agent that is awake, on its loop; `call` may be called from any thread."""
+    """Awake agent, used on its loop; any thread may use `call`."""
 
     loop: Loop
     address: str
@@ -21,32 +21,32 @@ class TurnOwner(Protocol):
     owner: str
     agent_id: str
     config: AgentConfig
-    memory: AgentState
+    turn_state: AgentState
     aside: bool
-    """True if it has left its place to other agents while all its turns wait."""
+    """True if it has released its slot while all its turns wait."""
 
     def call(self, act: Callable[[], None]) -> None:
-        """Run it on the loop, in order."""
+        """Run a function on the loop, in order."""
 
     async def regain(self) -> None:
-        """Wait for a place again after it stepped aside."""
+        """Wait for a slot, after it was released."""
 
     def profile(self) -> Profile: ...
 
     def waits(self, waiting: bool, cause: str, *, rests: bool, talk: bool = False) -> None:
-        """Note that a turn begins or ends to wait for an answer."""
+        """Record that a turn starts or ends waiting for an answer."""
 
     def orphan(self, task: asyncio.Task[Any]) -> None:
-        """Note a task of a brain that ignores its cancellation: its loop is not reused while the task runs."""
+        """Register a task that ignores its cancellation: the loop is not reused while the task runs."""
 
     def talking(self, user_id: str) -> None:
-        """Note that a run of a talk begins."""
+        """Record that a run of a talk starts."""
 
     def talked(self) -> None:
-        """Note that a lane of a talk has ended."""
+        """Record that a lane of a talk has ended."""
 
     def asleep(self) -> StateChange:
         """Return the change of state to record with the turn that asked for sleep."""
 
     def fell_asleep(self, condition: str) -> None:
-        """Begin nothing new: the turn that asked for sleep is written."""
+        """Start nothing new: the turn that asked for sleep is stored."""
