@@ -89,7 +89,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "journal monitoring runs",
     ),
     "core/meetings": ("log", "effects games", "view", "participants"),
-    "ports": ("awaited host profiles tools", "servers store", "attending", "turns", "brains plain"),
+    "ports": ("awaited brain_context host profiles tools", "servers store", "meeting", "turns", "brains plain"),
     "stores/sql": (
         "tables",
         "brain_data budgets events meetings stored_size",

@@ -73,10 +73,12 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         parts = [record.getMessage(), *self._about(vars(record))]
-        told = getattr(record, "reference", None)
-        line = f"{record.levelname.lower()}: {self._plain(': '.join(parts))}" + (f" (reference {told})" if told else "")
+        reference = getattr(record, "reference", None)
+        line = f"{record.levelname.lower()}: {self._plain(': '.join(parts))}" + (
+            f" (reference {reference})" if reference else ""
+        )
         below = str(getattr(record, TRACEBACK, "")).splitlines()
-        return "\n".join([line, *(f"  {self._plain(one)}".rstrip() for one in below)])
+        return "\n".join([line, *(f"  {self._plain(row)}".rstrip() for row in below)])
 
     def _about(self, fields: Mapping[str, Any]) -> Iterator[str]:
         """Yield what has failed, and how."""

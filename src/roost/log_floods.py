@@ -58,14 +58,14 @@ class FloodFilter(logging.Filter):
                 return
             self._windows.pop(kind, None)
             if window.seen > KEPT:
-                self._tell(kind, window.seen - KEPT)
+                self._report(kind, window.seen - KEPT)
 
-    def _tell(self, kind: _Kind, count: int) -> None:
+    def _report(self, kind: _Kind, count: int) -> None:
         name, level, message = kind
-        told = f"{count:,} similar records were suppressed: {message:.500}"
+        text = f"{count:,} similar records were suppressed: {message:.500}"
         self._handler.handle(
             logging.makeLogRecord(
-                {"name": name, "levelno": level, "levelname": logging.getLevelName(level), "msg": told, "args": None}
+                {"name": name, "levelno": level, "levelname": logging.getLevelName(level), "msg": text, "args": None}
                 | {"left_out": count}
             )
         )

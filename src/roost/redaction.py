@@ -56,8 +56,8 @@ class RedactingHandler(logging.Handler):
             if any(not isinstance(handler, RedactingHandler) for handler in logger.handlers):
                 return
             logger = logger.parent if logger.propagate else None
-        last, mine = logging.lastResort, logging.getLogger(record.name.partition(".")[0]).handlers
-        if last is not None and mine and mine[-1] is self and record.levelno >= last.level:
+        last, handlers = logging.lastResort, logging.getLogger(record.name.partition(".")[0]).handlers
+        if last is not None and handlers and handlers[-1] is self and record.levelno >= last.level:
             last.handle(record)
 
 

@@ -172,8 +172,8 @@ def _opened(
         gc.set_threshold(max(young, COLLECTED_AFTER), *older)
     if not is_configured(config):
         read_secrets()
-        shelf = ProfileRegistry(brains, (), default, models=models_folder())
-        return open_roost(url or default_url(), shelf, limits or Limits(), tools=tools)
+        profiles = ProfileRegistry(brains, (), default, models=models_folder())
+        return open_roost(url or default_url(), profiles, limits or Limits(), tools=tools)
     from roost.settings import load  # pydantic takes longer to import than all of Roost
 
     return from_settings(load(config), url=url, brains=brains, default=default, limits=limits, tools=tools)

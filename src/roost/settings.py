@@ -123,8 +123,8 @@ class ProfileSettings(_Frozen):
     @model_validator(mode="after")
     def _asked(self) -> ProfileSettings:
         if self.brain == "llm" and (self.model is None or not re.fullmatch(r"[^:\s]+:\S.*", self.model)):
-            told = 'must be "provider:name", such as "openai:gpt-5-mini"'
-            raise PydanticCustomError("limit", "{told}", {"key": "model", "told": told})
+            expected = 'must be "provider:name", such as "openai:gpt-5-mini"'
+            raise PydanticCustomError("limit", "{told}", {"key": "model", "told": expected})
         return self
 
 
@@ -159,15 +159,15 @@ class Settings(_Frozen):
         try:
             return made(given)
         except BadLimit as error:
-            told = {"key": error.name, "told": error.expected}
-            raise PydanticCustomError("limit", "{told}", told) from None
+            details = {"key": error.name, "told": error.expected}
+            raise PydanticCustomError("limit", "{told}", details) from None
 
     @field_validator("trusted_proxies")
     @classmethod
     def _networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for one in given:
+        for address in given:
             try:
-                ipaddress.ip_network(one, strict=False)
+                ipaddress.ip_network(address, strict=False)
             except ValueError:
                 raise ValueError("must be addresses or networks, such as 10.0.0.1 or 10.0.0.0/8") from None
         return given
@@ -186,8 +186,8 @@ class Settings(_Frozen):
     def hidden(self) -> list[str]:
         """Return the secrets that the settings refer to, whatever the names of their variables are."""
         servers = self.mcp.values()
-        keys = {one.token for one in servers} | {profile.key for profile in self.profiles.values()}
-        given = {name for one in servers for name in one.environment}
+        keys = {server.token for server in servers} | {profile.key for profile in self.profiles.values()}
+        given = {name for server in servers for name in server.environment}
         found = {name: value for name, value in os.environ.items() if name in keys | given}
         own = [self.secret.get_secret_value()] if self.secret else []
         own += passwords_in(self.store or "")
@@ -325,17 +325,17 @@ def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping
 
 
 def _expected(detail: ErrorDetails) -> str:
-    if detail["type"] == "string_pattern_mismatch" and (told := _PATTERNS.get(str(detail["loc"][-1]))):
-        return told
+    if detail["type"] == "string_pattern_mismatch" and (expected := _PATTERNS.get(str(detail["loc"][-1]))):
+        return expected
     if detail["type"] == "string_pattern_mismatch" and "tools" in detail["loc"]:
         return (
             "must be module:function" if detail["loc"][0] == "tools" else "must be a tool's name, or a pattern of them"
         )
     if detail["type"] == "string_pattern_mismatch" and detail["loc"][0] == "games":
         return "must be module:name, a class derived from roost.Game"
-    for kind, told in _EXPECTED.items():
+    for kind, expected in _EXPECTED.items():
         if detail["type"].startswith(kind):
-            return told.format(**detail.get("ctx", {}))
+            return expected.format(**detail.get("ctx", {}))
     what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return what if what.startswith("must") else f"must be {what}"
 

@@ -19,7 +19,8 @@ from roost.hosts.threads import ThreadHost
 from roost.ports import Brain, Host, Tool, ToolServer
 from roost.runtime.roost import Roost
 from roost.runtime.toolbox import Toolbox
-from roost.stores.engine import Database, Engine
+from roost.stores.database import Database
+from roost.stores.engine import Engine
 from roost.stores.sqlite import Sqlite
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def from_settings(
     folder = str(settings.folder)
     if (settings.profiles or settings.tools or settings.games) and folder not in sys.path:
         sys.path.insert(0, folder)
-    shelf = ProfileRegistry(
+    profiles = ProfileRegistry(
         brains,
         settings.profile_list(),
         default or settings.default_profile,
@@ -166,7 +167,7 @@ def from_settings(
         register_game(name, imported_game(place))
     return open_roost(
         where,
-        shelf,
+        profiles,
         limits or settings.limits,
         tools=[*tools, *named],
         servers=settings.servers(),
@@ -178,6 +179,6 @@ def from_settings(
 
 def announce(roost: Roost, **facts: Any) -> None:
     """Record how to reach this process in the lock file, for processes that find the store in use."""
-    tell = getattr(getattr(roost.context.store, "database", None), "announce", None)
-    if tell is not None:
-        tell(**facts)
+    announce = getattr(getattr(roost.context.store, "database", None), "announce", None)
+    if announce is not None:
+        announce(**facts)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.pending import HostPending, Together, call_on, drive, hurry
+from roost.hosts.pending import HostPending, Together, call_on, drive, wake_stalled
 from roost.hosts.threads import ThreadHost
 from roost.ports import Loop
 
@@ -150,7 +150,7 @@ def test_loops_that_are_woken_together_wake_each_other() -> None:
         with host.together():
             for number, loop in enumerate(loops):
                 loop.call(hear, number, said)
-    while hurry():
+    while wake_stalled():
         pass
     assert all(left.acquire(timeout=10) for _ in range(20 * len(loops)))
     assert all(said == list(range(20)) for said in heard.values())

@@ -67,9 +67,9 @@ def key_of(profile: Profile) -> str | None:
     if profile.base_url:
         return None  # never send the provider's key to another host
     names = KEYS.get(name, ())
-    if names and not any(os.environ.get(one) for one in names):
+    if names and not any(os.environ.get(variable) for variable in names):
         raise _no_key(names[0])
-    return next((os.environ[one] for one in names if os.environ.get(one)), None)
+    return next((os.environ[variable] for variable in names if os.environ.get(variable)), None)
 
 
 def _no_key(name: str) -> BrainFailed:

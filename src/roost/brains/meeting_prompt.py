@@ -34,5 +34,5 @@ def as_prompt(turn: Turn) -> Turn:
     if turn.kind != "meeting":
         return turn
     prompt = turn.meeting.prompt
-    told = Message(1, Sender.USER, prompt, Status.COMPLETE, _WHENEVER)
-    return replace(turn, text=prompt, messages=(told,), history=())
+    message = Message(1, Sender.USER, prompt, Status.COMPLETE, _WHENEVER)
+    return replace(turn, text=prompt, messages=(message,), history=())

@@ -109,7 +109,7 @@ class ProfileRegistry:
         if found is None and name in _DEMOS:
             return Profile(name, _DEMOS[name])
         if found is None:
-            known = ", ".join(sorted(one.name for one in self.names()))
+            known = ", ".join(sorted(profile.name for profile in self.names()))
             raise Invalid(f"there is no profile {name!r:.80}: use one of {known}")
         return found
 

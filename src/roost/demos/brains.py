@@ -13,7 +13,7 @@ from roost.core.meetings.games.tictactoe import MARKS, ROWS
 from roost.core.meetings.view.view import Word
 from roost.errors import Forbidden
 from roost.ports import Turn
-from roost.ports.attending import Meeting
+from roost.ports.meeting import Meeting
 
 REMINDERS = 3
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from roost import log
 from roost.core.agents.agent import Agent, State
 from roost.core.meetings.view.shown import MeetingView
-from roost.core.values.addresses import familiar
+from roost.core.values.addresses import shortened
 from roost.errors import Conflict, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
@@ -58,13 +58,15 @@ class Stage:
             if view.cursor != cursor or view.mover == f"user:{self.user}":
                 changed, busy, cursor = now, now, view.cursor
             elif now > changed + PATIENCE:
-                awaited = f"waiting for {familiar(view.mover, self.user)}" if view.mover else f"{view.topic!r} is stuck"
+                awaited = (
+                    f"waiting for {shortened(view.mover, self.user)}" if view.mover else f"{view.topic!r} is stuck"
+                )
                 raise Unavailable(f"nothing has happened for {PATIENCE:g} s: {awaited}")
             elif (resting := self._resting(view.mover)) is None:
                 busy = now
             elif now > busy + RESTED:
                 raise Unavailable(
-                    f"{familiar(view.mover or '', self.user)} does not move: "
+                    f"{shortened(view.mover or '', self.user)} does not move: "
                     f"the profile {resting.config.profile!r} cannot play; use a profile with a model"
                 )
 

@@ -70,10 +70,10 @@ class Together:
         for _number in range(AT_ONCE):
             _wake_next(chain)
         _here.chains.append((chain, len(chain), time.monotonic()))
-        hurry()
+        wake_stalled()
 
 
-def hurry() -> bool:
+def wake_stalled() -> bool:
     """Wake a stalled chain that was started on this thread; return whether chains are left.
 
     A loop that was idle may have started other work since, and then does not wake the next one.

@@ -36,9 +36,9 @@ LONGEST_SKIP = 3 * 86_400.0
 """Longest skip in seconds, so that retention still runs."""
 
 
-def _keep_for_ever(thing: object) -> None:
+def _keep_for_ever(value: object) -> None:
     """Keep an object from being collected after a crash, so that no `finally` of it ever runs."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 class Crash(KeyboardInterrupt):
@@ -128,9 +128,9 @@ class SimulatedLoop:
             if left:
                 self.loop.step()
         self.over.set(None)
-        self.bury()
+        self.discard()
 
-    def bury(self) -> None:
+    def discard(self) -> None:
         """Drop all tasks without running or reporting them."""
         for task in self.loop.unfinished():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ class _Later:
     """Delayed call: one step at a given time."""
 
     is_over = True
-    """It is kept as long as it has something to do."""
+    """True: the simulation drops it when it has nothing to do."""
     name = "later"
 
     def __init__(self, host: SimulatedHost, act: Callable[[], object], seconds: float) -> None:
@@ -234,7 +234,7 @@ class SimulatedHost:
     def load(self) -> float | None:
         return self.cpu
 
-    def memory(self) -> float | None:
+    def ram(self) -> float | None:
         return self.mib
 
     def lock(self) -> AbstractContextManager[object]:
@@ -347,7 +347,7 @@ class SimulatedHost:
         """Simulate a power loss: nothing runs any more."""
         for part in self._parts:
             if isinstance(part, SimulatedLoop):
-                part.bury()
+                part.discard()
         _keep_for_ever(self)
 
     def _next_time(self) -> float | None:

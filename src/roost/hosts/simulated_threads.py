@@ -24,7 +24,7 @@ class SimulatedThread:
     """
 
     is_over = True
-    """It is kept as long as it has something to do."""
+    """True: the simulation drops it when it has nothing to do."""
     name = "baton"
 
     def __init__(self, clock: Clock, act: Callable[[], object], seconds: float) -> None:

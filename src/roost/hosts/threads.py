@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from roost.core.values.ids import Ids
 from roost.hosts.lazy_loop import LazyLoop
-from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, hurry
+from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, wake_stalled
 from roost.hosts.switch_interval import SAMPLER
 from roost.ports import Loop, Pending, Pump
 
@@ -53,7 +53,7 @@ class ThreadPump:
 
     def _run(self) -> None:
         while True:
-            while not self._gate.acquire(timeout=PATIENCE if hurry() else -1):
+            while not self._gate.acquire(timeout=PATIENCE if wake_stalled() else -1):
                 pass
             if self._closing:
                 return
@@ -220,7 +220,7 @@ class ThreadHost:
         busy, total = self._times[0] - before[0], self._times[1] - before[1]
         return busy / total if total > 0 else None
 
-    def memory(self) -> float | None:
+    def ram(self) -> float | None:
         try:
             with open("/proc/self/statm", encoding="ascii") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

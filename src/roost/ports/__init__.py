@@ -5,14 +5,15 @@ Adapters are in `hosts`, `stores` and `brains`; the runtime depends only on thes
 
 from __future__ import annotations
 
-from roost.ports.attending import Meeting
+from roost.ports.brain_context import BrainContext
 from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk, is_blocking
 from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
+from roost.ports.meeting import Meeting
 from roost.ports.plain import PlainMeeting, PlainTurn, TurnStopped
 from roost.ports.profiles import Profile
 from roost.ports.store import ClaimEnvironment, ClaimRequest, Params, Row, Store, StoreLoad, Tx
 from roost.ports.tools import Tool, ToolServer, tool
-from roost.ports.turns import Actions, BrainContext, LongHistory, ModelCall, Turn, TurnRuntime
+from roost.ports.turns import Actions, LongHistory, ModelCall, Turn, TurnRuntime
 
 __all__ = [
     "Actions",

@@ -32,7 +32,7 @@ def tracked(method: F) -> F:
             coroutines.append(coroutine)
             count = len(coroutines)
             if count >= PRUNED_FROM and not count & (count - 1):
-                self._coroutines = [coroutine for coroutine in coroutines if is_open(coroutine)]
+                self._coroutines = list(filter(is_open, coroutines))
         return coroutine
 
     if sys.version_info >= (3, 12):

@@ -106,7 +106,7 @@ class Host(Protocol):
         """Return the CPU load of the machine since the last call, from 0 to 1; None if unknown."""
         ...
 
-    def memory(self) -> float | None:
+    def ram(self) -> float | None:
         """Return the MiB of memory that this process uses; None if unknown."""
         ...
 

@@ -14,10 +14,11 @@ from roost.core.limits.usage import Usage
 from roost.core.meetings.participants.attention import Why
 from roost.core.meetings.view.view import Refused, View, Word
 from roost.core.talks.messages import Message
-from roost.ports.attending import Meeting
+from roost.ports.brain_context import BrainContext
+from roost.ports.meeting import Meeting
 from roost.ports.profiles import Profile
 from roost.ports.tools import Tool
-from roost.ports.turns import BrainContext, ModelCall, Turn
+from roost.ports.turns import ModelCall, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,68 +14,14 @@ from roost.core.envelopes.late_answers import LateAnswer
 from roost.core.limits.usage import Usage
 from roost.core.meetings.log.bodies import Body
 from roost.core.meetings.view.shown import MeetingSummary
-from roost.core.memory.artifacts import Artifact
-from roost.core.memory.brain_context import ContextEntry, Scope
 from roost.core.memory.memories import RECALLED, Memory
 from roost.core.talks.messages import Message
 from roost.errors import Invalid
-from roost.ports.attending import Meeting
 from roost.ports.awaited import CreatedCoroutines, tracked
+from roost.ports.brain_context import BrainContext
+from roost.ports.meeting import Meeting
 from roost.ports.profiles import Profile
 from roost.ports.tools import STEP_KEY, Tool, TurnParameter
-
-
-class Artifacts(Protocol):
-    """Files that a brain saves for its talk or lane, or for the user. Written at once; used on the turn's loop."""
-
-    async def save(self, app: str, scope: Scope, name: str, content: str, about: str) -> int:
-        """Add a version and return its number, from 0 on. `about`: metadata, as JSON."""
-        ...
-
-    async def load(self, app: str, scope: Scope, name: str, version: int | None) -> Artifact | None:
-        """Return a version, or the newest one."""
-        ...
-
-    async def names(self, app: str, scope: Scope) -> list[str]: ...
-
-    async def versions(self, app: str, scope: Scope, name: str) -> list[Artifact]:
-        """Return all versions, the oldest first, without their contents."""
-        ...
-
-    async def remove(self, app: str, scope: Scope, name: str) -> None:
-        """Remove all versions."""
-        ...
-
-
-class BrainContext(Protocol):
-    """Context that a brain keeps for one talk, or for one lane of an agent. Used on the turn's loop.
-
-    Changes are written when the turn ends, in one transaction with its answer. A turn that will be repeated, or whose
-    answer is withdrawn, writes nothing.
-    """
-
-    name: str
-    """Unique name of the talk or lane, the same for all its turns."""
-
-    @property
-    def artifacts(self) -> Artifacts:
-        """Return the files of the talk or lane."""
-        ...
-
-    async def read(self, app: str, limit: int) -> tuple[list[ContextEntry], dict[Scope, dict[str, str]]]:
-        """Return the newest entries, in the order of their turns, and all values of the app, as JSON."""
-        ...
-
-    def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
-        """Add an item, as JSON, to the entry of this turn, with the numbers of the messages it covers.
-
-        Secrets in it are redacted, except in texts that were `said`: those are in the talk too.
-        """
-        ...
-
-    def set(self, scope: Scope, name: str, value: str) -> None:
-        """Set a value, as JSON."""
-        ...
 
 
 @runtime_checkable

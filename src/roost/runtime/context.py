@@ -1,4 +1,4 @@
-"""Runtime context: the ports, the limits and the facts that every part of the runtime is given."""
+"""Runtime context: the ports, the limits and the fact stream that all parts share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roost.core.values.secrets import Redactor
 from roost.ports import Brains, Host, Pending, Store, Tracer
 from roost.runtime.limits.abandoned_threads import AbandonedThreads
 from roost.runtime.limits.circuit_breakers import CircuitBreakers
-from roost.runtime.limits.memory_guard import MemoryGuard
 from roost.runtime.limits.origin_budgets import OriginBudgets
 from roost.runtime.limits.quarantine import Quarantine
+from roost.runtime.limits.ram_guard import RamGuard
 from roost.runtime.limits.storage_quota import StorageQuota
 from roost.runtime.limits.token_budget import TokenBudget
 from roost.runtime.monitoring.fact_stream import FactStream
@@ -29,18 +29,18 @@ class RuntimeContext:
     breakers: CircuitBreakers
     ledger: TokenBudget
     budgets: OriginBudgets
-    memory: MemoryGuard
+    ram: RamGuard
     quota: StorageQuota
     abandoned: AbandonedThreads
     quarantine: Quarantine
     recovered: Pending[None]
-    """Set when the store has recovered from the death of the process before."""
+    """Set when the store has been recovered after a crash."""
     tracer: Tracer | None = None
     redactor: Redactor = field(default_factory=Redactor)
     approval_waiters: dict[str, Pending[None]] = field(default_factory=dict)
-    """Runs here that wait for a person's decision, by the id of the approval."""
+    """Runs that wait for an approval, by its id."""
     closing: bool = False
-    """True as soon as Roost begins to close: runs that ask a person from now on are put aside at once."""
+    """True once Roost starts to close: runs that need an approval are suspended at once."""
 
     @classmethod
     def create(
@@ -54,7 +54,7 @@ class RuntimeContext:
         tracer: Tracer | None = None,
         redactor: Redactor | None = None,
     ) -> RuntimeContext:
-        """Make the limits and the stream of facts for these ports."""
+        """Create the limits and the fact stream for these ports."""
         monitor = FactStream(host, limits)
         return cls(
             host,
@@ -66,7 +66,7 @@ class RuntimeContext:
             breakers=CircuitBreakers(host, limits, monitor),
             ledger=TokenBudget(host, store),
             budgets=OriginBudgets(host, store, limits),
-            memory=MemoryGuard(host, limits),
+            ram=RamGuard(host, limits),
             quota=StorageQuota(host, store, limits),
             abandoned=AbandonedThreads(host, limits),
             quarantine=Quarantine(host),

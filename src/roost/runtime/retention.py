@@ -1,4 +1,4 @@
-"""Retention: what is over is kept for as long as the limits say, and then removed, a little at a time."""
+"""Retention: deletes expired rows in the background, a little at a time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from roost.stores.sql import retention
 log = logging.getLogger("roost.retention")
 
 FIRST = 60.0
-"""Seconds after a start before the first sweep: there is enough to do then."""
+"""Seconds between the start and the first sweep: a start is busy."""
 EVERY = 3_600.0
 """Seconds between two sweeps."""
 LOOK = 5_000
-"""How many are looked at in one read."""
+"""Rows per read."""
 BATCH = 500
-"""How many are removed in one write."""
+"""Rows per write."""
 TALKS = 20
-"""The same of talks, each of which has many messages."""
+"""Talks per write: each has many messages."""
 DAY = 86_400.0
 
 
 class Retention:
-    """Swept on the supervisor's loop, beside everything else; a sweep that is cut off is made up for by the next."""
+    """Sweeper of expired rows, on the supervisor's loop. A sweep that is cut off is completed by the next."""
 
     def __init__(self, context: RuntimeContext, talks: LiveTalks) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class Retention:
         self._offset = self._clock_offset()
         self._sweeping = False
         self.sweeps = 0
-        """How many there were."""
+        """Number of sweeps."""
         self.closing = False
 
     @property
@@ -46,37 +46,36 @@ class Retention:
         return self._context.host.clock.now() - self._context.host.clock.monotonic()
 
     def trusts_clock(self) -> bool:
-        """False, once, if the clock was set forward by more than a day: nothing is removed until it has stayed so."""
+        """Return False once if the clock was set forward by more than a day; deletion waits until it has stayed so."""
         before, self._offset = self._offset, self._clock_offset()
         if self._offset <= before + DAY:
             return True
         log.warning(
-            "the clock was set forward by %.1f days: nothing is removed for its age until it has shown that time for"
-            " an hour",
+            "the clock was set forward by %.1f days: no expired rows are deleted for an hour",
             (self._offset - before) / DAY,
         )
         self._next = self._context.host.clock.monotonic() + EVERY
         return False
 
     async def sweep(self) -> dict[str, int]:
-        """Remove all that is too old; how many of each kind."""
+        """Delete all expired rows; return their number by kind."""
         self._sweeping = True
         self._next = self._context.host.clock.monotonic() + EVERY
         removed: dict[str, int] = {}
-        now = self._context.host.clock.now()  # once: the clock may be set meanwhile
+        now = self._context.host.clock.now()  # read once: the clock may be set during the sweep
         try:
             for kind, days in kept(self._context.limits).items():
                 if days and not self.closing:
                     removed[kind] = await self._remove(kind, now - days * DAY)
         except Unavailable as error:
-            log.warning("what is too old is removed later: %s", error)
-        except Exception:  # nobody waits for it: it would be lost
-            log.exception("what is too old could not be removed, and is tried again later")
+            log.warning("expired rows could not be deleted; retrying later: %s", error)
+        except Exception:  # logged here: nobody awaits the sweep
+            log.exception("expired rows could not be deleted; retrying with the next sweep")
         finally:
             self._sweeping = False
             self.sweeps += 1
         if any(removed.values()):
-            log.info("what was too old is removed", extra={"removed": removed})
+            log.info("expired rows were deleted", extra={"removed": removed})
         return removed
 
     async def _remove(self, kind: str, before: float) -> int:
@@ -102,9 +101,9 @@ class Retention:
 
 
 def kept(limits: Limits) -> dict[str, float]:
-    """Return for how many days each kind is kept; 0: without a limit.
+    """Return the days for which each kind is kept; 0: without a limit.
 
-    Diaries and artifacts are kept as long as mail, schedules as tasks.
+    Brain contexts and artifacts are kept as long as mail, schedules as long as tasks.
     """
     return {
         "letters": limits.keep_letters_days,

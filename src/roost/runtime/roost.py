@@ -1,4 +1,4 @@
-"""A Roost: starts the parts in order, stops them in reverse."""
+"""Roost: starts the parts of the runtime in order, stops them in reverse."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from roost.stores.sql.inbox import recovery
 log = logging.getLogger("roost")
 
 CROWDED_AFTER = 1.0
-"""Seconds that agents wait for a place before that is a problem: many wait for a moment."""
+"""Seconds for which agents may wait for a slot before this is reported as a problem."""
 
 
 class Roost:
-    """One process's agents and talks, on one store.
+    """Agents and talks of one process, on one store. `hosting`: whether they run here.
 
-    `hosting`: whether they live here; else all can be looked at and changed, and what is posted waits in the store.
-    `notifier` wraps the dispatcher: all that follows a commit goes through what it returns.
+    Without hosting, everything can be read and changed, and posted work waits in the store. `notifier` wraps the
+    dispatcher: all notifications after a commit go through its result.
     """
 
     timers: Timers
@@ -91,7 +91,7 @@ class Roost:
         self._closed = False
 
     def _own_tools(self) -> Iterable[Tool]:
-        from roost.runtime.handlers.builtin_tools import BuiltinTools  # whose schemas take their time
+        from roost.runtime.handlers.builtin_tools import BuiltinTools  # building their schemas is slow
 
         return BuiltinTools(self.mail, self.schedules, self.agents, self.meetings).all()
 
@@ -105,7 +105,7 @@ class Roost:
             self.supervisor.down
             or self._stuck()
             or self.context.abandoned.problem
-            or self.context.memory.problem
+            or self.context.ram.problem
             or self._crowded()
             or self._resting(),
             self.context.abandoned.count,
@@ -114,13 +114,13 @@ class Roost:
         )
 
     def _crowded(self) -> str | None:
-        """Return that agents have waited for a place for long, if so."""
+        """Return the problem that agents wait too long for a slot, if so."""
         loops = self.dispatcher.loops
         if loops.short_for < CROWDED_AFTER:
             return None
         agents = "1 agent waits" if loops.waiting == 1 else f"{loops.waiting:,} agents wait"
         return (
-            f"{agents} for a place: all {self.context.limits.awake_agents:,} are taken (awake_agents); raise it, or"
+            f"{agents} for a slot: all {self.context.limits.awake_agents:,} are taken (awake_agents); raise it, or"
             " give the agents less to do at once"
         )
 
@@ -138,24 +138,24 @@ class Roost:
 
     def _resting(self) -> str | None:
         names = ", ".join(repr(name) for name in self.context.breakers.open())
-        return f"{names} failed again and again and is not asked for a while: agents wait meanwhile" if names else None
+        return f"{names} failed repeatedly; the circuit is open, and agents that need it wait" if names else None
 
     async def _retire(self) -> None:
-        """Put on record that the process was closed; if it cannot be, the next one takes it for a death."""
+        """Record that the process was closed; otherwise the next one treats it as a crash."""
         try:
             await self.context.store.write(recovery.retire)
         except Unavailable as error:
-            log.warning("the end of the process is not on record: %s", error)
+            log.warning("the end of the process could not be recorded; the next start treats it as a crash: %s", error)
 
     async def close(self) -> None:
-        """No new work; what runs gets a bounded time to end, the rest is kept for the next start."""
+        """Stop new work, give running work a limited time to end, and keep the rest for the next start."""
         if self._closed:
             return
         self._closed = True
         self.talks.closing = self.context.closing = True
         if self._hosting:
             await self.timers.close()
-            self.supervisor.finish()  # talks and agents come to their ends beside each other
+            self.supervisor.finish()  # talks and agents end concurrently
         await self.dispatcher.close()
         if self._hosting:
             await self.supervisor.close()

@@ -97,7 +97,7 @@ class Supervisor:
                     self._watch()
                     self._agent_watch.check()
                     self._sweep_expired()
-                    if self._context.memory.look():
+                    if self._context.ram.update():
                         self._dispatcher.retire_idle()
                     self._dispatcher.abandon_unstopped()
                 self._dispatcher.grow()

@@ -1,4 +1,4 @@
-"""Toolbox: all tools of a Roost, by name, and which of them a profile may use."""
+"""Toolbox: all tools by name, and which of them a profile may use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from roost.ports import Clock, Profile, Tool, ToolServer
 log = logging.getLogger("roost.tools")
 
 AGAIN = 30.0
-"""Seconds after which a server that could not be reached is asked again."""
+"""Seconds after which an unreachable server is tried again."""
 OWN = frozenset(
     {"mail", "meeting", "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget"}
 )
-"""How the names of Roost's own tools begin."""
-LOOKS = frozenset({"mail.check", "meeting.view", "meeting.list", "recall"})
-"""Those of them that change nothing."""
+"""Prefixes of the names of built-in tools."""
+READ_ONLY = frozenset({"mail.check", "meeting.view", "meeting.list", "recall"})
+"""Built-in tools that change nothing."""
 
 
 class Toolbox:
-    """All tools of a Roost, by name. Roost's own are made when an agent first wants any."""
+    """All tools by name. Built-in tools are created on the first use."""
 
     def __init__(
         self,
@@ -37,15 +37,15 @@ class Toolbox:
         self._servers = {server.name: server for server in servers}
         self._served: dict[str, Sequence[Tool]] = {}
         self._lost: dict[str, float] = {}
-        """When servers that could not be reached are asked again."""
+        """Times at which unreachable servers are tried again."""
         self._why: dict[str, str] = {}
-        """Why servers could not be reached."""
+        """Reasons why servers cannot be reached."""
         self._make_own = own
         for tool in given:
             if not isinstance(tool, Tool):
-                raise Invalid(f"{tool!r:.80} is no tool: put @roost.tool above the function")
+                raise Invalid(f"{tool!r:.80} is not a tool: put @roost.tool above the function")
             if tool.name.partition(".")[0] in OWN:
-                raise Invalid(f"the name {tool.name!r} is taken by Roost's own tools: give it another name")
+                raise Invalid(f"the name {tool.name!r} is reserved for built-in tools: give it another name")
             if tool.name in self._given:
                 raise Invalid(f"there are two tools called {tool.name!r}: give one of them another name")
             tool.parameters  # noqa: B018 — reports an invalid schema now
@@ -56,7 +56,7 @@ class Toolbox:
         return {tool.name: tool for tool in self._make_own()}
 
     def allowed(self, profile: Profile, is_agent: bool) -> tuple[Tool, ...]:
-        """Return those its profile names; if it names none, all there are. Roost's own are for agents."""
+        """Return the tools that a profile names, or all. Built-in tools are for agents."""
         every = {**self._given, **(self._own if is_agent else {})}
         if profile.tools is None:
             return tuple(every.values())
@@ -67,7 +67,7 @@ class Toolbox:
         )
 
     async def prepare(self, profile: Profile) -> None:
-        """Connect the servers whose tools the profile names; one that cannot be reached is done without for a while."""
+        """Connect the servers whose tools the profile names; unreachable ones are skipped for a while."""
         for name, server in self._servers.items():
             if name in self._served or not any(_begins(pattern, name) for pattern in profile.tools or ()):
                 continue
@@ -79,13 +79,13 @@ class Toolbox:
             except Unavailable as error:
                 self._lost[name] = now + AGAIN
                 self._why[name] = str(error)
-                log.warning("%s: its tools are not there", error, extra={"server": name})
+                log.warning("%s; its tools are unavailable", error, extra={"server": name})
 
     def missing(self, name: str) -> ToolFailed | None:
-        """Return why the tools of a server are not there, if the name is one of them."""
+        """Return the error if the name is a tool of an unreachable server."""
         server = name.replace("__", ".").partition(".")[0]
         is_known = server in self._why and server not in self._served
-        return ToolFailed(f"{self._why[server]}: its tools are not there") if is_known else None
+        return ToolFailed(f"{self._why[server]}; its tools are unavailable") if is_known else None
 
     @property
     def has_servers(self) -> bool:
@@ -97,5 +97,5 @@ class Toolbox:
 
 
 def _begins(pattern: str, name: str) -> bool:
-    """Return True if tools of the server may be among those that the pattern stands for."""
+    """Return True if the pattern may match tools of the server."""
     return patterns.matches(pattern.partition(".")[0], name)

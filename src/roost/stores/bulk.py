@@ -19,10 +19,10 @@ from roost.ports import Row, Tx
 T = TypeVar("T")
 _SKIP = "DO NOTHING"
 _FROM = " FROM given WHERE "
-"""So written, what is done with one row needs no table."""
+"""SQL for one row, which needs no table of values."""
 NONE: Mapping[str, str] = {}
 FEW = 4
-"""Of so few, the rows themselves come as quickly as their number."""
+"""Up to this number of rows, reading them is as fast as counting them."""
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 

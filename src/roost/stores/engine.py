@@ -1,4 +1,4 @@
-"""The engine of every store: operations are queued, executed in batches, and committed together.
+"""Engine of every store: operations are queued, executed in batches, and committed together.
 
     write(op) ──▶ queue ──▶ writer: BEGIN · op · op · op · COMMIT ──▶ then · then · then ──▶ callers
 
@@ -16,79 +16,21 @@ from dataclasses import dataclass
 from itertools import count, groupby
 from math import inf
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.monitoring.metrics import SIZES, Histogram
 from roost.errors import Invalid, RoostError, Unavailable
-from roost.ports import Host, Pending, StoreLoad, Tx
+from roost.ports import Host, Pending, StoreLoad
 from roost.stores import batching, heartbeat
+from roost.stores.database import Connection, Database
 
 T = TypeVar("T")
 log = logging.getLogger("roost.store")
 
 BATCH = 256
 _op = attrgetter("op")
-
-
-class Connection(Tx, Protocol):
-    """One connection to a database; used by one thread at a time."""
-
-    wrote: bool
-    """True if anything was written since `begin`, or since it was last set to False."""
-
-    def begin(self) -> None: ...
-
-    def catch_up(self) -> None:
-        """Write the deferred inserts."""
-        ...
-
-    def commit(self) -> None: ...
-
-    def rollback(self) -> None:
-        """Return to the state at `begin`; replace a broken connection. Raises nothing."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Database(Protocol):
-    """A kind of database: how to connect to it and what its errors mean."""
-
-    writers: int
-    readers: int
-    generation: str
-    """See `Store.generation`."""
-
-    lost: Unavailable | None
-    """Why writes would be lost now, if so."""
-
-    def problem(self) -> Unavailable | None:
-        """Return why writes fail, or soon will."""
-        ...
-
-    def connect(self, *, read_only: bool) -> Connection: ...
-
-    def translate(self, error: Exception) -> RoostError | None:
-        """Return the RoostError for a driver's error; None if it is not a database error."""
-        ...
-
-    def is_doubtful(self, error: Exception) -> bool:
-        """Return whether a commit that failed with this error may have succeeded."""
-        ...
-
-    def may_retry(self, error: Exception) -> bool:
-        """Return whether the same batch may succeed when it is executed again."""
-        ...
-
-    def is_disconnected(self, error: Exception) -> bool:
-        """Return whether the connection is lost, so that every queued operation would fail the same way."""
-        ...
-
-    def release(self) -> None:
-        """Release what is held for the whole process, such as the lock file."""
-        ...
 
 
 @dataclass(slots=True)
@@ -118,7 +60,7 @@ class Engine:
         self._readers: list[_Reader] = []
         self._here = host.lock()
         self._own: Connection | None = None
-        """For reads on callers' threads."""
+        """Connection for reads on callers' threads."""
         try:
             self._start(database)
         except BaseException:
@@ -301,7 +243,7 @@ class _Writer:
                 _follow(self.armed, armed, "arm")
         with self._host.together():
             for job, result in zip(batch, results, strict=True):
-                _tell(job, result)
+                _deliver(job, result)
 
     def _attempt(self, batch: list[_Job]) -> list[Any]:
         connection = self.connection
@@ -402,12 +344,12 @@ class _Reader:
         failed = [job]
         if self._database.is_disconnected(error):
             failed += iter(self._next, None)
-        for one in failed:
-            _fail(one, error, self._database)
+        for failed_job in failed:
+            _fail(failed_job, error, self._database)
 
 
 class _DoubtfulError(Exception):
-    """It is unknown whether the commit succeeded."""
+    """Raised when it is unknown whether the commit succeeded."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -426,7 +368,7 @@ def _follow(then: Callable[[Any], object], result: Any, operation: str) -> None:
         log.exception("post-commit callback failed", extra={"operation": operation})
 
 
-def _tell(job: _Job, result: Any) -> None:
+def _deliver(job: _Job, result: Any) -> None:
     if type(result) is _Refused:
         job.pending.fail(result.error)
         if job.failed is not None:
@@ -436,14 +378,14 @@ def _tell(job: _Job, result: Any) -> None:
 
 
 def _fail(job: _Job, error: Exception, database: Database) -> None:
-    told = error if isinstance(error, RoostError) else database.translate(error)
+    reported = error if isinstance(error, RoostError) else database.translate(error)
     if isinstance(error, UnicodeEncodeError):  # a retry would fail the same way forever
-        told = Invalid("it contains half of a surrogate pair, which no store keeps")
-    if told is None:
+        reported = Invalid("it contains half of a surrogate pair, which no store keeps")
+    if reported is None:
         log.error("store operation failed", exc_info=error, extra={"operation": job.op.__name__})
-        told = Unavailable("the store operation failed: see the log")
-    if told is not error:
-        told.__cause__ = error
-    job.pending.fail(told)
+        reported = Unavailable("the store operation failed: see the log")
+    if reported is not error:
+        reported.__cause__ = error
+    job.pending.fail(reported)
     if job.failed is not None:
-        job.failed(told)
+        job.failed(reported)

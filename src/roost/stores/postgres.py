@@ -22,8 +22,8 @@ from roost.stores.deferred_inserts import DeferredInserts
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 
-# Two locks keep a second program out. One of our connections holds the first. Each that writes holds a share of the
-# second: nobody gets in while one of them is left, and one that comes back looks whether the first is still ours.
+# Two locks keep a second program out. One connection of this process holds the first. Each writer shares the second:
+# no other program can start while a writer is connected, and a writer that reconnects checks the first lock.
 _OWNER = 7052
 _WRITERS = 7053
 _HOLDER = f"""
@@ -39,10 +39,10 @@ _SOCKET: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 6_000,
 }
-"""A server that does not respond is given up after 6 seconds."""
+"""Connection settings: a server that does not respond for 6 seconds counts as down."""
 _OPTIONS = "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s"
 _UNLIMITED = "-c statement_timeout=0 -c lock_timeout=3s"
-"""For migrations, which may take long on a large store."""
+"""Options for migrations, which may take long on a large store."""
 _LOST = ("57P01", "57P02", "57P03")
 """SQL states of a server that is shutting down or starting."""
 
@@ -156,9 +156,9 @@ class Postgres:
     def __init__(self, url: str) -> None:
         self._url = url
         self._where = _without_secrets(url)
-        self._ours: set[int] = set()
+        self._own_pids: set[int] = set()
         self.lost: Unavailable | None = None
-        """Why writes would be lost now, if so."""
+        """Error if writes would be lost now, else None."""
         self._capacity: dict[str, int] = {}
         """Shared by the writers."""
         self._announced = ""
@@ -249,7 +249,7 @@ class Postgres:
             raise self._taken() from error
 
     def _enlist(self, db: Raw) -> None:
-        self._ours.add(db.info.backend_pid)
+        self._own_pids.add(db.info.backend_pid)
 
     def _join(self, db: Raw) -> None:
         """Raise Unavailable if another process became the owner while the connection was lost."""
@@ -259,7 +259,7 @@ class Postgres:
             holder = db.execute(_HOLDER).fetchone()
             # The connection that held it may be lost as well: then this one takes it.
             free = holder is None and db.execute(f"SELECT pg_try_advisory_lock({_OWNER})").fetchone()
-            if (free and free[0]) or (holder and holder[0] in self._ours):
+            if (free and free[0]) or (holder and holder[0] in self._own_pids):
                 db.commit()
                 self.lost = None
                 return
@@ -272,14 +272,15 @@ class Postgres:
     def _taken(self) -> InUse:
         facts = owner(self._url)
         place = f" (process {facts['pid']} on {facts['host']}, at {facts['url']})" if "url" in facts else ""
-        told = "is in use by another Roost{place}: stop it or name another database"
+        message = "is in use by another Roost{place}: stop it or name another database"
         return InUse(
-            f"the database {self._where} {told.format(place=place)}", public=f"the database {told.format(place='')}"
+            f"the database {self._where} {message.format(place=place)}",
+            public=f"the database {message.format(place='')}",
         )
 
-    def _unavailable(self, told: str) -> Unavailable:
+    def _unavailable(self, message: str) -> Unavailable:
         where = f"the database {self._where}"
-        return Unavailable(told.format(where=where), public=told.format(where="the database"))
+        return Unavailable(message.format(where=where), public=message.format(where="the database"))
 
 
 def owner(url: str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class Sqlite:
         if not path.parent.is_dir():
             raise Unavailable(f"the folder {str(path.parent)!r} does not exist: create it or name another one")
         self.lost: Unavailable | None = None
-        """Why writes would be lost now, if so."""
+        """Error if writes would be lost now, else None."""
         self._wal = wal.WalGuard(path)
         self._lock = LockFile(path)
         self._claim: int | None = None

@@ -62,8 +62,8 @@ class WalGuard:
                 size // 10**6,
             )
         if size >= MOST and self._alarmed:
-            told = "has {} MB, and a reader keeps it from starting over: end the program that reads the database"
-            text = told.format(size // 10**6)
+            template = "has {} MB, and a reader keeps it from starting over: end the program that reads the database"
+            text = template.format(size // 10**6)
             raise Unavailable(f"the journal {str(self._path)!r} {text}", public=f"the store's journal {text}")
 
     def _size(self) -> int:

@@ -26,8 +26,8 @@ class Clock(VirtualClock):
 
     def set(self, when: datetime | float) -> None:
         """Set the wall clock; no time passes."""
-        wanted = when.timestamp() if isinstance(when, datetime) else when
-        self.shift += wanted - self.now()
+        target = when.timestamp() if isinstance(when, datetime) else when
+        self.shift += target - self.now()
 
     @property
     def time(self) -> datetime:

@@ -19,11 +19,11 @@ from roost.hosts.virtual_time import VirtualClock
 from roost.runtime.ports.notifier import Notifier
 
 MOST_CRASHES = 8
-"""Enough is enough: then the power stays on, so that a simulation ends."""
+"""Maximum number of crashes, so that a simulation ends."""
 LATEST = 3.0
-"""Seconds by which something is late at the most."""
+"""Maximum delay in seconds."""
 FURTHEST = 60.0
-"""Seconds by which people's clocks are set forward or back at the most."""
+"""Maximum seconds by which the clock is set forward or back."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -43,15 +43,15 @@ class Faults:
     post_lost: float = 0.0
     """A post in a meeting does not reach another participant."""
     commit_failed: float = 0.0
-    """A commit is not done."""
+    """A commit fails."""
     commit_unknown: float = 0.0
-    """A commit is done or not, and the store cannot tell."""
+    """The result of a commit is unknown."""
     crash: float = 0.0
     """The power fails, at any await and any step of the store."""
     loop_frozen: float = 0.0
-    """A loop does nothing for a while; in each second."""
+    """A loop is frozen for a while; rate per second."""
     clock_jump: float = 0.0
-    """People's clocks are set forward or back; in each second."""
+    """The clock is set forward or back; rate per second."""
 
     def __post_init__(self) -> None:
         for name, chance in self.chances.items():
@@ -64,13 +64,13 @@ class Faults:
 
     @classmethod
     def some(cls, seed: int) -> Faults:
-        """About half of them, another half for each seed: what hides behind one fault shows without it."""
+        """Return a random half of the faults, by the seed: one fault may hide the effects of another."""
         dice = random.Random(f"which faults {seed}")
         return cls(**{name: chance for name, chance in _USUAL.items() if dice.random() < 0.5})
 
     @property
     def chances(self) -> dict[str, float]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
         return f"Faults({', '.join(f'{name}={chance!r}' for name, chance in self.chances.items() if chance)})"
@@ -99,7 +99,7 @@ class Chaos:
     def __init__(self, faults: Faults, seed: int, clock: VirtualClock) -> None:
         self.faults = faults
         self.happened: Counter[str] = Counter()
-        """How often each fault was brought about."""
+        """Number of injected faults by name."""
         self._chances = faults.chances
         self._dice = random.Random(f"faults {seed}")
         self._clock = clock
@@ -110,13 +110,13 @@ class Chaos:
         self._times = {name: self._next(name) for name in ("loop_frozen", "clock_jump")}
 
     def end(self) -> None:
-        """From now on nothing goes wrong."""
+        """Stop injecting faults."""
         self._chances = dict.fromkeys(self._chances, 0.0)
         self._times = {}
         self._crash_in = None
 
     def attach(self, host: SimulatedHost) -> None:
-        """Bring about crashes, frozen loops and jumps of the clock on this host, and delays by its clock."""
+        """Inject crashes, frozen loops and clock jumps on this host, and delays by its clock."""
         self._host = host
         host.tick, host.moved = self._tick, self._moved
 
@@ -133,15 +133,15 @@ class Chaos:
         return None
 
     def post(self, sender: str, address: str) -> bool:
-        """True if what is said to somebody in a meeting is lost."""
+        """Return True if a post of a meeting is lost."""
         return self.is_cut(sender, address) or self._happens("post_lost")
 
     def is_cut(self, sender: str, address: str) -> bool:
-        """True if this sender cannot reach the agent with this key."""
+        """Return True if this sender cannot reach the agent with this key."""
         return (sender, f"agent:{address}") in self.cuts
 
     def unreliably(self, kind: str, act: Callable[..., None], *args: Any) -> None:
-        """Call it once, twice, later or not at all."""
+        """Call a function once, twice, later or not at all."""
         if self.cuts and kind == "handover" and len(args) == 1:
             args = (tuple(e for e in args[0] if not self.is_cut(e.sender, e.address)),)
         if self._happens(f"{kind}_lost"):
@@ -174,7 +174,7 @@ class Chaos:
         return True
 
     def _next(self, name: str) -> float | None:
-        """When something of a rate happens the next time, from now on."""
+        """Return the time of the next event of a rate."""
         rate = self._chances[name]
         return self._dice.expovariate(rate) if rate else None
 

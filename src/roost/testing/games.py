@@ -20,14 +20,14 @@ def check_game(game: Game, setting: Any, moves: Moves) -> Any:
     state = _same(game.initial, setting)
     for author, move in moves:
         state = _same(game.apply, state, author, move)
-        for look in (game.outcome, game.mover, game.asked, game.drawn):
-            _same(look, state)
+        for method in (game.outcome, game.mover, game.asked, game.drawn):
+            _same(method, state)
     return state
 
 
 def _same(method: Callable[..., Any], *given: Any) -> Any:
     """Call a method twice with copies of the arguments; return the common result."""
-    first, again = (method(*(checks.data(one, "what a game is given") for one in given)) for _ in range(2))
+    first, again = (method(*(checks.data(value, "what a game is given") for value in given)) for _ in range(2))
     name = getattr(method, "__qualname__", str(method))
     assert first == again, f"{name} gave {first!r:.200}, and for the same {again!r:.200}"
     if method.__name__ in ("initial", "apply"):

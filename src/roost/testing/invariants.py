@@ -138,9 +138,9 @@ def meetings_agree(simulation: Simulation) -> None:
     """
     for meeting, views in meeting_views(simulation).items():
         most = max(views.values(), key=lambda view: sum(view.seen.values()))
-        there = {who: view for who, view in views.items() if most.is_in(who)}
-        differ = [who for who, view in there.items() if view != next(iter(there.values()))]
-        _hold(simulation, not differ, f"these see the meeting {meeting} differently", [*there] if differ else ())
+        present = {who: view for who, view in views.items() if most.is_in(who)}
+        differ = [who for who, view in present.items() if view != next(iter(present.values()))]
+        _hold(simulation, not differ, f"these see the meeting {meeting} differently", [*present] if differ else ())
 
 
 def meeting_views(simulation: Simulation) -> dict[str, dict[str, View]]:
@@ -186,14 +186,14 @@ def _ends(simulation: Simulation) -> Callable[[tuple[Any, ...], list[tuple[int, 
             return End.CANCELLED
         if kind == "meeting":  # no brain runs for posts, and for turns without anything to react to
             return End.DONE
-        told = tasks.get(name, "done") == "done" and (kind != "mail" or mail.get(name) is not None)
-        return End.DONE if told and any(given.ended for _, given in tries) else End.LOST
+        is_done = tasks.get(name, "done") == "done" and (kind != "mail" or mail.get(name) is not None)
+        return End.DONE if is_done and any(given.ended for _, given in tries) else End.LOST
 
     return end_of
 
 
 def _hold(simulation: Simulation, holds: bool, what: str, which: Iterable[object]) -> None:
     if not holds:
-        named = [str(one) for one in which]
+        named = [str(item) for item in which]
         shown = "\n  ".join(named[:10])
         raise simulation.explain(AssertionError(f"{what} ({len(named)}):\n  {shown}"))

@@ -70,21 +70,21 @@ class Network(Generic[P, M]):
 
     # --- cutting ---------------------------------------------------------------------------------
 
-    def cut(self, one: P, other: P, *, both_ways: bool = True) -> None:
+    def cut(self, first: P, second: P, *, both_ways: bool = True) -> None:
         """Partition two parties. Messages in transit are lost on arrival, unless the partition is healed before."""
-        self._cut.add((one, other))
+        self._cut.add((first, second))
         if both_ways:
-            self._cut.add((other, one))
+            self._cut.add((second, first))
 
     def isolate(self, party: P) -> None:
-        for other in self._parties:
-            if other != party:
-                self.cut(party, other)
+        for second in self._parties:
+            if second != party:
+                self.cut(party, second)
 
-    def heal(self, one: P | None = None, other: P | None = None) -> None:
+    def heal(self, first: P | None = None, second: P | None = None) -> None:
         """Heal all partitions, or those of one party, or the one between two."""
-        wanted = {party for party in (one, other) if party is not None}
-        self._cut = {cut for cut in self._cut if not wanted <= set(cut)}
+        parties = {party for party in (first, second) if party is not None}
+        self._cut = {cut for cut in self._cut if not parties <= set(cut)}
 
     def is_cut(self, sender: P, to: P) -> bool:
         return (sender, to) in self._cut

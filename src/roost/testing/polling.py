@@ -20,15 +20,15 @@ def eventually(condition: Callable[[], T], within: float = 5.0) -> T:
 
     An AssertionError or NotFound in the condition counts as not yet.
     """
-    look, latest = _Look[T](within), time.monotonic() + within
+    attempts, latest = _Attempts[T](within), time.monotonic() + within
     while True:
         try:
-            if look.saw(answer := condition()):
+            if attempts.saw(answer := condition()):
                 return answer
         except (AssertionError, NotFound) as error:
-            look.failed(error)
-        look.go_on_until(latest, time.monotonic())
-        time.sleep(look.pause)
+            attempts.failed(error)
+        attempts.continue_until(latest, time.monotonic())
+        time.sleep(attempts.pause)
 
 
 @overload
@@ -42,18 +42,18 @@ async def aeventually(condition: Callable[[], T], within: float = 5.0) -> T: ...
 async def aeventually(condition: Callable[[], Any], within: float = 5.0) -> Any:
     """Poll as `eventually` does, in a coroutine, in real or simulated time."""
     loop = asyncio.get_running_loop()
-    look, latest = _Look[Any](within), loop.time() + within
+    attempts, latest = _Attempts[Any](within), loop.time() + within
     while True:
         try:
             answer = condition()
             if inspect.isawaitable(answer):
                 answer = await answer
-            if look.saw(answer):
+            if attempts.saw(answer):
                 return answer
         except (AssertionError, NotFound) as error:
-            look.failed(error)
-        look.go_on_until(latest, loop.time())
-        await asyncio.sleep(look.pause)
+            attempts.failed(error)
+        attempts.continue_until(latest, loop.time())
+        await asyncio.sleep(attempts.pause)
 
 
 async def insist(act: Callable[[], Awaitable[T]], within: float = 60.0) -> T:
@@ -69,7 +69,7 @@ async def insist(act: Callable[[], Awaitable[T]], within: float = 60.0) -> T:
         await asyncio.sleep(LONGEST)
 
 
-class _Look(Generic[T]):
+class _Attempts(Generic[T]):
     """Values seen so far, for the error message."""
 
     def __init__(self, within: float) -> None:
@@ -90,7 +90,7 @@ class _Look(Generic[T]):
         self._error = error
         self._note(f"{type(error).__name__}: {error!s:.300}")
 
-    def go_on_until(self, latest: float, now: float) -> None:
+    def continue_until(self, latest: float, now: float) -> None:
         if now >= latest:
             before = f", before that {', '.join(self._seen[-4:-1])}" if len(self._seen) > 1 else ""
             last = f"not so within {self._within:g} s; last seen: {self._seen[-1]}{before} (looked {self._times} times)"

@@ -205,8 +205,8 @@ async def google(body: dict[str, Any], acts: tuple[Act, ...], until: Until) -> A
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": [part] if part else []}, "index": 0}
         if reason:
             candidate["finishReason"] = reason
-        told = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "any", "responseId": "r1"}
-        return b"data: " + json.dumps(told).encode() + b"\r\n\r\n"
+        payload = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "any", "responseId": "r1"}
+        return b"data: " + json.dumps(payload).encode() + b"\r\n\r\n"
 
     for act in acts:
         if isinstance(act, str):
@@ -295,16 +295,16 @@ def refusal(act: Refuse, path: str) -> bytes:
     }
     if ":streamGenerateContent" in path:
         error = {"message": act.error, "code": act.status, "status": act.code or "INVALID_ARGUMENT"}
-    told = {"type": "error", "error": error} if path.endswith("/messages") else {"error": error}
-    return _reply(f"{act.status} No", told, act.headers)
+    payload = {"type": "error", "error": error} if path.endswith("/messages") else {"error": error}
+    return _reply(f"{act.status} No", payload, act.headers)
 
 
 def whole(act: Whole) -> bytes:
     return _reply("200 OK", act.body, {})
 
 
-def _reply(status: str, told: Any, more: dict[str, str]) -> bytes:
-    body = json.dumps(told).encode()
+def _reply(status: str, payload: Any, more: dict[str, str]) -> bytes:
+    body = json.dumps(payload).encode()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **more}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body

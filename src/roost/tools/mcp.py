@@ -67,9 +67,9 @@ class McpServer:
         connection = self._connected()
         if not await connection.listed.within(CONNECT):
             connection.close()
-            told = f"the MCP server {self.name!r} did not answer within {CONNECT:g} seconds"
-            raise Unavailable(told + connection.stderr.tail())
-        return [self._tool(one) for one in await connection.listed]
+            problem = f"the MCP server {self.name!r} did not answer within {CONNECT:g} seconds"
+            raise Unavailable(problem + connection.stderr.tail())
+        return [self._tool(tool) for tool in await connection.listed]
 
     def close(self) -> None:
         self._closed = True
@@ -84,19 +84,19 @@ class McpServer:
                 self._connection = _Connection(self._host, self._config, self._clean)
             return self._connection
 
-    def _tool(self, one: Any) -> Tool:
-        config, hints = self._config, one.annotations
+    def _tool(self, tool: Any) -> Tool:
+        config, hints = self._config, tool.annotations
         safe = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
-        asks = any(patterns.matches(pattern, one.name) for pattern in config.approval)
+        asks = any(patterns.matches(pattern, tool.name) for pattern in config.approval)
         return McpTool(
-            f"{self.name}.{one.name}",
-            one.description or one.title or one.name,
-            partial(self._call, one.name),
+            f"{self.name}.{tool.name}",
+            tool.description or tool.title or tool.name,
+            partial(self._call, tool.name),
             config.limit,
             config.output,
             asks,
             safe,
-            schema=one.input_schema,
+            schema=tool.input_schema,
         )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -143,10 +143,10 @@ class _Connection:
 
     def _ended(self, _: Loop, error: BaseException | None) -> None:
         self.is_over = True
-        told = f"the MCP server {self._config.name!r} cannot be reached: {self._why(error)}"
+        problem = f"the MCP server {self._config.name!r} cannot be reached: {self._why(error)}"
         if error is not None:
-            log.warning("%s", told, exc_info=error, extra={"server": self._config.name})
-        self.listed.fail(Unavailable(told))
+            log.warning("%s", problem, exc_info=error, extra={"server": self._config.name})
+        self.listed.fail(Unavailable(problem))
 
     def _why(self, error: BaseException | None) -> str:
         return self._clean(_why(error)) + self.stderr.tail()

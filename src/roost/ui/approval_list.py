@@ -18,7 +18,7 @@ SHOWN = 20
 
 def elsewhere(found: tuple[Approval, ...], talk_id: str | None) -> tuple[Approval, ...]:
     """Return the approvals that do not belong to the open talk, which shows its own."""
-    return tuple(one for one in found if talk_id is None or one.talk_session_id != talk_id)
+    return tuple(approval for approval in found if talk_id is None or approval.talk_session_id != talk_id)
 
 
 def button(waiting: tuple[Approval, ...]) -> None:
@@ -57,8 +57,8 @@ def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
         components.notice(problem)
     waiting = elsewhere(approvals.waiting(service, user), page_url.opened())
     with st.container(key="waiting_list"):
-        for one in waiting[:SHOWN]:
-            _ask(service, one, titles)
+        for approval in waiting[:SHOWN]:
+            _ask(service, approval, titles)
     if len(waiting) > SHOWN:
         st.caption(f"{len(waiting) - SHOWN} more follow when these are decided.")
     if not waiting and not problem:
@@ -66,18 +66,21 @@ def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
         st.rerun()
 
 
-def _ask(service: AgentService, one: Approval, titles: Mapping[str, str]) -> None:
-    key = one.approval_id
-    yes, no = approvals.words(one)
+def _ask(service: AgentService, approval: Approval, titles: Mapping[str, str]) -> None:
+    key = approval.approval_id
+    yes, no = approvals.words(approval)
     with st.form(f"waits_{key}", enter_to_submit=False):  # Enter after a reason must not approve it
-        st.markdown(f"**{plain(one.tool)}** :gray[· {_who(one, titles)}, since {components.moment(one.created)}]")
-        if one.kind is not Question.CALL:
-            st.text(f"Roost stopped during this step. If it is done, record its result in a terminal:\n{_command(one)}")
-        if one.arguments:
-            st.html(approvals.arguments(one, always=True))
+        since = components.moment(approval.created)
+        st.markdown(f"**{plain(approval.tool)}** :gray[· {_origin(approval, titles)}, since {since}]")
+        if approval.kind is not Question.CALL:
+            st.text(
+                f"Roost stopped during this step. If it is done, record its result in a terminal:\n{_command(approval)}"
+            )
+        if approval.arguments:
+            st.html(approvals.arguments(approval, always=True))
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.form_submit_button(yes, key=f"allow_{key}", on_click=_decide, args=(service, one, True))
-            st.form_submit_button(no, key=f"refuse_{key}", on_click=_decide, args=(service, one, False))
+            st.form_submit_button(yes, key=f"allow_{key}", on_click=_decide, args=(service, approval, True))
+            st.form_submit_button(no, key=f"refuse_{key}", on_click=_decide, args=(service, approval, False))
             st.text_input(
                 "Reason",
                 key=f"reason_{key}",
@@ -87,17 +90,17 @@ def _ask(service: AgentService, one: Approval, titles: Mapping[str, str]) -> Non
             )
 
 
-def _decide(service: AgentService, one: Approval, granted: bool) -> None:
-    reason = str(st.session_state.get(f"reason_{one.approval_id}", ""))
-    st.session_state["undecided"] = approvals.decide(service, one, granted=granted, reason=reason)
+def _decide(service: AgentService, approval: Approval, granted: bool) -> None:
+    reason = str(st.session_state.get(f"reason_{approval.approval_id}", ""))
+    st.session_state["undecided"] = approvals.decide(service, approval, granted=granted, reason=reason)
     st.session_state["decided"] = True
 
 
-def _who(one: Approval, titles: Mapping[str, str]) -> str:
-    talk = titles.get(one.talk_session_id or "")
-    where = f"in the talk *{talk}*" if talk else "in a talk" if one.talk_session_id else ""
-    return f"asked by {plain(one.agent_id)} {where}".rstrip() if one.agent_id else f"asked {where}"
+def _origin(approval: Approval, titles: Mapping[str, str]) -> str:
+    talk = titles.get(approval.talk_session_id or "")
+    where = f"in the talk *{talk}*" if talk else "in a talk" if approval.talk_session_id else ""
+    return f"asked by {plain(approval.agent_id)} {where}".rstrip() if approval.agent_id else f"asked {where}"
 
 
-def _command(one: Approval) -> str:
-    return f"roost approvals answer {one.approval_id[-8:]} RESULT"
+def _command(approval: Approval) -> str:
+    return f"roost approvals answer {approval.approval_id[-8:]} RESULT"

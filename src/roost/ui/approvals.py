@@ -27,44 +27,44 @@ def here(found: tuple[Approval, ...], reading: TalkReader | None) -> tuple[Appro
     """Return the pending approvals of the open talk."""
     if reading is None or not reading.running:
         return ()
-    return tuple(one for one in found if one.talk_session_id == reading.talk_id)
+    return tuple(approval for approval in found if approval.talk_session_id == reading.talk_id)
 
 
-def words(one: Approval) -> tuple[str, str]:
+def words(approval: Approval) -> tuple[str, str]:
     """Return the labels of the buttons that approve and deny."""
-    return ("Approve", "Deny") if one.kind is Question.CALL else ("Run again", "Give up")
+    return ("Approve", "Deny") if approval.kind is Question.CALL else ("Run again", "Give up")
 
 
 def draw(service: AgentService, asked: tuple[Approval, ...]) -> None:
     """Draw the first pending approval."""
     with st.container(key="asked"):
-        for one in asked[:1]:
-            yes, no = words(one)
+        for approval in asked[:1]:
+            yes, no = words(approval)
             with st.container(key="asking"):
-                st.html(f'<div class="roost-notice" role="alert">{escape(asking(one))}</div>{arguments(one)}')
+                st.html(f'<div class="roost-notice" role="alert">{escape(asking(approval))}</div>{arguments(approval)}')
             with st.container(key="deciding", horizontal=True):
-                st.button(yes, key="grant", on_click=_decide, args=(service, one, True))
-                st.button(no, key="refuse", on_click=_decide, args=(service, one, False))
+                st.button(yes, key="grant", on_click=_decide, args=(service, approval, True))
+                st.button(no, key="refuse", on_click=_decide, args=(service, approval, False))
 
 
-def asking(one: Approval) -> str:
+def asking(approval: Approval) -> str:
     """Return the question; long arguments are drawn below it."""
-    is_long = one.kind is Question.CALL and one.is_folded
-    return f"May this be done? {shown_name(one.tool)}" if is_long else one.question()
+    is_long = approval.kind is Question.CALL and approval.is_folded
+    return f"May this be done? {shown_name(approval.tool)}" if is_long else approval.question()
 
 
-def arguments(one: Approval, *, always: bool = False) -> str:
+def arguments(approval: Approval, *, always: bool = False) -> str:
     """Return the arguments as HTML: long ones are collapsed, and expand in the browser.
 
     Return nothing if the question contains them completely, unless `always`.
     """
-    if not one.arguments or not (always or one.is_folded):
+    if not approval.arguments or not (always or approval.is_folded):
         return ""
-    return f'<div class="roost-arguments" tabindex="0">{"".join(_rows(one))}</div>'
+    return f'<div class="roost-arguments" tabindex="0">{"".join(_rows(approval))}</div>'
 
 
-def _rows(one: Approval) -> Iterator[str]:
-    for name, text in one.values(indent=2).items():
+def _rows(approval: Approval) -> Iterator[str]:
+    for name, text in approval.values(indent=2).items():
         if len(text) <= LONG:
             yield f"<pre>{escape(f'{name}: {text}')}</pre>"
         else:
@@ -73,18 +73,18 @@ def _rows(one: Approval) -> Iterator[str]:
             yield f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
 
 
-def _decide(service: AgentService, one: Approval, granted: bool) -> None:
-    if problem := decide(service, one, granted=granted):
+def _decide(service: AgentService, approval: Approval, granted: bool) -> None:
+    if problem := decide(service, approval, granted=granted):
         st.session_state["notice"] = problem
 
 
-def decide(service: AgentService, one: Approval, *, granted: bool, reason: str = "") -> str:
+def decide(service: AgentService, approval: Approval, *, granted: bool, reason: str = "") -> str:
     """Record the decision; return the problem, if there is one."""
     try:
         if granted:
-            service.approvals.grant(one.user_id, one.approval_id)
+            service.approvals.grant(approval.user_id, approval.approval_id)
         else:
-            service.approvals.refuse(one.user_id, one.approval_id, reason=reason.strip() or None)
+            service.approvals.refuse(approval.user_id, approval.approval_id, reason=reason.strip() or None)
     except RoostError as error:
         return public(error)
     return ""

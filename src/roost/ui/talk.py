@@ -49,14 +49,14 @@ class PageState:
     """Pending approvals, in this talk and elsewhere."""
     is_operator: bool = False
     shape: tuple[object, ...] = ()
-    looks: int = 0
+    refreshes: int = 0
 
     def remember(self) -> None:
         self.shape = self.now(self.talks)
 
     def now(self, talks: list[Talk]) -> tuple[object, ...]:
         reading = self.reading.shape if self.reading else ()
-        asked = tuple(one.approval_id for one in self.waiting)
+        asked = tuple(approval.approval_id for approval in self.waiting)
         return (reading, sidebar.shape(talks), self.service.health().problem, asked)
 
     @property
@@ -67,12 +67,12 @@ class PageState:
     @property
     def is_stale(self) -> bool:
         """Read changes; return whether more than the text being written has changed. Raises NotFound."""
-        self.looks += 1
+        self.refreshes += 1
         if self.reading:
             self.reading.go_on(self.service)
-        if self.looks % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
+        if self.refreshes % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
             self.talks = sidebar.listed(self.service, self.user)
-        if self.looks % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
+        if self.refreshes % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
             self.waiting = approvals.waiting(self.service, self.user)
         return self.now(self.talks) != self.shape
 
@@ -185,12 +185,12 @@ def _history(scene: PageState, line: MessageSender) -> None:
 def _poll(scene: PageState) -> None:
     """Draw the message being written, or the indicator that one is coming. The first run is part of the page."""
     try:
-        if scene.looks and scene.is_stale:
+        if scene.refreshes and scene.is_stale:
             _draw_again(scene)
     except RoostError:
         _draw_again(scene)  # the page reports the error
-    scene.looks += not scene.looks
-    if scene.every == SLOW and scene.looks > CALM_AFTER:
+    scene.refreshes += not scene.refreshes
+    if scene.every == SLOW and scene.refreshes > CALM_AFTER:
         st.session_state["calm"] = True
         _draw_again(scene)
     reading = scene.reading

@@ -24,7 +24,7 @@ class TalkReader:
     more_before: bool
     known: dict[int, Message] = field(default_factory=dict)
     tracebacks: dict[str, str | None] = field(default_factory=dict)
-    """Those of failed runs that were looked at; they do not change."""
+    """Tracebacks of failed runs that were read; they do not change."""
 
     @classmethod
     def start(cls, service: AgentService, user_id: str, talk_id: str) -> TalkReader:

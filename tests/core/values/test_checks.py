@@ -101,9 +101,9 @@ def test_data_may_be_nested_so_deep_and_no_deeper() -> None:
 
 def test_what_is_tame_stays_as_it_is_and_the_rest_becomes_so() -> None:
     good = {"a": [1, None, True, "🐓", {"b": "\0"}]}
-    assert checks.tame(good) == good
-    assert checks.tame({"\ud800": ["a\udfff"]}) == {"\ufffd": ["a\ufffd"]}
-    checks.data(checks.tame(json.loads("[" * 800 + "]" * 800)), "the data")
+    assert checks.normalized(good) == good
+    assert checks.normalized({"\ud800": ["a\udfff"]}) == {"\ufffd": ["a\ufffd"]}
+    checks.data(checks.normalized(json.loads("[" * 800 + "]" * 800)), "the data")
 
 
 def test_what_a_subscription_asks_for_is_bounded() -> None:
@@ -124,4 +124,4 @@ def test_what_a_subscription_asks_for_is_bounded() -> None:
     ],
 )
 def test_people_are_shown_their_own_agents_by_the_names_they_give_them(text: str, shown: str) -> None:
-    assert addresses.familiar(text, "ann") == shown
+    assert addresses.shortened(text, "ann") == shown

@@ -141,7 +141,7 @@ def test_health_and_metrics_say_that_agents_wait_for_a_place(world: World) -> No
         )  # fmt: skip
 
     problem, *rest = world({"slow": slow}, story, THREE)
-    assert problem.startswith("2 agents wait for a place: all 3 are taken (awake_agents)")
+    assert problem.startswith("2 agents wait for a slot: all 3 are taken (awake_agents)")
     assert rest == [3, 2, 3, 2, 3, 2, 0]
 
 

@@ -164,7 +164,7 @@ def test_an_agent_calls_a_meeting_speaks_and_leaves(world: World) -> None:
         assert back == "you are there; present: agent:ann/d, user:ann"
         assert (await service.meetings.view("ann", meeting, seen_by="agent:d")).status == "in"
         [nowhere] = await did(service, ("meeting.end", {}))
-        assert nowhere == "failed: meeting.end: nobody asks you in a meeting just now: this can be done only then"
+        assert nowhere == "failed: meeting.end: this turn is not in a meeting: the tool works only there"
 
     world(BRAINS, story)
 
@@ -292,7 +292,7 @@ def test_the_names_of_own_tools_are_taken() -> None:
     async def sleep() -> str:
         return ""
 
-    with pytest.raises(roost.Invalid, match="taken by Roost's own tools"):
+    with pytest.raises(roost.Invalid, match="reserved for built-in tools"):
         roost.open("sqlite:////nowhere/at/all.db", tools=[roost.tool(sleep)])
 
 
@@ -320,7 +320,7 @@ def test_two_agents_that_thank_each_other_by_tools_are_cut_off(world: World) -> 
         await grateful_pair(service)
         await service.mail.send("ann", "agent:d", "thanks", "a lot", sender="agent:e")
         [told] = await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) == 1)
-        assert "a chain of 4 messages" in told.body
+        assert "longer than the limit of 4 hops" in told.body
 
     world({"grateful": grateful}, story, limits=roost.Limits(hops=4))
 
@@ -330,7 +330,7 @@ def test_meetings_that_lead_to_meetings_are_cut_off(world: World) -> None:
         await grateful_pair(service)
         await service.tasks.send("ann", "d", "begin")
         told = await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) >= 1)
-        assert "a chain of 4 messages" in told[0].body
+        assert "longer than the limit of 4 hops" in told[0].body
 
     world({"grateful": grateful}, story, limits=roost.Limits(hops=4))
 
@@ -356,7 +356,7 @@ def test_a_live_replay_sends_nothing(world: World) -> None:
         await service.tasks.wait("ann", task)
         [run] = [one for one in await service.runs.list("ann", agent="d") if one.kind == "task"]
         replay = await service.runs.replay("ann", run.run_id, until=0, live=True)
-        assert "a replay tells nobody" in replay.text
+        assert "a replay has none" in replay.text
         assert replay.sent == ("tool meeting.call",)
         assert len(await service.meetings.list("ann")) == 1
 

@@ -19,8 +19,8 @@ from tests.runtime.conftest import QUICK, World
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "PIECE", 3)
-    monkeypatch.setattr(agents, "AT_ONCE", 50)
+    monkeypatch.setattr(agents, "CREATED_PER_WRITE", 3)
+    monkeypatch.setattr(agents, "MAX_CREATED", 50)
 
 
 def names(count: int) -> list[str]:
@@ -71,7 +71,7 @@ def test_more_than_the_user_may_have_or_one_call_makes_are_refused(world: World)
     async def scenario(service: AsyncAgentService) -> list[roost.Agent]:
         with pytest.raises(roost.LimitReached, match="you may have 9 agents"):
             await service.agents.create_many("ann", names(10))
-        with pytest.raises(roost.LimitReached, match="50 agents can be made by one call, not 51"):
+        with pytest.raises(roost.LimitReached, match="50 agents can be created by one call, not 51"):
             await service.agents.create_many("ann", names(51))
         return await service.agents.list("ann")
 
@@ -80,8 +80,8 @@ def test_more_than_the_user_may_have_or_one_call_makes_are_refused(world: World)
 
 
 def test_others_write_while_many_are_made(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "PIECE", 500)
-    monkeypatch.setattr(agents, "AT_ONCE", 100_000)
+    monkeypatch.setattr(agents, "CREATED_PER_WRITE", 500)
+    monkeypatch.setattr(agents, "MAX_CREATED", 100_000)
     opened, wrote = service(), 0
     making = threading.Thread(target=opened.agents.create_many, args=("ann", names(20_000)))
     making.start()

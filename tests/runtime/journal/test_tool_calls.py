@@ -285,7 +285,7 @@ def test_a_profile_allows_what_it_names() -> None:
         (lambda: roost.tool(limit=0)(price.function), "the limit of the tool 'price' must be a number above 0"),
         (lambda: roost.tool(3), "a tool is made of a function, not of int"),  # type: ignore[call-overload]
         (lambda: Toolbox([price, price]), "there are two tools called 'price'"),
-        (lambda: Toolbox([print]), "is no tool: put @roost.tool above the function"),  # type: ignore[list-item]
+        (lambda: Toolbox([print]), "is not a tool: put @roost.tool above the function"),  # type: ignore[list-item]
         (lambda: Toolbox([roost.tool(_untyped)]), "the argument 'x' of the tool '_untyped' has no type"),
         (lambda: Toolbox([roost.tool(_unbounded)]), "each argument must have a name"),
         (lambda: Toolbox([roost.tool(_foreign)]), "have no schema"),

@@ -49,7 +49,7 @@ def test_an_open_circuit_fails_talks_at_once_lets_agents_wait_and_closes_after_o
         assert provider.asked == 5
         assert "keeps failing and is paused" in ((await say(service, talk, "again")).error or "")
         assert provider.asked == 5
-        assert "'model' failed again and again" in (service.health().problem or "")
+        assert "'model' failed repeatedly" in (service.health().problem or "")
 
         await service.agents.create("ann", "d", profile="model", max_concurrent_tasks=3, **FAST)
         tasks = [await service.tasks.send("ann", "d", str(number)) for number in range(3)]

@@ -72,8 +72,8 @@ def test_new_work_is_refused_and_accepted_work_continues(tmp_path: Path) -> None
 
     refused, result, messages = play(tmp_path, story)
     assert set(refused) == {
-        "the program uses 101 MiB of memory, and 100 are allowed: it takes nothing new until it has done some of what"
-        " it has; try again in a moment"
+        "the program uses 101 MiB of RAM, and 100 are allowed: it accepts no new work until some is done; try"
+        " again in a moment"
     }
     assert (result, messages) == ("go", 0)
 
@@ -110,7 +110,7 @@ def test_the_real_memory_is_looked_at(tmp_path: Path) -> None:
             await is_heavy(service, True)
             return str(service.health().problem)
 
-    assert "MiB of memory, and 1 are allowed" in asyncio.run(main())
+    assert "MiB of RAM, and 1 are allowed" in asyncio.run(main())
 
 
 @pytest.mark.parametrize(("before", "after"), [(700, 50_000), (90_000, 90_000), (0, 0)])

@@ -18,7 +18,7 @@ MIB = 2**20
 
 @pytest.fixture(autouse=True)
 def _sum_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota, "PAUSE", 0.0)
+    monkeypatch.setattr(quota, "RECOUNT_INTERVAL", 0.0)
 
 
 async def filled(store: Callable[[int], Awaitable[object]], size: int = len(LONG)) -> int:

@@ -81,7 +81,7 @@ def test_how_many_take_part_is_a_limit_that_errors_name() -> None:
         with pytest.raises(roost.Invalid, match=r"3 are invited, .* raise the limit `meeting_participants`"):
             await s.meetings.call("ann", "news", required=["agent:a", "agent:b", "agent:c"])
         meeting = await s.meetings.call("ann", "news", required=["agent:a", "agent:b"])
-        with pytest.raises(roost.Forbidden, match="has room for 3 participants"):
+        with pytest.raises(roost.Forbidden, match="is full, with 3 participants"):
             await s.meetings.invite("ann", meeting, "agent:c")
 
     play(story, limits=roost.Limits(meeting_participants=3))

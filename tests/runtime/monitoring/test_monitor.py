@@ -372,7 +372,7 @@ def test_a_follower_receives_new_facts_of_its_user_only(world: World) -> None:
         await service.agents.create("ann", "before", profile="teller")
         stream = service.monitor.follow("ann")
         first = asyncio.ensure_future(anext(stream))
-        await until(lambda: service.roost.context.monitor._bells)
+        await until(lambda: service.roost.context.monitor._waiters)
         await service.agents.create("bob", "d", profile="teller")
         await service.agents.create("ann", "d", profile="teller")
         heard = [await first]
@@ -389,7 +389,7 @@ def test_following_ends_when_roost_closes(tmp_path: Path) -> None:
     stream = service.monitor.follow("ann")
     reader = threading.Thread(target=lambda: heard.extend(stream))
     reader.start()
-    eventually(lambda: service.roost.context.monitor._bells)
+    eventually(lambda: service.roost.context.monitor._waiters)
     service.agents.create("ann", "d")
     service.close()
     reader.join(10)
@@ -726,7 +726,7 @@ def test_publishing_facts_is_cheap_without_followers(tmp_path: Path) -> None:
         service.agents.create("ann", "d")
         monitor = service.roost.context.monitor
         assert all(type(one) is tuple for one in monitor._ring)
-        assert monitor._bells == []
+        assert monitor._waiters == []
 
 
 # --- spans ---------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def test_a_brain_that_asks_for_something_else_is_stopped_there(world: World) -> 
         question[0] = "second"
         return (await service.runs.replay("ann", run.run_id)).diff
 
-    assert world({"asks": asks}, story) == "step 1, model m, is not on record as it is asked for now"
+    assert world({"asks": asks}, story) == "step 1, model m, is not recorded with this request"
 
 
 def test_a_run_that_failed_was_stopped_or_was_steered_can_be_replayed(world: World) -> None:
@@ -203,7 +203,7 @@ def test_a_run_that_failed_was_stopped_or_was_steered_can_be_replayed(world: Wor
         steered, stopped, failed = await service.runs.list("ann", talk=talk)
         assert [(await service.runs.replay("ann", one.run_id)).diff for one in (steered, failed)] == ["", ""]
         limited = await service.runs.replay("ann", stopped.run_id, within=1.5)
-        assert limited.diff == "it has not ended within 1.5 seconds"
+        assert limited.diff == "the replay did not end within 1.5 seconds"
         assert limited.text == "well "
 
     world({"moody": moody}, story)
@@ -259,7 +259,7 @@ def test_a_suspended_run_is_replayed_up_to_its_suspension(world: World) -> None:
         runs = await service.runs.list("ann", agent="d")
         replays = [await service.runs.replay("ann", run.run_id) for run in runs]
         live = await service.runs.replay("ann", runs[0].run_id, until=0, live=True)
-        assert "order needs a person's word, and a replay asks nobody" in str(live.error)
+        assert "order needs an approval, and a replay requests none" in str(live.error)
         assert ordered == ["tea"]
         return [(run.outcome, one.recorded_text, one.diff) for run, one in zip(runs, replays, strict=True)]
 

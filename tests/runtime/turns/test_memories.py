@@ -190,7 +190,7 @@ def test_a_talk_without_an_agent_says_that_only_an_agent_can_remember(world: Wor
         return (await ended(service, talk))[-1].content
 
     assert world({"curious": curious}, story) == "tried"
-    assert refusals == ["only an agent can remember: this turn is not one of an agent"] * 3
+    assert refusals == ["only an agent can remember, and this turn does not belong to one"] * 3
 
 
 def test_the_bounds_hold_inside_a_turn_with_what_it_has_noted_itself(world: World) -> None:

@@ -60,19 +60,19 @@ class StoredArtifacts(BaseArtifactService):
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
-        return [one.version for one in await self._files.versions(app_name, *_place(filename, session_id))]
+        return [artifact.version for artifact in await self._files.versions(app_name, *_place(filename, session_id))]
 
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         found = await self._files.versions(app_name, *_place(filename, session_id))
-        return [_described(one, filename) for one in found]
+        return [_described(artifact, filename) for artifact in found]
 
     async def get_artifact_version(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None, version: int | None = None
     ) -> ArtifactVersion | None:
         found = await self._files.versions(app_name, *_place(filename, session_id))
-        chosen = [one for one in found if version is None or one.version == version]
+        chosen = [artifact for artifact in found if version is None or artifact.version == version]
         return _described(chosen[-1], filename) if chosen else None
 
 
@@ -82,11 +82,11 @@ def _place(filename: str, session_id: str | None) -> tuple[Scope, str]:
     return Scope.OWN, filename
 
 
-def _described(one: Artifact, filename: str) -> ArtifactVersion:
-    about = from_json(one.about)
+def _described(artifact: Artifact, filename: str) -> ArtifactVersion:
+    about = from_json(artifact.about)
     return ArtifactVersion(
-        version=one.version,
-        canonical_uri=f"roost://artifacts/{filename}/{one.version}",
-        create_time=one.created,
+        version=artifact.version,
+        canonical_uri=f"roost://artifacts/{filename}/{artifact.version}",
+        create_time=artifact.created,
         **about,
     )

@@ -34,7 +34,7 @@ RECENT = 80
 """Default number of newest messages that an agent is shown, approximately."""
 
 logging.getLogger("google_adk.google.adk.telemetry._metrics").setLevel(logging.ERROR)
-"""It warns at each call of a model that reports no token usage."""
+"""The logger warns at each call of a model that reports no token usage; it is silenced."""
 
 
 class Adk:
@@ -58,9 +58,9 @@ class Adk:
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
         app, turn = self._app, as_prompt(turn)
-        voice = EventOutput()
-        sessions = Sessions(turn, turn.profile.recent_messages or RECENT, self._author, voice)
-        part = RoostPlugin(turn, sessions, voice)
+        output = EventOutput()
+        sessions = Sessions(turn, turn.profile.recent_messages or RECENT, self._author, output)
+        part = RoostPlugin(turn, sessions, output)
         runner = Runner(
             app_name=self._name,
             app=app.model_copy(update={"plugins": [part, *app.plugins]}),
@@ -71,7 +71,7 @@ class Adk:
         new = await sessions.open(self._name, app.root_agent)
         if sessions.summary is not None and sessions.summary.is_new:
             yield Chunk(sessions.summary.noted(), Channel.SUMMARY)
-        sessions.took(new)
+        sessions.assign(new)
         said = [message.content for message in new] if turn.kind == "talk" else [prompt(turn, turn.text)]
         running = runner.run_async(
             user_id=turn.user_id,
@@ -84,12 +84,12 @@ class Adk:
             with own_threads(turn):
                 async with aclosing(running) as events:
                     async for event in events:
-                        for chunk in voice.of(event):
+                        for chunk in output.of(event):
                             yield chunk
                         last = event
             errors.check(last)
             await sessions.finish()
-            for chunk in voice.end():
+            for chunk in output.end():
                 yield chunk
         except Exception as error:
             raise errors.classified(error, part.failed) from error

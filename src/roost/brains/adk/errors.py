@@ -18,10 +18,10 @@ _TOO_LONG = ("token count", "context length", "context window", "too long", "too
 def classified(error: Exception, of_tools: Sequence[BaseException]) -> Exception:
     """Return the error, or a BrainFailed with its kind."""
     chain = _chain(error)
-    for one in chain:
-        if isinstance(one, RoostError):  # the ADK wraps errors of plugins
-            return one
-    if any(one in of_tools for one in chain):
+    for cause in chain:
+        if isinstance(cause, RoostError):  # the ADK wraps errors of plugins
+            return cause
+    if any(cause in of_tools for cause in chain):
         kind = Fault.TOOL
     elif isinstance(error, TimeoutError | ConnectionError) or (kind := _kind(error)) is Fault.INTERNAL:
         return error
@@ -46,7 +46,7 @@ def _kind(error: Exception) -> Fault:
     for name in ("status_code", "code"):  # names used by clients of models
         if isinstance(status := getattr(error, name, None), int):
             return _by_status(status, text)
-    if {type(one).__module__.partition(".")[0] for one in _chain(error)} & _NETWORK:
+    if {type(cause).__module__.partition(".")[0] for cause in _chain(error)} & _NETWORK:
         return Fault.PROVIDER
     if isinstance(error, ValueError) and "api key" in text.lower():
         return Fault.NO_KEY

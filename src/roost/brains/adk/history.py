@@ -43,26 +43,26 @@ def past(
     if not history and not any(entry.seqs for entry in entries):
         return AdkHistory([event for entry in entries for event in events_of(entry.content)])
     weaving = _Weaving([*_newest(history, recent), *new], {message.seq for message in new}, entries, author)
-    return AdkHistory(list(weaving.events()), frozenset(weaving.taken & weaving.afresh))
+    return AdkHistory(list(weaving.events()), frozenset(weaving.taken & weaving.unanswered))
 
 
 class _Weaving:
     """Merge of the shown messages, some of them `afresh`, with the recorded entries that still count."""
 
     def __init__(
-        self, shown: Sequence[Message], afresh: set[int], entries: Sequence[ContextEntry], author: str
+        self, shown: Sequence[Message], unanswered: set[int], entries: Sequence[ContextEntry], author: str
     ) -> None:
         self._shown = sorted(shown, key=lambda message: message.seq)
         self._author = author
-        self.afresh = afresh
+        self.unanswered = unanswered
         self._asked = {message.seq for message in shown if message.sender == Sender.USER}
         self._answers: dict[str, list[Message]] = {}
         for message in self._shown:
             if message.sender == Sender.AGENT and message.run_id:
                 self._answers.setdefault(message.run_id, []).append(message)
         counted = [entry for entry in entries if self._counts(entry)]
-        if afresh <= _taken(counted):  # all were processed before, and need a new answer
-            counted = [entry for entry in counted if not afresh & set(entry.seqs)]
+        if unanswered <= _taken(counted):  # all were processed before, and need a new answer
+            counted = [entry for entry in counted if not unanswered & set(entry.seqs)]
         self._counted = {entry.run_id: entry for entry in counted}
         self.taken = _taken(counted)
 
@@ -84,7 +84,7 @@ class _Weaving:
     def _stands_alone(self, message: Message) -> bool:
         """Return whether a message is in no entry, so that its text is shown."""
         if message.sender == Sender.USER:
-            return message.seq not in self.taken and message.seq not in self.afresh
+            return message.seq not in self.taken and message.seq not in self.unanswered
         return bool(message.content) and message.run_id not in self._counted and not self._is_half(message)
 
     def _is_half(self, message: Message) -> bool:
@@ -92,7 +92,7 @@ class _Weaving:
         if message.status is not Status.INTERRUPTED:
             return False
         later = (entry.seqs[0] for entry in self._counted.values() if entry.run_id > (message.run_id or ""))
-        return any(seq < message.seq for seq in (*self.afresh, *later))
+        return any(seq < message.seq for seq in (*self.unanswered, *later))
 
 
 def _taken(entries: Iterable[ContextEntry]) -> set[int]:
@@ -184,7 +184,7 @@ def text_of(event: Event) -> str:
 def _said(message: Message, author: str, text: str | None = None) -> Event:
     mark = _MARKS.get(message.status)
     said = message.content if text is None else text
-    parts = [types.Part(text=one) for one in (said, mark) if one]
+    parts = [types.Part(text=piece) for piece in (said, mark) if piece]
     return Event(
         invocation_id=message.run_id or f"message-{message.seq}",
         author=author,

@@ -17,7 +17,7 @@ def variables_of(folder: str) -> dict[str, str]:
     from dotenv import dotenv_values  # comes with the ADK
 
     here = Path(folder).absolute()
-    file = next((found for one in (here, *here.parents) if (found := one / ".env").is_file()), None)
+    file = next((found for parent in (here, *here.parents) if (found := parent / ".env").is_file()), None)
     return {name: value for name, value in dotenv_values(file).items() if value} if file is not None else {}
 
 

@@ -24,8 +24,8 @@ class StoredMemory(BaseMemoryService):
             return SearchMemoryResponse()
         return SearchMemoryResponse(
             memories=[
-                MemoryEntry(id=one.key, content=_content(one.text), timestamp=one.created.isoformat())
-                for one in await self._turn.recall(query)
+                MemoryEntry(id=memory.key, content=_content(memory.text), timestamp=memory.created.isoformat())
+                for memory in await self._turn.recall(query)
             ]
         )
 
@@ -37,10 +37,10 @@ class StoredMemory(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        for one in memories if self._turn.agent_id is not None else ():
-            text = "\n".join(part.text for part in one.content.parts or [] if part.text)
+        for memory in memories if self._turn.agent_id is not None else ():
+            text = "\n".join(part.text for part in memory.content.parts or [] if part.text)
             if text:
-                await self._turn.remember(text, key=one.id)
+                await self._turn.remember(text, key=memory.id)
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Do nothing: the talk is stored anyway."""

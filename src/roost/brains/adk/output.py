@@ -55,8 +55,8 @@ class EventOutput:
                 yield Chunk(side_channels.called(call.id or "", call.name or "", call.args or {}), Channel.TOOLS)
             for response in event.get_function_responses():
                 result = response.response or {}
-                told = side_channels.answered(response.id or "", _plain(result), ok="error" not in result)
-                yield Chunk(told, Channel.TOOLS)
+                note = side_channels.answered(response.id or "", _plain(result), ok="error" not in result)
+                yield Chunk(note, Channel.TOOLS)
 
     def as_heard(self, event: Event) -> Event:
         """Return a final event with the text that is output."""
@@ -86,7 +86,7 @@ class EventOutput:
             speech.is_whole = True
         yield from self._pass_on()
 
-    def afresh(self) -> None:
+    def start_message(self) -> None:
         """Start a new message with the next text."""
         self._has_spoken = False
 
@@ -105,7 +105,7 @@ class EventOutput:
 
     def _open(self, event: Event) -> _Speech | None:
         speaker = event.author, event.branch
-        return next((one for one in self._speeches if one.speaker == speaker and not one.is_whole), None)
+        return next((speech for speech in self._speeches if speech.speaker == speaker and not speech.is_whole), None)
 
     def _pass_on(self) -> Iterator[Chunk]:
         while self._speeches:

@@ -20,11 +20,11 @@ from roost.ports import Turn
 class RoostPlugin(Recording):
     """Plugin for one turn. It is the first one, so that the agent's own plugins decide last."""
 
-    def __init__(self, turn: Turn, sessions: Sessions, voice: EventOutput) -> None:
+    def __init__(self, turn: Turn, sessions: Sessions, output: EventOutput) -> None:
         super().__init__(turn)
         self._turn = turn
         self._sessions = sessions
-        self._voice = voice
+        self._output = output
         self.failed: list[BaseException] = []
         """Errors of tools."""
 
@@ -54,11 +54,11 @@ class RoostPlugin(Recording):
         if not messages:
             return
         content = content_of(message.content for message in messages)
-        self._sessions.took(messages)
+        self._sessions.assign(messages)
         event = Event(author="user", invocation_id=context.invocation_id, content=content)
         await self._sessions.append_event(context.session, event)
         request.contents.append(content)
-        self._voice.afresh()
+        self._output.start_message()
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: Exception

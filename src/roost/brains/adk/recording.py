@@ -182,10 +182,10 @@ def _question(agent: str, request: LlmRequest) -> Any:
     for number, content in enumerate(request.contents):
         if content.role == "user" and not any(part.function_response for part in content.parts or []):
             start = number
-    told = [content.model_dump(mode="json", exclude_none=True) for content in request.contents[start:]]
-    for one in told:
-        for part in one.get("parts", ()):
+    contents = [content.model_dump(mode="json", exclude_none=True) for content in request.contents[start:]]
+    for dumped in contents:
+        for part in dumped.get("parts", ()):
             for name in ("function_call", "function_response"):
                 part.get(name, {}).pop("id", None)
             part.pop("thought_signature", None)
-    return {"agent": agent, "contents": told}
+    return {"agent": agent, "contents": contents}

@@ -32,9 +32,9 @@ class Sessions(BaseSessionService):
     ADK has what people see: the same messages and answers, each once, whatever happens in between.
     """
 
-    def __init__(self, turn: Turn, recent: int, author: str, voice: EventOutput) -> None:
+    def __init__(self, turn: Turn, recent: int, author: str, output: EventOutput) -> None:
         self._turn = turn
-        self._voice = voice
+        self._output = output
         self._recent = recent
         self._author = author
         self._seqs: list[int] = []
@@ -55,7 +55,7 @@ class Sessions(BaseSessionService):
             if turn.kind == "talk":
                 self.summary = await summary_of(turn, agent, start_of(turn.history, self._recent))
             if self.summary is not None:
-                before.events.insert(0, _told(self.summary))
+                before.events.insert(0, _summary_event(self.summary))
         state = dict(_state(values))
         updated = before.events[-1].timestamp if before.events else 0.0
         self.session = Session(
@@ -64,7 +64,7 @@ class Sessions(BaseSessionService):
         self.session.events = before.events
         return [message for message in turn.messages if message.seq not in before.taken]
 
-    def took(self, messages: Sequence[Message]) -> None:
+    def assign(self, messages: Sequence[Message]) -> None:
         """Assign these messages to the next event of the user."""
         if self._turn.kind == "talk":
             self._seqs += [message.seq for message in messages]
@@ -72,7 +72,7 @@ class Sessions(BaseSessionService):
     async def append_event(self, session: Session, event: Event) -> Event:
         if event.partial or session is not self.session:
             return event
-        event = await super().append_event(session, self._voice.as_heard(event))
+        event = await super().append_event(session, self._output.as_heard(event))
         session.last_update_time = event.timestamp
         taken = []
         if event.author == "user":
@@ -87,7 +87,7 @@ class Sessions(BaseSessionService):
 
     async def finish(self) -> None:
         """Keep streamed text that no final event followed."""
-        for event in self._voice.unfinished():
+        for event in self._output.unfinished():
             if self.session is not None:
                 await self.append_event(self.session, event)
 
@@ -132,7 +132,7 @@ def _state(values: Mapping[Scope, Mapping[str, str]]) -> Iterator[tuple[str, Any
                 log.warning("skipping the unreadable value %r of the state: %s", name, error)
 
 
-def _told(summary: Summary) -> Event:
+def _summary_event(summary: Summary) -> Event:
     return Event(invocation_id="summary", author="user", timestamp=0.0, content=content_of([summary.shown()]))
 
 

@@ -77,7 +77,7 @@ def model_of(agent: object) -> BaseLlm | None:
     if isinstance(agent, LlmAgent):
         return agent.canonical_model
     below = agent.sub_agents if isinstance(agent, BaseAgent) else ()
-    return next((found for one in below if (found := model_of(one)) is not None), None)
+    return next((found for child in below if (found := model_of(child)) is not None), None)
 
 
 def _known(history: Sequence[Message], start: int) -> tuple[str, int]:
@@ -104,9 +104,9 @@ def _between(history: Sequence[Message], covered: int, start: int) -> list[Messa
 async def _summed_up(turn: Turn, model: BaseLlm, summary: str, messages: Sequence[Message]) -> str:
     window = turn.profile.window or WINDOW
     for portion in context.portions(messages, window):
-        told = "\n\n".join(context.clipped(context.as_dialogue_line(message), window) for message in portion)
+        conversation = "\n\n".join(context.clipped(context.as_dialogue_line(message), window) for message in portion)
         before = f"{SUMMED_UP}{summary}\n\n" if summary else ""
-        summary = await _asked(turn, model, f"{before}{told}\n\n{context.ASK}") or summary
+        summary = await _asked(turn, model, f"{before}{conversation}\n\n{context.ASK}") or summary
     return summary
 
 

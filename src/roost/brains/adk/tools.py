@@ -48,7 +48,7 @@ class RoostTool(BaseTool):
 def offer(turn: Turn, request: LlmRequest) -> None:
     """Add Roost's tools to a request, unless the model cannot combine them with its own."""
     config = request.config
-    native = any(isinstance(one, types.Tool) and not one.function_declarations for one in config.tools or [])
+    native = any(isinstance(tool, types.Tool) and not tool.function_declarations for tool in config.tools or [])
     if native or config.response_schema is not None or config.response_json_schema is not None:
         return
     request.append_tools([RoostTool(turn, tool) for tool in turn.tools if tool.wire_name not in request.tools_dict])
@@ -66,8 +66,8 @@ def put_on_record(turn: Turn, request: LlmRequest) -> None:
         if isinstance(tool, RoostTool) or is_effectless or isinstance(tool.__dict__.get("run_async"), _Recorded):
             continue
         recorded, bare = copy.copy(tool), copy.copy(tool)
-        for one in (recorded, bare):  # Roost asks for the approval: the turn waits for it without limit
-            one.check_require_confirmation = _never  # type: ignore[method-assign]
+        for variant in (recorded, bare):  # Roost asks for the approval: the turn waits for it without limit
+            variant.check_require_confirmation = _never  # type: ignore[method-assign]
         recorded.run_async = _Recorded(turn, tool, bare)  # type: ignore[method-assign]
         recorded.is_long_running = False  # the turn waits for the result, and continues with it
         request.tools_dict[name] = recorded

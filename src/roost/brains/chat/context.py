@@ -96,11 +96,11 @@ def note(summary: str, covered: int, window: int) -> str:
 
 def noted_in(message: Message, *, short: bool) -> tuple[str, int]:
     """Return the newest summary in a message and the number of its last message; otherwise an empty text and 0."""
-    for one in reversed(message.notes):
-        end = len(one.text)
-        for found in reversed([*_NOTED.finditer(one.text)] if one.channel == Channel.SUMMARY else []):
+    for note in reversed(message.notes):
+        end = len(note.text)
+        for found in reversed([*_NOTED.finditer(note.text)] if note.channel == Channel.SUMMARY else []):
             if found[2].endswith("\n"):
-                return one.text[found.end() : end].strip(), int(found[1])
+                return note.text[found.end() : end].strip(), int(found[1])
             if short:
                 return "", int(found[1])
             end = found.start()
@@ -119,7 +119,7 @@ def acts(message: Message) -> list[ToolNote]:
     """Return the tool calls of an answer, each with its result, or with a remark that it has none."""
     if not message.notes:
         return []
-    found = [call for one in message.notes if one.channel == Channel.TOOLS for call in calls(one.text)]
+    found = [call for note in message.notes if note.channel == Channel.TOOLS for call in calls(note.text)]
     return [call if call.result is not None else replace(call, result=CUT_OFF) for call in found]
 
 

@@ -104,7 +104,7 @@ def summing(summary: str, messages: Iterable[Message], window: int) -> Dialogue:
 
 def as_values(entries: Iterable[Entry]) -> list[Any]:
     """Return the entries that determine the answer as JSON, without anything that differs between attempts."""
-    return [_told(entry) for entry in entries]
+    return [_as_value(entry) for entry in entries]
 
 
 def size(entries: Iterable[Entry]) -> int:
@@ -121,7 +121,7 @@ def _object(given: Any) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"given": given}
 
 
-def _told(entry: Entry) -> Any:
+def _as_value(entry: Entry) -> Any:
     match entry:
         case Utterance(text):
             return {"said": text}

@@ -57,11 +57,11 @@ class Gguf:
             model.close()
 
     def _model(self, profile: Profile) -> GgufModel:
-        wanted = self._files.file(profile.model), profile.window or WINDOW
+        key = self._files.file(profile.model), profile.window or WINDOW
         with self._lock:
-            if wanted not in self._models:
-                self._models[wanted] = GgufModel(self._host, *wanted)
-            return self._models[wanted]
+            if key not in self._models:
+                self._models[key] = GgufModel(self._host, *key)
+            return self._models[key]
 
 
 class LocalModel:

@@ -11,16 +11,16 @@ from typing import Any
 from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall, ToolResult, Utterance
 from roost.ports import Tool
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 CHOOSE = "Before you answer, call one of these tools: say which, and with what arguments, as JSON."
 
 
-def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False) -> list[Told]:
+def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False) -> list[JsonObject]:
     """Return the messages; user and model alternate, starting with the user, as many models require.
 
     `in_words`: tool results are messages of the user.
     """
-    found: list[Told] = []
+    found: list[JsonObject] = []
     for entry in dialogue.entries:
         match entry:
             case Utterance(text):
@@ -37,7 +37,7 @@ def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False)
     return [*first, *found]
 
 
-def offered(tools: Iterable[Tool]) -> list[Told]:
+def offered(tools: Iterable[Tool]) -> list[JsonObject]:
     return [
         {
             "type": "function",
@@ -47,10 +47,10 @@ def offered(tools: Iterable[Tool]) -> list[Told]:
     ]
 
 
-def choosing(tools: Sequence[Tool], messages: Sequence[Told]) -> Told:
+def choosing(tools: Sequence[Tool], messages: Sequence[JsonObject]) -> JsonObject:
     """Return options that force a tool call of a model whose template has no tools: prompt and grammar."""
     schemas = [copy.deepcopy(tool.parameters) for tool in tools]
-    shared = {name: one for schema in schemas for name, one in schema.pop("$defs", {}).items()}
+    shared = {name: definition for schema in schemas for name, definition in schema.pop("$defs", {}).items()}
     choices = [
         {
             "type": "object",
@@ -60,9 +60,9 @@ def choosing(tools: Sequence[Tool], messages: Sequence[Told]) -> Told:
         }
         for tool, schema in zip(tools, schemas, strict=True)
     ]
-    told = "\n".join([CHOOSE, *(json.dumps(one["function"], ensure_ascii=False) for one in offered(tools))])
+    instructions = "\n".join([CHOOSE, *(json.dumps(offer["function"], ensure_ascii=False) for offer in offered(tools))])
     before = messages[0]["content"] if messages and messages[0]["role"] == "system" else ""
-    first = {"role": "system", "content": f"{before}\n\n{told}".strip()}
+    first = {"role": "system", "content": f"{before}\n\n{instructions}".strip()}
     schema = {"type": "json_schema", "json_schema": {"schema": {"anyOf": choices, "$defs": shared}}}
     return {"messages": [first, *messages[1 if before else 0 :]], "response_format": schema}
 
@@ -77,7 +77,7 @@ def chosen(text: str) -> ToolCall:
         return ToolCall(named[1] if named else "", text, "call_1")
 
 
-def join(calls: list[ToolCall], deltas: Iterable[Told]) -> None:
+def join(calls: list[ToolCall], deltas: Iterable[JsonObject]) -> None:
     """Add deltas of calls to earlier ones."""
     for delta in deltas:
         at, function = delta.get("index", 0), delta.get("function", {})
@@ -91,7 +91,7 @@ def join(calls: list[ToolCall], deltas: Iterable[Told]) -> None:
         )
 
 
-def _say(found: list[Told], role: str, text: str) -> Told:
+def _say(found: list[JsonObject], role: str, text: str) -> JsonObject:
     """Append a message; join consecutive messages of the same role."""
     if found and found[-1]["role"] == role and "tool_calls" not in found[-1]:
         last = found[-1]
@@ -101,6 +101,6 @@ def _say(found: list[Told], role: str, text: str) -> Told:
     return found[-1]
 
 
-def _call(call: ToolCall) -> Told:
+def _call(call: ToolCall) -> JsonObject:
     given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": given}}

@@ -40,10 +40,10 @@ class ModelRequest:
         self._loop = asyncio.get_running_loop()
         self._heard: asyncio.Queue[Heard | BaseException | None] = asyncio.Queue()
 
-    def tell(self, heard: Heard | BaseException | None) -> None:
+    def send(self, piece: Heard | BaseException | None) -> None:
         """Pass on output, usage, a failure, or None for the end."""
         try:
-            self._loop.call_soon_threadsafe(self._heard.put_nowait, heard)
+            self._loop.call_soon_threadsafe(self._heard.put_nowait, piece)
         except RuntimeError:
             return  # the loop of the caller has ended
 
@@ -99,7 +99,7 @@ class GgufModel:
             if self._process is not None:
                 self._process.kill()
         for asked in filter(None, left):
-            asked.tell(_closing())
+            asked.send(_closing())
         self._pump.close()
         if self._process is not None:
             self._end()
@@ -108,7 +108,7 @@ class GgufModel:
         ahead = 0 if self._now is None else 1
         for at, asked in enumerate(self._waiting):
             if at >= since and at + ahead > 0:
-                asked.tell(_waiting(f"{at + ahead} before you …\n"))
+                asked.send(_waiting(f"{at + ahead} before you …\n"))
 
     def _send(self, line: bytes) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -126,7 +126,7 @@ class GgufModel:
             try:
                 self._answer(asked)
             except Exception as error:  # reported to the caller: the thread continues
-                asked.tell(error)
+                asked.send(error)
             finally:
                 with self._lock:
                     self._now = None
@@ -141,7 +141,7 @@ class GgufModel:
         if self._process is not None and self._process.poll() is not None:  # it died while idle
             self._end()
         if self._process is None:
-            asked.tell(_waiting(f"Loading {self.name} …\n"))
+            asked.send(_waiting(f"Loading {self.name} …\n"))
             self._start()
         with self._lock:
             if asked.dropped:
@@ -149,16 +149,16 @@ class GgufModel:
             self._send(json.dumps(asked.request).encode())
         while not (heard := self._read()).get("end"):
             if error := heard.get("error"):
-                asked.tell(_failure(error))
+                asked.send(_failure(error))
             elif thought := heard.get("thought"):
-                asked.tell(Chunk(thought, "thinking"))
+                asked.send(Chunk(thought, "thinking"))
             elif text := heard.get("text"):
-                asked.tell(text)
+                asked.send(text)
             elif calls := heard.get("calls"):
-                asked.tell(calls)
+                asked.send(calls)
             elif used := heard.get("usage"):
-                asked.tell(Usage(used[0], used[1], 0.0, self.name))
-        asked.tell(None)
+                asked.send(Usage(used[0], used[1], 0.0, self.name))
+        asked.send(None)
 
     def _start(self) -> None:
         command = [sys.executable, "-P", str(PROGRAM), str(self._file), *map(str, (threads(), self._window, BATCH))]

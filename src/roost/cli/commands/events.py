@@ -15,7 +15,7 @@ from roost.cli.app.shared import note_not_running, open_session
 from roost.cli.render.output import print_result, print_table, short_id
 from roost.cli.render.tables import relative_time
 from roost.core.envelopes.events import Event
-from roost.core.values.addresses import familiar
+from roost.core.values.addresses import shortened
 
 app = command_group()
 
@@ -90,7 +90,7 @@ def history(
 
 
 def _row(one: Event, user: str) -> tuple[str, ...]:
-    by = familiar(one.publisher, user)
+    by = shortened(one.publisher, user)
     return short_id(one.event_id), one.name, relative_time(one.created), by, str(one.takers), _text(one.data)
 
 

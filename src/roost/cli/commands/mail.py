@@ -26,7 +26,7 @@ from roost.cli.render.tables import key_values, local_time, relative_time
 from roost.cli.render.text import sanitize, single_line
 from roost.core.envelopes import mail
 from roost.core.envelopes.mail import MailStatus
-from roost.core.values.addresses import familiar
+from roost.core.values.addresses import shortened
 from roost.core.values.priority import Priority
 from roost.errors import Forbidden, NotFound
 
@@ -148,7 +148,7 @@ def ls(
 def _row(one: mail.Mail, user: str) -> tuple[str, ...]:
     return (
         short_id(one.mail_id),
-        familiar(one.sender, user),
+        shortened(one.sender, user),
         one.status,
         relative_time(one.created),
         _mark(one.priority),
@@ -198,8 +198,8 @@ def _letter(one: mail.Mail, user: str) -> Iterator[str]:
     yield from key_values(
         [
             ("mail", one.mail_id),
-            ("from", familiar(one.sender, user)),
-            ("to", familiar(one.recipient, user)),
+            ("from", shortened(one.sender, user)),
+            ("to", shortened(one.recipient, user)),
             ("subject", one.subject),
             ("sent", local_time(one.created)),
             ("priority", _mark(one.priority)),
@@ -219,7 +219,7 @@ def archive(mail: Mail, json: Json = False, store: Store = None, config: Config 
         one = service.mail.archive(user, _find(service, user, mail).mail_id)
     if one.status is not MailStatus.ARCHIVED:
         raise Forbidden(
-            f"{short_id(one.mail_id)} is in the mailbox of {familiar(one.recipient, user)}: only its owner archives it"
+            f"{short_id(one.mail_id)} is in the mailbox of {shortened(one.recipient, user)}: only its owner archives it"
         )
     print_result(one, lambda: [f"{short_id(one.mail_id)} is {one.status}."], as_json=json)
 
@@ -245,6 +245,6 @@ def thread(
 def _conversation(listed: list[mail.Mail], user: str) -> Iterator[str]:
     for number, one in enumerate(listed):
         yield ("\n" if number else "") + single_line(
-            familiar(f"{one.sender} → {one.recipient}, {local_time(one.created)}: {one.subject}", user)
+            shortened(f"{one.sender} → {one.recipient}, {local_time(one.created)}: {one.subject}", user)
         )
         yield sanitize(one.body)

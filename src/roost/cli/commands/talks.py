@@ -9,7 +9,7 @@ from roost.cli.render.tables import relative_time, table_or_message
 from roost.cli.render.text import sanitize, single_line
 from roost.core.talks.messages import Message, Status
 from roost.core.talks.talk import Talk
-from roost.core.values.addresses import familiar
+from roost.core.values.addresses import shortened
 from roost.errors import NotFound, Unavailable
 from roost.protocol.values import shown
 from roost.settings import Settings
@@ -47,7 +47,7 @@ def _candidate(talk: Talk) -> str:
 
 
 def _whom(talk: Talk, user: str) -> str:
-    return single_line(familiar(talk.agent, user) if talk.agent else talk.profile)
+    return single_line(shortened(talk.agent, user) if talk.agent else talk.profile)
 
 
 def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:

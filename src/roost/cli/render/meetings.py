@@ -10,7 +10,7 @@ from roost.cli.render.tables import key_values, local_time, truncate
 from roost.cli.render.text import sanitize, single_line
 from roost.core.meetings.games.tictactoe import MARKS
 from roost.core.meetings.view.shown import Attendee, MeetingView, Refusal, Spoken
-from roost.core.values.addresses import familiar
+from roost.core.values.addresses import shortened
 
 GAP = "    "
 """Indent of continuation lines, so that no text can look like a line of another sender."""
@@ -19,7 +19,7 @@ NARROWEST = 12
 
 def display_name(address: str, user: str) -> str:
     """Return an address as the user would type it: `agent:d` for an own agent."""
-    return familiar(single_line(address), single_line(user))
+    return shortened(single_line(address), single_line(user))
 
 
 def display_names(addresses: Sequence[str], user: str) -> str:
@@ -52,7 +52,7 @@ def status_line(view: MeetingView, user: str) -> str:
 def post_lines(spoken: Spoken, user: str) -> list[str]:
     """Return the lines of a post: time and sender on the first, the rest indented."""
     to = f" (to {display_names(spoken.to, user)})" if spoken.to else ""
-    first, *more = familiar(sanitize(spoken.text), user).rstrip().split("\n")
+    first, *more = shortened(sanitize(spoken.text), user).rstrip().split("\n")
     return [
         f"{spoken.at.astimezone():%H:%M:%S} {display_name(spoken.sender, user)}{to}: {first}",
         *(GAP + one for one in more),
@@ -101,7 +101,7 @@ def details(view: MeetingView, user: str, others: Sequence[MeetingView] = ()) ->
         yield ""
         yield status
     if view.minutes:
-        yield from ("", "Minutes:", *(GAP + one for one in familiar(sanitize(view.minutes), user).split("\n")))
+        yield from ("", "Minutes:", *(GAP + one for one in shortened(sanitize(view.minutes), user).split("\n")))
 
 
 def _attendance(one: Attendee, view: MeetingView) -> str:
@@ -228,7 +228,7 @@ def _of_interest(view: MeetingView) -> list[Refusal]:
 
 def refusal_lines(one: Refusal, user: str) -> list[str]:
     """Return the lines of a refused action: the action, and below it the reason."""
-    first, *more = familiar(sanitize(one.text), user).rstrip().split("\n")
+    first, *more = shortened(sanitize(one.text), user).rstrip().split("\n")
     status = f"Refused: {display_name(one.sender, user)} {single_line(one.kind)}{f': {first}' if first else ''}"
     return [status, *(GAP + row for row in more), f"{GAP}Reason: {display_name(one.reason, user)}"]
 

@@ -34,7 +34,7 @@ class Breaker:
         self.probing = now
         return True
 
-    def unused(self) -> None:
+    def release(self) -> None:
         """Release the probe: the caller never reached the provider."""
         self.probing = None
 
@@ -48,5 +48,5 @@ class Breaker:
             if self.probing is not None or self.failures >= self.most:
                 self.retry_at, self.probing = now + self.pause, None
         else:
-            self.unused()
+            self.release()
         return was != self.is_open

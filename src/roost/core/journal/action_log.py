@@ -37,7 +37,7 @@ class ActionLog:
         self._thoughts: dict[str, Any] = {}
 
     def add(self, content: Content) -> int:
-        """Add an action; return its position, for `take_back`."""
+        """Add an action; return its position, for `remove`."""
         position = len(self._done)
         if position < COMPARED:
             self._done.append(content)

@@ -50,7 +50,7 @@ class Decision(StrEnum):
     REFUSED = "refused"
     """Do not execute it; the caller gets an error."""
     ANSWERED = "answered"
-    """It was executed, with this result."""
+    """Executed already, with this result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Replay:
     steps: tuple[str, ...]
     """Its steps, in order."""
     sent: tuple[str, ...]
-    """What it would have sent; a replay sends nothing."""
+    """Sends that the run would repeat; a replay sends nothing."""
     stopped_at: int | None
     """Number of steps after which it was stopped, if it was."""
     error: str | None

@@ -108,7 +108,7 @@ class RunRecord:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
-    """In US dollars, if known."""
+    """Cost in US dollars, if known."""
 
 
 @dataclass(frozen=True, slots=True)

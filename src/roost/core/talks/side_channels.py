@@ -18,7 +18,7 @@ class Channel(StrEnum):
     TOOLS = "tools"
     """Tool calls and their results, one JSON object per line."""
     WAITING = "waiting"
-    """What the run waits for, one line each; shown until the answer begins."""
+    """Reasons why the run waits, one line each; shown until the answer begins."""
     SUMMARY = "summary"
     """Summary of earlier messages, or a remark that they are left out; see `brains.chat.context`."""
 

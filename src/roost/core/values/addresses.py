@@ -52,7 +52,7 @@ def _parsed(text: str, owner: str) -> Address:
     return Address(checks.name(user, "the owner of an address") if slash else owner, agent_id(agent))
 
 
-def familiar(text: str, user_id: str) -> str:
+def shortened(text: str, user_id: str) -> str:
     """Return the text with the user's own agents in short form, `agent:d`."""
     return _owned(user_id).sub("agent:", text)
 

@@ -135,16 +135,16 @@ def _is_unicode(value: Any) -> bool:
     return True
 
 
-def tame(value: Any, depth: int = 0) -> Any:
+def normalized(value: Any, depth: int = 0) -> Any:
     """Return a stored JSON value in a form that every reader accepts; see `data`."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, list | dict) and depth >= DEEPEST:
         return "…"
     if isinstance(value, list):
-        return [tame(inner, depth + 1) for inner in value]
+        return [normalized(inner, depth + 1) for inner in value]
     if isinstance(value, dict):
-        return {tame(name): tame(inner, depth + 1) for name, inner in value.items()}
+        return {normalized(name): normalized(inner, depth + 1) for name, inner in value.items()}
     return value
 
 

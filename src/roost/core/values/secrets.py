@@ -128,8 +128,8 @@ class Redactor:
         if isinstance(value, str):
             return self.clean_known(value)
         if isinstance(value, Mapping):
-            return {self.clean_value(name): self.clean_value(value) for name, value in value.items()}
-        return [self.clean_value(value) for value in value] if isinstance(value, list | tuple) else value
+            return {self.clean_value(name): self.clean_value(item) for name, item in value.items()}
+        return [self.clean_value(item) for item in value] if isinstance(value, list | tuple) else value
 
     def clean(self, text: str) -> str:
         text = self.clean_known(text)

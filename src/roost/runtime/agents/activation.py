@@ -71,7 +71,7 @@ class Activation:
         self.state_log = StateLog(context.host, self)
         self.idle_timer = IdleTimer(self)
         self.closings = Closings(self)
-        self.memory = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
+        self.turn_state = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
         self.letters: dict[str, Any] = {}
         self.talks = AgentTalks(dispatcher.services, dispatcher.live_talks, self, dispatcher.release_talk)
         self.ended: Pending[None] = context.host.pending()
@@ -176,7 +176,7 @@ class Activation:
 
     def adopt(self, memory: str) -> None:
         """Take over `turn.state` as a person has edited it, and write it."""
-        self.memory.edited(memory)
+        self.turn_state.edited(memory)
         self.context.store.write(inspection.set_memory, self.owner, self.agent_id, memory)
 
     # --- running lanes ---------------------------------------------------------------------------

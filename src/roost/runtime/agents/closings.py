@@ -130,12 +130,12 @@ class Closings:
         home = self._home
         self.unwritten += 1
         if closing.state is not None:
-            home.memory.begun()
-        home.dispatcher.settler.put(home, closing, home.memory.edits)
+            home.turn_state.write_queued()
+        home.dispatcher.settler.put(home, closing, home.turn_state.edits)
 
     def remember(self, write: MemoryWrite) -> None:
         """Write a change of `turn.state` by a talk's turn, in order with the closings of other turns."""
-        self._home.dispatcher.settler.put(self._home, write, self._home.memory.edits)
+        self._home.dispatcher.settler.put(self._home, write, self._home.turn_state.edits)
 
     def settled(self, results: list[tuple[Closing, Settled]]) -> None:
         """Take note that these are written, or were refused."""
@@ -143,7 +143,7 @@ class Closings:
         self.unwritten -= len(results)
         for closing, one in results:
             if closing.state is not None:
-                home.memory.is_written()
+                home.turn_state.write_finished()
             if closing.verdict not in KEPT:
                 home.intake.known.discard(closing.envelope.envelope_id)
             elif closing.verdict is Verdict.WAITING:

@@ -38,7 +38,7 @@ class Settling(Protocol):
     address: str
     epoch: int
     loop: Loop
-    memory: AgentState
+    turn_state: AgentState
     phases: PhaseMachine
 
     @property
@@ -164,7 +164,7 @@ class Settler:
             if isinstance(one, Closing):
                 all_results.setdefault(activation, []).append((one, next(left)))
             else:
-                activation.memory.is_written()
+                activation.turn_state.write_finished()
         for activation, results in all_results.items():
             if not (activation.phases.is_detached and activation.leave(results)):
                 activation.call(partial(activation.closings.settled, results))
@@ -182,7 +182,7 @@ class Settler:
 
 def _remembered(activation: Settling, closing: Closing, edits: int) -> Closing:
     """Drop a state that is older than the last edit by a person."""
-    return closing if closing.state is None or edits == activation.memory.edits else replace(closing, state=None)
+    return closing if closing.state is None or edits == activation.turn_state.edits else replace(closing, state=None)
 
 
 def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
@@ -192,7 +192,7 @@ def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
     for activation, one, edits in group:
         if isinstance(one, Closing):
             closings += 1
-        elif edits == activation.memory.edits:
+        elif edits == activation.turn_state.edits:
             whose = replace(one, address=activation.address, epoch=activation.epoch)
             writes.append(replace(whose, position=closings))
     return tuple(writes)

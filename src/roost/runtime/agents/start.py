@@ -34,7 +34,7 @@ async def begin(home: Home, lane: Lane) -> Work | None:
         return None
     work = await _begun(home, lane, profile)
     if work is None:
-        breakers.unused(profile)
+        breakers.release(profile)
     return work
 
 
@@ -51,14 +51,14 @@ async def _begin_isolated(home: Home, lane: Lane, profile: Profile) -> Work | No
                 else:
                     _leave_for_later(home, lane)
                 if work is None:
-                    breakers.unused(profile)
+                    breakers.release(profile)
                 return work
         finally:
             if work is None:
                 home.context.quarantine.leave(envelope.envelope_id)
         if not await _provider(home, lane, profile):
             return None
-        breakers.unused(profile)
+        breakers.release(profile)
     _leave_for_later(home, lane)
     return None
 

@@ -30,7 +30,7 @@ from roost.runtime.execution.turn_execution import FINAL
 from roost.runtime.turns.acting import ActingTurn
 from roost.runtime.turns.actions import TurnActions
 from roost.runtime.turns.brain_context import TurnBrainContext
-from roost.runtime.turns.meeting import MeetingVoice, in_meeting
+from roost.runtime.turns.meeting import MeetingOutput, in_meeting
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
 
@@ -60,7 +60,7 @@ class Work(ActingTurn):
     _length = 0
     _over = False
     _letter: Mail | None = None
-    _voice: MeetingVoice | None = None
+    _meeting_output: MeetingOutput | None = None
     """Of a turn in a meeting."""
     _brain_context: TurnBrainContext | None = None
 
@@ -69,7 +69,7 @@ class Work(ActingTurn):
         self._home = home
         self.envelope = envelope
         self._said: list[str] = []
-        self._before = home.memory.text
+        self._before = home.turn_state.text
         self._recorded = recorded
         self.turn = self._make_turn(profile)
 
@@ -104,7 +104,7 @@ class Work(ActingTurn):
             self.run_id,
             home.owner,
             home.agent_id,
-            given=None if self._voice is None else self._voice.given,
+            given=None if self._meeting_output is None else self._meeting_output.position,
         )
 
     def _make_turn(self, profile: Profile) -> Turn:
@@ -149,7 +149,7 @@ class Work(ActingTurn):
         before = next((one.result for one in self._recorded if one.kind == StepKind.GIVEN), None)
         if before is not None:
             meeting = meeting.at_position(json.loads(before)) or meeting
-        self._voice = MeetingVoice(meeting, self._said, lambda: self.actions, self.flush)
+        self._meeting_output = MeetingOutput(meeting, self._said, lambda: self.actions, self.flush)
         home = self._home
         return in_meeting(
             meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
@@ -166,8 +166,8 @@ class Work(ActingTurn):
             await self._iterate()
             if self._letter is not None:
                 await self._answer(self._letter)
-            if self._voice is not None:
-                self.actions.speak(self._voice)
+            if self._meeting_output is not None:
+                self.actions.add_last_entries(self._meeting_output)
         except asyncio.CancelledError as error:
             if not self.fenced:  # the lane itself is cancelled: nobody else does that
                 raise
@@ -238,9 +238,9 @@ class Work(ActingTurn):
     # --- ending ----------------------------------------------------------------------------------
 
     def _final_effects(self) -> tuple[Effect, ...]:
-        if self._voice is None:
+        if self._meeting_output is None:
             return ()
-        return (self._voice.meeting.end_of_turn(self._context.host.new_id("entry")),)
+        return (self._meeting_output.meeting.end_of_turn(self._context.host.new_id("entry")),)
 
     def lost(self, fault: Fault) -> Closing:
         """Return the closing of a work that blocked or ended its loop."""
@@ -294,7 +294,7 @@ class Work(ActingTurn):
             message=message,
             journaled=journaled,
             did=self.did(is_done=verdict is Verdict.DONE),
-            meeting=None if self._voice is None else self._voice.given,
+            meeting=None if self._meeting_output is None else self._meeting_output.position,
         )
         return run_history.as_text(kept, self._context.redactor.clean_json)
 
@@ -302,5 +302,5 @@ class Work(ActingTurn):
         """Return the agent's state. A turn that has already spoken in its meeting does not run again."""
         if self.error is not None or (not self.turn.state and not self._before):
             return None, None, self.error
-        was_heard = self._voice is not None and self._actions is not None and self._actions.has_spoken
-        return self._home.memory.changed(self._before, self.turn.state, again=not was_heard)
+        was_heard = self._meeting_output is not None and self._actions is not None and self._actions.has_spoken
+        return self._home.turn_state.changed(self._before, self.turn.state, again=not was_heard)

@@ -193,7 +193,7 @@ class Dispatcher:
             else:
                 boxes.setdefault(envelope.address, []).append(envelope)
         if posts:
-            self.listener.ring_of(posts)
+            self.listener.wake_waiters_of(posts)
             self.listener.put(posts)
         for address, box in boxes.items():
             with self._lock:

@@ -37,7 +37,7 @@ def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: 
     blamed = [work for work in works if culprit not in runs or work.run_id == culprit]
     spared = [work for work in works if work not in blamed]
     for work in spared:
-        dispatcher.context.breakers.unused(work.turn.profile)
+        dispatcher.context.breakers.release(work.turn.profile)
         dispatcher.context.monitor.cut_off(work.envelope, work.run_id, RunOutcome.LOST, work.started)
     for envelope_id in activation.lane_queue.suspects:
         dispatcher.context.quarantine.leave(envelope_id)

@@ -160,7 +160,7 @@ class Timers:
             self._dispatcher.notifier.changed(task_id)
         self._dispatcher.notifier.deliver(fired.posted)
         if fired.meetings:
-            self._dispatcher.listener.tick(fired.meetings)
+            self._dispatcher.listener.check(fired.meetings)
         for address in fired.looked:
             self._dispatcher.notifier.look(address)
 

@@ -12,7 +12,7 @@ from roost.runtime.dispatch.dispatcher import Dispatcher
 
 
 class AgentChanges:
-    """Called after the commit, on the writer's thread. A key is `ann/d`."""
+    """Callbacks after the commit of a change, on the writer's thread. A key is `ann/d`."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
@@ -21,7 +21,7 @@ class AgentChanges:
     def made(self, user_id: str, agent_ids: Sequence[str]) -> None:
         self._dispatcher.composer.recipients.forget()
         for agent_id in agent_ids:
-            self._tell(Name.AGENT_CREATED, f"{user_id}/{agent_id}")
+            self._record(Name.AGENT_CREATED, f"{user_id}/{agent_id}")
 
     def configured(self, agent: Agent) -> None:
         self._dispatcher.composer.recipients.forget()
@@ -29,44 +29,44 @@ class AgentChanges:
         awake = self._dispatcher.awake(key)
         if awake is not None:
             awake.config = agent.config
-            awake.call(awake.run_ready)  # with more at once, if it may
-        self._dispatcher.notifier.look(key)  # it may be able to think now, or look at its mail
+            awake.call(awake.run_ready)  # it may have a higher limit of concurrent tasks
+        self._dispatcher.notifier.look(key)  # it may have a known profile now, or check its mail sooner
         self._dispatcher.notifier.wake_at(self._context.host.clock.now() + agent.config.check_mail_interval)
 
-    def started(self, key: str, told: Told | None) -> None:
-        if told is not None:
-            self._pass_on(told)
-            self._tell(Name.AGENT_STARTED, key, "started")
+    def started(self, key: str, consequences: Told | None) -> None:
+        if consequences is not None:
+            self._notify_others(consequences)
+            self._record(Name.AGENT_STARTED, key, "started")
         self._dispatcher.notifier.look(key)
 
-    def stopped(self, key: str, told: Told | None) -> None:
-        if told is not None:
-            self._tell(Name.AGENT_STOPPED, key, "stopped")
-            self._pass_on(told)
+    def stopped(self, key: str, consequences: Told | None) -> None:
+        if consequences is not None:
+            self._record(Name.AGENT_STOPPED, key, "stopped")
+            self._notify_others(consequences)
         self._dispatcher.notifier.stop_agent(key)
 
-    def restarted(self, key: str, came: tuple[bool, Told]) -> None:
-        stopped, told = came
+    def restarted(self, key: str, restarted: tuple[bool, Told]) -> None:
+        stopped, consequences = restarted
         if stopped:
-            self._tell(Name.AGENT_STOPPED, key, "stopped")
+            self._record(Name.AGENT_STOPPED, key, "stopped")
         self._dispatcher.notifier.stop_agent(key)
-        self.started(key, told)
+        self.started(key, consequences)
 
     def paused(self, key: str, paused: bool, changed: bool) -> None:
         if changed:
-            self._tell(Name.AGENT_PAUSED if paused else Name.AGENT_RESUMED, key)
+            self._record(Name.AGENT_PAUSED if paused else Name.AGENT_RESUMED, key)
         if paused:
             self._rest(key)
         else:
             self._dispatcher.notifier.look(key)
 
     def fell_asleep(self, key: str) -> None:
-        self._tell(Name.AGENT_SLEPT, key)
+        self._record(Name.AGENT_SLEPT, key)
         self._rest(key)
 
     def woken(self, key: str, reason: str, woken: bool) -> None:
         if woken:
-            self._tell(Name.AGENT_WOKE, key, reason)
+            self._record(Name.AGENT_WOKE, key, reason)
             if (awake := self._dispatcher.awake(key)) is not None:
                 awake.call(awake.woken)
         self._dispatcher.notifier.look(key)
@@ -76,30 +76,30 @@ class AgentChanges:
         if awake is not None:
             awake.call(lambda: awake.adopt(memory))
 
-    def deleted(self, key: str, told: Told) -> None:
-        self._tell(Name.AGENT_DELETED, key)
+    def deleted(self, key: str, consequences: Told) -> None:
+        self._record(Name.AGENT_DELETED, key)
         self._dispatcher.composer.recipients.forget()
-        self._pass_on(told)
+        self._notify_others(consequences)
         self._dispatcher.notifier.stop_agent(key)
-        self._dispatcher.task_waiters.tell_all()  # its tasks are gone too: callers that wait look them up
-        for talk_id in told.talks:
+        self._dispatcher.task_waiters.tell_all()  # its tasks are deleted too: callers that wait read them again
+        for talk_id in consequences.talks:
             self._dispatcher.live_talks.forget(talk_id)
 
     def _rest(self, key: str) -> None:
-        """Have it begin nothing new; it is claimed again when its turns have ended."""
+        """Stop starting new turns; it is claimed again when its turns have ended."""
         awake = self._dispatcher.awake(key)
         if awake is not None:
             awake.call(awake.drain)
         else:
             self._dispatcher.notifier.look(key)
 
-    def _pass_on(self, told: Told) -> None:
-        """Notify callers that wait for its answers, participants of its meetings, and subscribers."""
-        for answered in told.answered:
+    def _notify_others(self, consequences: Told) -> None:
+        """Notify callers that wait for answers of the agent, participants of its meetings, and subscribers."""
+        for answered in consequences.answered:
             self._dispatcher.notifier.answered(answered)
-        self._dispatcher.listener.notify(told.changes)
-        self._dispatcher.posted(told.posted)
+        self._dispatcher.listener.notify(consequences.changes)
+        self._dispatcher.posted(consequences.posted)
 
-    def _tell(self, name: Name, key: str, reason: str = "asked for") -> None:
-        """By its owner: nobody else moves an agent here."""
+    def _record(self, name: Name, key: str, reason: str = "asked for") -> None:
+        """Record a change that the owner requested."""
         self._context.monitor.record(name, key, {"reason": reason, "by": f"user:{key.rpartition('/')[0]}"})

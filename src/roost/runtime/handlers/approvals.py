@@ -1,4 +1,4 @@
-"""Approvals: what runs wait for, as the person sees it who decides."""
+"""Approvals: decisions that runs wait for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks
 from roost.errors import Invalid
 from roost.runtime.context import RuntimeContext
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.journal.approval_wait import about, as_fields
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.journal import approvals
@@ -20,7 +20,7 @@ NOTE_CHARS = 100_000
 
 
 class Approvals:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Approvals of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, notifier: Notifier) -> None:
         self._context = context
@@ -29,10 +29,10 @@ class Approvals:
     async def list(
         self, user_id: str, *, all: bool = False, limit: int = PAGE, before: str | None = None
     ) -> builtins.list[Approval]:
-        """Return what runs wait for, newest first; with `all` what was decided too."""
+        """Return pending approvals, newest first; with `all`, decided ones too."""
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
-        last = checks.place(before, "`before`") or LAST
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         return await self._context.store.read(approvals.listed, user_id, checks.flag(all, "`all`"), limit, last)
 
     async def get(self, user_id: str, approval_id: str) -> Approval:
@@ -40,15 +40,15 @@ class Approvals:
         return await self._context.store.read(approvals.get, user_id, approval_id)
 
     async def grant(self, user_id: str, approval_id: str) -> Approval:
-        """Have it done; of what may have been done before the program ended: have it done again."""
+        """Allow the call or step. If its result is unknown, it is executed again."""
         return await self._decide(user_id, approval_id, Decision.GRANTED, None)
 
     async def refuse(self, user_id: str, approval_id: str, *, reason: str | None = None) -> Approval:
-        """Refuse: it is not done, and the caller gets the reason."""
+        """Refuse the call or step; the caller gets the reason."""
         return await self._decide(user_id, approval_id, Decision.REFUSED, reason)
 
     async def answer(self, user_id: str, approval_id: str, result: str) -> Approval:
-        """Say that it is done already: the run continues with this result, which is JSON for a step."""
+        """Report that it was executed, with this result; JSON for a step. The run continues with it."""
         if (await self.get(user_id, approval_id)).kind is Question.STEP:
             _check_json(result)
         return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
@@ -66,21 +66,23 @@ class Approvals:
             self._context.host.clock.now(),
             then=self._tell,
         )
-        self._ring(decided)
+        self._resume(decided)
         return decided.approval
 
     def _tell(self, decided: Decided) -> None:
-        one = decided.approval
-        self._context.monitor.record(Name.APPROVAL_DECIDED, about(one), as_fields(one), user_id=one.user_id)
+        approval = decided.approval
+        self._context.monitor.record(
+            Name.APPROVAL_DECIDED, about(approval), as_fields(approval), user_id=approval.user_id
+        )
 
-    def _ring(self, decided: Decided) -> None:
-        """Wake the run that waits, or resume the one that was put aside."""
-        one = decided.approval
-        if (bell := self._context.approval_waiters.get(one.approval_id)) is not None:
-            bell.set(None)
-        address = f"{one.user_id}/{one.agent_id}" if one.agent_id else ""
-        if decided.rested and one.talk_session_id is not None:
-            self._notifier.deliver_talk(one.talk_session_id, decided.talker, None, address)
+    def _resume(self, decided: Decided) -> None:
+        """Wake the run that waits, or resume a suspended run."""
+        approval = decided.approval
+        if (waiter := self._context.approval_waiters.get(approval.approval_id)) is not None:
+            waiter.set(None)
+        address = f"{approval.user_id}/{approval.agent_id}" if approval.agent_id else ""
+        if decided.rested and approval.talk_session_id is not None:
+            self._notifier.deliver_talk(approval.talk_session_id, decided.talker, None, address)
         elif decided.rested:
             self._notifier.look(address)
 

@@ -1,7 +1,7 @@
-"""Roost's own tools, which every agent has: mail, sleep, the clock, events, memory, and other agents.
+"""Built-in tools of agents: mail, sleep, schedules, events, memories, meetings, and other agents.
 
-What they send and remember is a part of the turn and settles with it; those are not taken from the record when a turn
-is repeated, and say nothing that differs from one try to the next.
+Their sends and memories settle with the turn. When a turn is repeated they run again, so their results do not differ
+between attempts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Urgency = Literal["low", "normal", "high", "urgent"]
 To = Annotated[str, Field(description="agent:NAME, or user:NAME for a person")]
 Other = Annotated[str, Field(description="agent:NAME")]
-MailId = Annotated[str, Field(description="as mail.check gives it")]
+MailId = Annotated[str, Field(description="as in the result of mail.check")]
 
 
 class BuiltinTools:
-    """Each public method is a tool; what its docstring says is for the model."""
+    """Built-in tools: each public method is a tool, and its docstring is for the model."""
 
     def __init__(self, mails: Mails, schedules: Schedules, agents: Agents, meetings: Meetings) -> None:
         self._mails = mails
@@ -86,45 +86,45 @@ class BuiltinTools:
     async def check_mail(
         self, turn: Turn, unread_only: bool = True, limit: Annotated[int, Field(ge=1, le=100)] = 20
     ) -> list[dict[str, str]]:
-        """List the mails in your mailbox, urgent ones first, without reading them; unread ones, and the one at hand."""
-        owner, box = _owner(turn)
-        found = await self._mails.inbox(owner, box, status="unread" if unread_only else None, limit=limit)
+        """List the mails in your mailbox, urgent ones first: unread ones, and the one you are handling."""
+        owner, mailbox = _owner(turn)
+        found = await self._mails.inbox(owner, mailbox, status="unread" if unread_only else None, limit=limit)
         if unread_only and turn.kind == "mail":
-            letter = await self._mails.get(owner, str(_actions(turn).at_hand))
-            found = [letter, *found][:limit] if letter.status is MailStatus.READ else found
-        return [_shown(one) for one in found]
+            mail = await self._mails.get(owner, str(_actions(turn).handled_id))
+            found = [mail, *found][:limit] if mail.status is MailStatus.READ else found
+        return [_shown(mail) for mail in found]
 
     async def read_mail(self, turn: Turn, mail_id: MailId) -> dict[str, str]:
         """Read one mail of your mailbox."""
         await self._own(turn, mail_id)
-        letter = await self._mails.read(_owner(turn)[0], mail_id)
-        return {**_shown(letter), "body": letter.body}
+        mail = await self._mails.read(_owner(turn)[0], mail_id)
+        return {**_shown(mail), "body": mail.body}
 
     async def reply(self, turn: Turn, mail_id: MailId, body: str) -> str:
         """Answer a mail of your mailbox."""
-        letter = await self._own(turn, mail_id)
-        link = _actions(turn).link(letter.sender, letter.priority)
-        await self._mails.answer(_owner(turn)[0], letter, _actions(turn).clean(body), key=turn.step_key, **link)
-        return f"sent to {letter.sender}"
+        mail = await self._own(turn, mail_id)
+        link = _actions(turn).link(mail.sender, mail.priority)
+        await self._mails.answer(_owner(turn)[0], mail, _actions(turn).clean(body), key=turn.step_key, **link)
+        return f"sent to {mail.sender}"
 
     async def archive(self, turn: Turn, mail_id: MailId) -> str:
-        """Put away a mail of your mailbox that is dealt with."""
+        """Archive a mail of your mailbox that is done."""
         await self._own(turn, mail_id)
         await self._mails.archive(_owner(turn)[0], mail_id)
         return "archived"
 
     async def _own(self, turn: Turn, mail_id: str) -> Mail:
-        """The owner's other mail is none of an agent's business."""
-        owner, box = _owner(turn)
-        letter = await self._mails.get(owner, mail_id)
-        if letter.recipient != box:
+        """Return a mail of the agent's own mailbox. Raises NotFound for other mail of its owner."""
+        owner, mailbox = _owner(turn)
+        mail = await self._mails.get(owner, mail_id)
+        if mail.recipient != mailbox:
             raise NotFound(f"there is no mail {mail_id!r:.80} in your mailbox")
-        return letter
+        return mail
 
     # --- others ----------------------------------------------------------------------------------
 
     async def send(self, turn: Turn, to: Other, text: str, priority: Urgency = "normal") -> str:
-        """Tell another agent something, without waiting for an answer."""
+        """Send a message to another agent, without waiting for an answer."""
         await turn.send(to, text, priority=priority)
         return f"sent to {to}"
 
@@ -158,7 +158,7 @@ class BuiltinTools:
         optional: list[To] = [],  # noqa: B006
         floor: Literal["free", "round_robin", "raise_hand", "moderator", "mention"] = "free",
     ) -> str:
-        """Call a meeting with other agents and people; it begins when all who are required have come."""
+        """Call a meeting with other agents and people; it starts when all required participants have joined."""
         owner, me = _owner(turn)
         name = await self._meetings.convene(
             owner,
@@ -173,7 +173,7 @@ class BuiltinTools:
         return f"called: {name}"
 
     async def join_meeting(self, turn: Turn, meeting_id: str) -> str:
-        """Come to a meeting that you were invited to, or left."""
+        """Join a meeting that you were invited to, or left."""
         owner, me = _owner(turn)
         view = await self._meetings.join(owner, meeting_id, by=me)
         return f"you are there; present: {', '.join(view.present)}"
@@ -183,7 +183,7 @@ class BuiltinTools:
         turn: Turn,
         meeting_id: str,
         text: str,
-        to: Annotated[list[To], Field(description="who is meant")] = [],  # noqa: B006
+        to: Annotated[list[To], Field(description="participants to mention")] = [],  # noqa: B006
     ) -> str:
         """Say something in a meeting that you are in."""
         owner, me = _owner(turn)
@@ -194,7 +194,7 @@ class BuiltinTools:
         return "said"
 
     async def view_meeting(self, turn: Turn, meeting_id: str) -> dict[str, Any]:
-        """How a meeting stands that you are in: who is there, whose turn it is, and the newest words."""
+        """Show a meeting that you are in: participants, whose turn it is, and the newest messages."""
         owner, me = _owner(turn)
         view = await self._meetings.view(owner, meeting_id, seen_by=me, limit=50)
         return {
@@ -217,24 +217,24 @@ class BuiltinTools:
         return "you have left"
 
     async def decline_meeting(self, turn: Turn, reason: str = "") -> str:
-        """When you are asked about an invitation: do not come."""
+        """Decline the invitation that you are asked about."""
         await _here(turn).decline(reason)
         return "you do not come"
 
     async def grant(self, turn: Turn, who: To) -> str:
-        """As the moderator of the meeting that you are asked in: give somebody the floor."""
+        """Give somebody the floor, as the moderator of the current meeting."""
         await _here(turn).grant(who)
         return f"{who} has the floor"
 
     async def end_meeting(
-        self, turn: Turn, minutes: Annotated[str, Field(description="what is to be kept of it")] = ""
+        self, turn: Turn, minutes: Annotated[str, Field(description="summary of the meeting")] = ""
     ) -> str:
-        """As the chair of the meeting that you are asked in: end it for all."""
+        """End the current meeting for all, as its chair."""
         await _here(turn).end(minutes)
         return "the meeting has ended"
 
     async def cancel_meeting(self, turn: Turn, meeting_id: str, reason: str = "") -> str:
-        """Cancel a meeting that you have called and that has not begun."""
+        """Cancel a meeting that you have called and that has not started."""
         owner, me = _owner(turn)
         await self._meetings.cancel(owner, meeting_id, reason, by=me)
         return "cancelled"
@@ -243,8 +243,13 @@ class BuiltinTools:
         """List the meetings that you are in, or invited to, and that are not over."""
         _owner(turn)
         return [
-            {"meeting_id": one.meeting_id, "topic": one.topic, "phase": one.phase, "you_are": one.status}
-            for one in await turn.meetings()
+            {
+                "meeting_id": meeting.meeting_id,
+                "topic": meeting.topic,
+                "phase": meeting.phase,
+                "you_are": meeting.status,
+            }
+            for meeting in await turn.meetings()
         ]
 
     # --- time ------------------------------------------------------------------------------------
@@ -255,9 +260,9 @@ class BuiltinTools:
         seconds: Annotated[float, Field(gt=0)] | None = None,
         until: datetime | None = None,
         events: Annotated[list[str], Field(description="wake on these, such as alerts.*")] = [],  # noqa: B006
-        mail: Annotated[Urgency | None, Field(description="wake on mail that is at least so urgent")] = None,
+        mail: Annotated[Urgency | None, Field(description="wake on mail of at least this priority")] = None,
     ) -> str:
-        """Sleep when this turn is over: for so long, until a time, or until one of these events or mail comes."""
+        """Sleep after this turn: for some seconds, until a time, or until one of these events or mail arrives."""
         wanted = [wake.event(name) for name in events] + ([wake.mail(mail)] if mail is not None else [])
         await turn.sleep(seconds, until=until, wake_on=wake.any_of(*wanted) if wanted else None)
         return "you will sleep when this turn is over"
@@ -297,11 +302,11 @@ class BuiltinTools:
     async def recall(
         self, turn: Turn, query: str = "", limit: Annotated[int, Field(ge=1, le=100)] = RECALLED
     ) -> list[dict[str, str]]:
-        """What you remember that has words of the query in it; without one, the newest."""
-        return [{"key": one.key, "text": one.text} for one in await turn.recall(query, limit=limit)]
+        """Find memories by words of the query; without a query, the newest."""
+        return [{"key": memory.key, "text": memory.text} for memory in await turn.recall(query, limit=limit)]
 
     async def forget(self, turn: Turn, key: str) -> str:
-        """Forget what you remember under a key."""
+        """Delete the memory under a key."""
         return "forgotten" if await turn.forget(key) else f"there is nothing under {key!r:.80}"
 
 
@@ -309,7 +314,7 @@ LONGEST_ASK = 3_660.0
 
 
 def _owner(turn: Turn) -> tuple[str, str]:
-    """In whose name the agent acts, and its mailbox. In a talk that may be another person's agent."""
+    """Return the owner of the actions, and the mailbox of the agent. In a talk that may be another user's agent."""
     actions = _actions(turn)
     return actions.owner, actions.address
 
@@ -322,24 +327,24 @@ def _actions(turn: Turn) -> TurnActions:
 
 
 def _is_here(turn: Turn, meeting_id: str) -> bool:
-    """True if that is the meeting that the turn is in."""
+    """Return True if it is the meeting of the turn."""
     return turn.kind == "meeting" and turn.meeting.meeting_id == meeting_id
 
 
 def _here(turn: Turn) -> Meeting:
-    """What is done in it is a part of the turn, and comes after what was said before."""
+    """Return the meeting of the turn. Actions in it are part of the turn, after the words said before."""
     if turn.kind != "meeting":
-        raise Invalid("nobody asks you in a meeting just now: this can be done only then")
+        raise Invalid("this turn is not in a meeting: the tool works only there")
     return turn.meeting
 
 
-def _shown(one: Mail) -> dict[str, str]:
+def _shown(mail: Mail) -> dict[str, str]:
     return {
-        "mail_id": one.mail_id,
-        "from": one.sender,
-        "to": one.recipient,
-        "subject": one.subject,
-        "priority": one.priority,
-        "status": one.status,
-        "sent": one.created.isoformat(timespec="seconds"),
+        "mail_id": mail.mail_id,
+        "from": mail.sender,
+        "to": mail.recipient,
+        "subject": mail.subject,
+        "priority": mail.priority,
+        "status": mail.status,
+        "sent": mail.created.isoformat(timespec="seconds"),
     }

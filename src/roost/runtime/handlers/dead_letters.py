@@ -1,4 +1,4 @@
-"""Dead letters: what could not be handled, looked at, retried and dropped."""
+"""Dead letters: list, retry and drop work that could not be handled."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roost.core.values import addresses, checks
 from roost.errors import Conflict, LimitReached, NotFound, Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.stores.sql import dead_letters
 
 
 class DeadLetters:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Dead letters of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
@@ -31,11 +31,11 @@ class DeadLetters:
         limit: int = PAGE,
         before: str | None = None,
     ) -> builtins.list[DeadLetter]:
-        """Newest first; `before` is the id of the last one of the page before."""
+        """Return dead letters, newest first; `before` is the last id of the previous page."""
         address = self._address(user_id, agent)
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if kind is None else checks.choice(kind, "the kind", LetterKind)
-        last = checks.place(before, "`before`") or LAST
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         return await self._context.store.read(dead_letters.listed, user_id, address, wanted, limit, last)
 
     async def get(self, user_id: str, letter_id: str) -> DeadLetter:
@@ -43,14 +43,14 @@ class DeadLetters:
         return await self._context.store.read(dead_letters.get, user_id, letter_id)
 
     async def retry(self, user_id: str, letter_id: str) -> None:
-        """Post it again, as if it were sent now. If it cannot be posted still, that is raised and it stays."""
+        """Post the work again as if it were sent now. If that fails, the error is raised and the letter stays."""
         self._check(user_id, letter_id)
         self._check_open()
         now = self._context.host.clock.now()
         await self._context.store.write(dead_letters.retry, user_id, letter_id, now, then=self._dispatcher.posted)
 
     async def retry_all(self, user_id: str, *, agent: str | None = None) -> int:
-        """Retry all there are, oldest first; how many could be posted. The others stay."""
+        """Retry all dead letters, oldest first; return the number posted. The others stay."""
         self._check_open()
         now = self._context.host.clock.now()
         count = 0
@@ -59,12 +59,12 @@ class DeadLetters:
                 self._context.store.write(dead_letters.retry, user_id, name, now, then=self._dispatcher.posted)
                 for name in page
             ]
-            for one in under_way:
+            for write in under_way:
                 try:
-                    await one
+                    await write
                     count += 1
                 except (NotFound, Conflict, LimitReached):
-                    continue  # it stays where it is
+                    continue  # the letter stays
         return count
 
     async def drop(self, user_id: str, letter_id: str) -> None:
@@ -72,24 +72,24 @@ class DeadLetters:
         await self._context.store.write(dead_letters.drop, user_id, letter_id)
 
     async def drop_all(self, user_id: str, *, agent: str | None = None) -> int:
-        """Drop all there are; how many."""
+        """Drop all dead letters; return their number."""
         count = 0
         async for page in self._pages(user_id, agent, self._context.host.clock.now()):
             under_way = [self._context.store.write(dead_letters.drop, user_id, name) for name in page]
-            for one in under_way:
+            for write in under_way:
                 try:
-                    await one
+                    await write
                     count += 1
                 except NotFound:
-                    continue  # someone else was quicker
+                    continue  # another caller has dropped it
         return count
 
     # --- inside ----------------------------------------------------------------------------------
 
     async def _pages(self, user_id: str, agent: str | None, until: float) -> AsyncIterator[builtins.list[str]]:
-        """Return the ids of the letters there are now: letters that result from retrying them are not included."""
+        """Yield the ids of the present letters; letters that result from retries are not included."""
         address, after = self._address(user_id, agent), ""
-        until = at(until).timestamp()  # as exact as they are kept
+        until = at(until).timestamp()  # the precision of stored times
         while page := await self._context.store.read(dead_letters.names, user_id, address, until, PAGE, after):
             yield page
             after = page[-1]

@@ -1,4 +1,4 @@
-"""Events: published to subscribers, and looked up again."""
+"""Events: publish, and query the history."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from roost.core.values.times import timestamp
 from roost.errors import Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.stores.sql import events
 from roost.stores.sql.sending import effects
 
 
 class Events:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Events of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
@@ -29,14 +29,14 @@ class Events:
     async def publish(
         self, user_id: str, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
     ) -> str:
-        """Publish to the user's agents that subscribed to it, or sleep until it comes; return the event's id.
+        """Publish an event to the user's agents that subscribe to it or sleep until it; return its id.
 
         An urgent event wakes its subscribers. Without a subscriber it becomes a dead letter, unless it is `optional`.
         """
         checks.name(user_id, "the user id")
         if self._dispatcher.closing:
             raise Unavailable("this Roost is closing: publish the event again after its restart")
-        self._context.memory.check()
+        self._context.ram.check()
         effect = self._dispatcher.composer.event(
             user_id, f"user:{user_id}", name, data, priority=priority, optional=checks.flag(optional, "`optional`")
         )
@@ -56,17 +56,17 @@ class Events:
         limit: int = PAGE,
         before: str | None = None,
     ) -> list[Event]:
-        """Return what was published, newest first, from `since` on and before `until`; `name` may be a pattern.
+        """Return published events, newest first, from `since` on and before `until`; `name` may be a pattern.
 
-        `before` is the id of the last one of the page before.
+        `before` is the last id of the previous page.
         """
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         pattern = None if name is None else patterns.check_pattern(name)
         times = [None if time is None else timestamp(time, "the time") for time in (since, until)]
         found: list[Event] = []
-        size = limit if pattern is None else max(limit, PAGE)  # what the store takes for a match may be none
-        last = checks.place(before, "`before`") or LAST
+        size = limit if pattern is None else max(limit, PAGE)  # the query of the store is broader than the pattern
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         while True:
             page = await self._context.store.read(events.listed, user_id, pattern, *times, size, last)
             found += [event for event in page if pattern is None or patterns.matches(pattern, event.name)]

@@ -1,4 +1,4 @@
-"""Pages of what fits a wish that the store alone cannot judge: what is being done is known where it is done."""
+"""Pagination with an in-memory filter over SQL results: the state of awake agents is not in the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def fitting(
     start: str,
     name: Callable[[T], str],
 ) -> list[T]:
-    """Return the first that fit. `page` returns the given number of items after a name."""
+    """Return the first `limit` items that match. `page` returns a number of items after a name."""
     found: list[T] = []
     size = limit
     while len(found) < limit:
@@ -25,5 +25,5 @@ async def fitting(
         found += filter(fits, some)
         if len(some) < size:
             break
-        start, size = name(some[-1]), max(limit, PAGE)  # one by one would be slow
+        start, size = name(some[-1]), max(limit, PAGE)  # larger pages, since few items may match
     return found[:limit]

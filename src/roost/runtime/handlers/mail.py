@@ -1,4 +1,4 @@
-"""Mail: written, read, answered, archived, counted; between people and agents."""
+"""Mail between users and agents: send, read, reply, archive, count."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from roost.stores.sql import mail as mail_sql
 
 
 class Mails:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them.
+    """Mail of the service. Its coroutines await only pending results, so that plain threads can drive them.
 
-    A person has the mailbox `user:ann` and those of their agents, `agent:d`. A mail is seen from both ends;
-    its status is what became of it in the mailbox it went to.
+    A user has the mailbox `user:ann` and those of their agents, `agent:d`. Sender and recipient see a mail; its status
+    is that of the recipient.
     """
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
@@ -39,11 +39,11 @@ class Mails:
         expires_in: float | None = None,
         key: str | None = None,
     ) -> str:
-        """Write to an agent or a person, in one's own name or that of one's agent; the mail's id.
+        """Send mail to an agent or a user, as the user or as one of their agents; return its id.
 
-        With the same `key` again it is the same mail.
+        A repeated call with the same `key` returns the same mail.
         """
-        self._context.memory.check()
+        self._context.ram.check()
         box = self._box(user_id, sender)
         if sender is not None:
             await self._context.store.read(mail_sql.owned, user_id, box)
@@ -61,7 +61,7 @@ class Mails:
     ) -> str:
         """Reply to the sender in the same thread, by default with the same priority; return the new mail's id.
 
-        To a mail that one has only sent, it is a further one to the same recipient.
+        A reply to a mail that one has sent goes to the same recipient.
         """
         letter = await self.get(user_id, mail_id)
         return await self.answer(user_id, letter, body, priority=priority, subject=subject, key=key)
@@ -80,7 +80,7 @@ class Mails:
 
         It has the priority of the mail by default. A repeated call with the same `key` returns the same mail.
         """
-        self._context.memory.check()
+        self._context.ram.check()
         mail = await self.get(user_id, mail_id)
         subject, body = forwarding(
             mail, note and checks.text(note, "the note", most=self._context.limits.message_bytes)
@@ -100,7 +100,7 @@ class Mails:
         hops: int = 0,
         root: str = "",
     ) -> str:
-        """Reply to a letter of the owner's, as a link in a chain of messages."""
+        """Reply to a mail of the owner, as a link in a chain of messages."""
         sender = _own_side(owner, letter)
         got = sender == letter.recipient
         to = letter.sender if got else letter.recipient
@@ -130,10 +130,10 @@ class Mails:
         limit: int = PAGE,
         before: str | None = None,
     ) -> list[Mail]:
-        """Return what is in one's own mailbox, or in that of one's agent: by priority, and none that have expired.
+        """Return the mail in the user's own mailbox, or in that of an agent, without expired mail.
 
-        Urgent ones come first, those of the same priority in order. With `newest` the newest come first instead.
-        `before` is the id of the last one of the page before.
+        Urgent mail comes first, mail of the same priority in order; with `newest` the newest comes first. `before` is
+        the last id of the previous page.
         """
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if status is None else checks.choice(status, "the status", MailStatus)
@@ -153,21 +153,21 @@ class Mails:
         return found
 
     async def unread_count(self, user_id: str, box: str | None = None) -> int:
-        """Of one's own mailbox, or that of one's agent."""
+        """Return the number of unread mails in the user's own mailbox, or in that of an agent."""
         return await self._context.store.read(mail_sql.unread, user_id, self._box(user_id, box), self._now())
 
     async def get(self, user_id: str, mail_id: str) -> Mail:
-        """As it is, without reading it."""
+        """Return a mail without marking it as read."""
         self._check(user_id, mail_id)
         return await self._context.store.read(mail_sql.get, user_id, mail_id)
 
     async def read(self, user_id: str, mail_id: str) -> Mail:
-        """Return it and mark it as read. A sender that reads it does not mark it."""
+        """Return a mail and mark it as read; the sender's reading does not mark it."""
         self._check(user_id, mail_id)
         return await self._context.store.write(mail_sql.read, user_id, mail_id, self._now())
 
     async def archive(self, user_id: str, mail_id: str) -> Mail:
-        """Put it away: not shown and not counted any more. An agent that it went to deals with it all the same."""
+        """Archive a mail: it is not listed or counted any more. A receiving agent still handles it."""
         self._check(user_id, mail_id)
         return await self._context.store.write(mail_sql.archive, user_id, mail_id)
 
@@ -185,23 +185,23 @@ class Mails:
     ) -> str:
         try:
             mail = await self._dispatcher.composer.mail(owner, sender, to, subject, body, key=key, **options)
-        except LimitReached:  # though there is no room for another one
+        except LimitReached:  # even if the inbox is full now
             recipient = addresses.parse(to, owner).text
-            there = key and await self._context.store.read(mail_sql.by_key, sender, key, recipient, subject, body)
-            if there:
-                return there
+            known_id = key and await self._context.store.read(mail_sql.by_key, sender, key, recipient, subject, body)
+            if known_id:
+                return known_id
             raise
         if self._dispatcher.closing:
             raise Unavailable("this Roost is closing: send the mail again after its restart")
         await self._context.quota.use(owner, len(subject) + len(body))
-        # In order with all others of its sender's: so are those with the same key.
+        # In order with all other mail of the sender, also that with the same key.
         mail_id: str
         mail_id, _ = await self._context.store.write(mail_sql.send, mail, then=partial(self._sent, mail))
         return mail_id
 
     def _sent(self, mail: SendMail, sent: tuple[str, tuple[Envelope, ...]]) -> None:
         mail_id, posted = sent
-        if mail_id == mail.mail_id:  # and not one that is there already
+        if mail_id == mail.mail_id:  # not for a repeated call
             kind, _, name = mail.sender.partition(":")
             self._context.monitor.sent(name if kind == "agent" else f"{name}/", (mail,), posted)
         elif mail.envelope is not None:
@@ -221,5 +221,5 @@ class Mails:
 
 
 def _own_side(owner: str, mail: Mail) -> str:
-    """Return the address of the owner, or of an agent of theirs, that received the mail, or else sent it."""
+    """Return the address of the owner or their agent that received the mail, or else sent it."""
     return mail.recipient if addresses.parse(mail.recipient, owner).user_id == owner else mail.sender

@@ -1,4 +1,4 @@
-"""Meetings: called, joined, spoken in, ended, looked at; by people, in their own name or that of their agents."""
+"""Meetings: call, join, speak, end and view, as a user or as one of their agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roost.core.meetings.log.bodies import (
     Said,
 )
 from roost.core.meetings.participants.decisions import without_its_creator
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.view.minutes import minutes as minutes_of
 from roost.core.meetings.view.shown import MeetingSummary, MeetingView, Spoken, shown, spoken
 from roost.core.meetings.view.view import Phase, View
@@ -35,12 +35,12 @@ from roost.errors import Conflict, Forbidden, Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.stores.sql.meetings import actions, registry
 from roost.stores.sql.meetings.outcomes import Acted
 
 SLOW_LOOK = 1.0
-"""Seconds between two polls of a caller that waits for news."""
+"""Seconds between two polls of a caller that waits for a change."""
 
 
 class Meetings:
@@ -85,7 +85,7 @@ class Meetings:
         """
         return await self.convene(
             user_id,
-            self._who(user_id, by),
+            self._actor(user_id, by),
             topic,
             required=required,
             optional=optional,
@@ -108,7 +108,7 @@ class Meetings:
         self._check()
         effect = await self._dispatcher.composer.call(owner, caller, topic, **options)
         acted: Acted = await self._context.store.write(
-            actions.call, effect, self._now(), self._awake(caller), then=self._acted
+            actions.call, effect, self._now(), self._awake(caller), then=self._after_commit
         )
         if acted.seated.meeting_id == effect.meeting_id:
             kind, _, rest = caller.partition(":")
@@ -118,20 +118,22 @@ class Meetings:
         return acted.seated.meeting_id
 
     async def join(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
-        """Accept an invitation; or come late, or again, or to an open meeting, or to where an agent of one's own is."""
-        who = self._who(user_id, by)
+        """Accept an invitation, join late or again, or join an open meeting or one of an own agent."""
+        who = self._actor(user_id, by)
         self._check(meeting_id)
         return self._shown(
-            await self._wrote(user_id, actions.join, user_id, who, meeting_id, self._now(), self._awake(who))
+            await self._written(user_id, actions.join, user_id, who, meeting_id, self._now(), self._awake(who))
         )
 
     async def decline(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
-        """Do not come."""
+        """Decline an invitation."""
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Declined(reason)))
 
     async def leave(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
-        """Go. The last one there ends the meeting instead. Before it has begun it fails when its creator leaves."""
-        return self._shown(await self._act(user_id, meeting_id, by, partial(_leaving, self._who(user_id, by), reason)))
+        """Leave a meeting. The last participant ends it. If the creator leaves before the start, it fails."""
+        return self._shown(
+            await self._act(user_id, meeting_id, by, partial(_leaving, self._actor(user_id, by), reason))
+        )
 
     async def say(
         self,
@@ -144,18 +146,18 @@ class Meetings:
         by: str | None = None,
         key: str | None = None,
     ) -> Spoken:
-        """Say something to all. `to`: who is mentioned; `hand`: there is more to say after this.
+        """Say something to all. `to`: participants to mention; `hand`: raise a hand to say more.
 
-        With the same `key` and text again it is said once.
+        A repeated call with the same `key` and text says it once.
         """
-        mentioned = tuple(self._whom(user_id, one) for one in _listed(to))
+        mentioned = tuple(self._participant(user_id, participant) for participant in _listed(to))
         said = Said(text, mentioned, checks.flag(hand, "`hand`"))
         acted = await self._act(user_id, meeting_id, by, lambda _: said, key)
         author, view = acted.seated.participant, acted.seated.version.view
         for number, word in zip(range(len(view.words), 0, -1), reversed(view.words), strict=True):
             if word.author == author and (acted.number in (0, word.entry_id.number)) and word.text == text:
                 return spoken(word, number)
-        raise Conflict("it was said before, and does not count any more: look at the meeting")
+        raise Conflict("this was said before and is void now: see the view of the meeting")
 
     async def move(
         self, user_id: str, meeting_id: str, move: Any, *, by: str | None = None, key: str | None = None
@@ -171,21 +173,21 @@ class Meetings:
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Raised()))
 
     async def grant(self, user_id: str, meeting_id: str, who: str, *, by: str | None = None) -> MeetingView:
-        """Give somebody the floor, as the moderator."""
-        granted = Granted(self._whom(user_id, who))
+        """Give a participant the floor, as the moderator."""
+        granted = Granted(self._participant(user_id, who))
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: granted))
 
     async def pass_turn(
         self, user_id: str, meeting_id: str, who: str | None = None, *, by: str | None = None
     ) -> MeetingView:
-        """Let one's own turn go by; or, as chair or moderator, somebody else's; after a long silence anyone's."""
-        whose = self._who(user_id, by) if who is None else self._whom(user_id, who)
+        """Skip the own turn; or that of another participant, as chair or moderator, or after a long silence."""
+        whose = self._actor(user_id, by) if who is None else self._participant(user_id, who)
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Passed(whose)))
 
     async def invite(
         self, user_id: str, meeting_id: str, who: str, *, required: bool = False, by: str | None = None
     ) -> MeetingView:
-        """Invite one more; a participant that joins late gets the whole log."""
+        """Invite another participant; one that joins late gets the whole log."""
         checks.name(user_id, "the user id")
         invited = Invited(await self._dispatcher.composer.invitable(user_id, who), checks.flag(required, "`required`"))
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: invited))
@@ -193,20 +195,20 @@ class Meetings:
     async def kick(
         self, user_id: str, meeting_id: str, who: str, reason: str = "", *, by: str | None = None
     ) -> MeetingView:
-        """Send somebody away, as the chair."""
-        kicked = Kicked(self._whom(user_id, who), reason)
+        """Remove a participant, as the chair."""
+        kicked = Kicked(self._participant(user_id, who), reason)
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: kicked))
 
     async def end(self, user_id: str, meeting_id: str, minutes: str = "", *, by: str | None = None) -> MeetingView:
-        """End it for all; without `minutes` there are those made from what was said."""
+        """End a meeting for all; without `minutes`, they are generated from the log."""
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Ended(minutes)))
 
     async def cancel(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
-        """Cancel a call of one's own before the meeting has begun: it fails at once, and all who were invited know why.
+        """Cancel an own call before the start: the meeting fails, and all invited participants get the reason.
 
-        Cancelled again it stays as it is.
+        Cancelling again has no effect.
         """
-        who = self._who(user_id, by)
+        who = self._actor(user_id, by)
         try:
             return self._shown(await self._act(user_id, meeting_id, by, partial(_cancelling, who, reason)))
         except Forbidden:
@@ -220,14 +222,14 @@ class Meetings:
     async def view(
         self, user_id: str, meeting_id: str, *, seen_by: str | None = None, limit: int = PAGE
     ) -> MeetingView:
-        """Return the view of the user, or of the agent `seen_by`, with the newest `limit` words.
+        """Return the view of the user, or of the agent `seen_by`, with the newest `limit` messages.
 
-        Raise Forbidden for a meeting of which only the minutes are kept.
+        Raises Forbidden for a meeting of which only the minutes are kept.
         """
         checks.count(limit, "the limit", least=0, most=MOST)
         who, seated, _ = await self._seen(user_id, meeting_id, seen_by)
         if seated is None:
-            raise Forbidden(f"the meeting {meeting_id!r:.80} is long over: only its minutes are left, ask for these")
+            raise Forbidden(f"the meeting {meeting_id!r:.80} is archived: only its minutes are left, use `minutes`")
         return shown(seated.version.view, who, _cursor(seated), limit)
 
     async def list(
@@ -239,24 +241,24 @@ class Meetings:
         limit: int = PAGE,
         before: str | None = None,
     ) -> builtins.list[MeetingSummary]:
-        """Newest first: those in which one takes part oneself, or one's agents; or only that `participant`.
+        """Return meetings of the user and their agents, newest first; or only those of a `participant`.
 
-        `before` is the id of the last one of the page before.
+        `before` is the last id of the previous page.
         """
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         wanted = None if phase is None else checks.choice(phase, "the phase", Phase)
         who = None if participant is None else addresses.parse(participant, user_id).text
-        last = checks.place(before, "`before`") or LAST
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         found: builtins.list[MeetingSummary] = await self._context.store.read(
             registry.listed, user_id, who, wanted, limit, last
         )
         return found
 
     async def minutes(self, user_id: str, meeting_id: str, *, seen_by: str | None = None) -> str:
-        """As Markdown: topic, when, who, what was said, what came of it. Of one under way: so far."""
+        """Return the minutes as Markdown: topic, times, participants, messages and result so far."""
         _, seated, kept = await self._seen(user_id, meeting_id, seen_by)
-        return addresses.familiar(minutes_of(seated.version.view) if seated is not None else kept, user_id)
+        return addresses.shortened(minutes_of(seated.version.view) if seated is not None else kept, user_id)
 
     async def wait(
         self,
@@ -267,27 +269,27 @@ class Meetings:
         seen_by: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> MeetingView:
-        """As it is once it differs from the view with this cursor; as it is if it is over, or the time is."""
-        clock, bells = self._context.host.clock, self._dispatcher.listener.bells
+        """Return the view once it differs from the one with this cursor, the meeting is over, or the time is up."""
+        clock, waiters = self._context.host.clock, self._dispatcher.listener.waiters
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
         checks.name(after, "the cursor")
         checks.name(meeting_id, "the meeting id")
         while True:
-            bell: Pending[None] = self._context.host.pending()
-            bells.setdefault(meeting_id, []).append(bell)  # listen first, then look, then wait
+            waiter: Pending[None] = self._context.host.pending()
+            waiters.setdefault(meeting_id, []).append(waiter)  # listen first, then check, then wait
             try:
                 found = await self.view(user_id, meeting_id, seen_by=seen_by)
                 left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
                 if found.cursor != after or found.is_over or left <= 0 or self._dispatcher.closing:
                     return found
-                await bell.within(left)
+                await waiter.within(left)
             finally:
-                _unlisten(bells, meeting_id, bell)
+                _unlisten(waiters, meeting_id, waiter)
 
     def watch(
         self, user_id: str, meeting_id: str, *, seen_by: str | None = None, after: str | None = None
     ) -> AsyncIterator[MeetingView]:
-        """As it is, and again whenever it has changed. Waits; ends when the meeting is over, or the program is."""
+        """Yield the view, and again after each change, until the meeting is over or Roost closes."""
         checks.name(user_id, "the user id")
         view = partial(self.view, user_id, meeting_id, seen_by=seen_by)
         wait = partial(self.wait, user_id, meeting_id, seen_by=seen_by)
@@ -298,35 +300,37 @@ class Meetings:
     async def _act(
         self, user_id: str, meeting_id: str, by: str | None, make: Callable[[View], Body], key: str | None = None
     ) -> Acted:
-        who = self._who(user_id, by)
+        who = self._actor(user_id, by)
         self._check(meeting_id)
         if key is not None:
             checks.name(key, "the key")
-        return await self._wrote(
+        return await self._written(
             user_id, actions.act, user_id, who, meeting_id, make, self._now(), key, self._awake(who)
         )
 
-    async def _wrote(self, user_id: str, op: Callable[..., Acted], *given: Any) -> Acted:
+    async def _written(self, user_id: str, op: Callable[..., Acted], *args: Any) -> Acted:
         """Raise the refusal with addresses as the user writes them."""
         try:
-            return await self._context.store.write(op, self._context.host.new_id("post"), *given, then=self._acted)
+            return await self._context.store.write(
+                op, self._context.host.new_id("post"), *args, then=self._after_commit
+            )
         except Forbidden as refused:
-            raise Forbidden(addresses.familiar(str(refused), user_id)) from None
+            raise Forbidden(addresses.shortened(str(refused), user_id)) from None
 
-    def _acted(self, acted: Acted) -> None:
-        """On the writer's thread, after the commit."""
+    def _after_commit(self, acted: Acted) -> None:
+        """Notify the participants, on the writer's thread after the commit."""
         listener = self._dispatcher.listener
-        listener.ring(acted.seated.meeting_id)
+        listener.wake_waiters(acted.seated.meeting_id)
         listener.notify(acted.changes)
         self._dispatcher.posted(acted.posted)
 
-    async def _seen(self, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, Seated | None, str]:
+    async def _seen(self, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
         checks.name(user_id, "the user id")
         checks.name(meeting_id, "the meeting id")
         who = None if seen_by is None else addresses.parse(seen_by, user_id).text
         return await self._context.store.read(registry.seen, user_id, meeting_id, who)
 
-    def _who(self, user_id: str, by: str | None) -> str:
+    def _actor(self, user_id: str, by: str | None) -> str:
         checks.name(user_id, "the user id")
         if by is None:
             return f"user:{user_id}"
@@ -335,7 +339,7 @@ class Meetings:
             raise addresses.unknown(address.agent_id)
         return address.text
 
-    def _whom(self, user_id: str, who: str) -> str:
+    def _participant(self, user_id: str, who: str) -> str:
         checks.name(user_id, "the user id")
         return addresses.parse(who, user_id).text
 
@@ -344,7 +348,7 @@ class Meetings:
             checks.name(meeting_id, "the meeting id")
         if self._dispatcher.closing:
             raise Unavailable("this Roost is closing: do it again after its restart")
-        self._context.memory.check()
+        self._context.ram.check()
 
     def _awake(self, who: str) -> frozenset[str]:
         key = who.removeprefix("agent:")
@@ -359,7 +363,7 @@ class Meetings:
 
 
 def _leaving(who: str, reason: str, view: View) -> Body:
-    """Before the start nobody else may be there to say that the meeting does not take place."""
+    """Return the entry with which a participant leaves; before the start, the creator fails the meeting."""
     if view.phase is Phase.CALLING and view.creator == who and view.is_in(who):
         return Failed(without_its_creator(who, reason))
     return Left(reason)
@@ -375,7 +379,7 @@ def _cancelled_by(who: str) -> str:
     return f"cancelled by {who}"
 
 
-def _cursor(seated: Seated) -> str:
+def _cursor(seated: ParticipantLog) -> str:
     return seated.version.contents or "0"
 
 
@@ -385,9 +389,9 @@ def _listed(recipients: Sequence[str]) -> Sequence[str]:
     return recipients
 
 
-def _unlisten(bells: dict[str, builtins.list[Pending[Any]]], meeting_id: str, bell: Pending[Any]) -> None:
-    left = [one for one in bells.get(meeting_id, ()) if one is not bell]
+def _unlisten(waiters: dict[str, builtins.list[Pending[Any]]], meeting_id: str, waiter: Pending[Any]) -> None:
+    left = [other for other in waiters.get(meeting_id, ()) if other is not waiter]
     if left:
-        bells[meeting_id] = left
+        waiters[meeting_id] = left
     else:
-        bells.pop(meeting_id, None)
+        waiters.pop(meeting_id, None)

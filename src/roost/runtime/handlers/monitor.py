@@ -12,7 +12,7 @@ from roost.core.monitoring.metrics import Metric, MetricKind
 from roost.core.talks.messages import MOST, PAGE, at
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agent_health import health_of
+from roost.runtime.handlers.agent_view import health_of
 from roost.runtime.handlers.agents import Agents
 from roost.runtime.monitoring.metrics import one
 
@@ -20,7 +20,7 @@ GAUGE, HISTOGRAM = MetricKind.GAUGE, MetricKind.HISTOGRAM
 
 
 class Monitor:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Monitor of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher, agents: Agents) -> None:
         self._context = context
@@ -28,26 +28,26 @@ class Monitor:
         self._agents = agents
 
     async def facts(self, user_id: str, *, after: str | None = None, limit: int = PAGE) -> FactPage:
-        """Return what has happened to what is theirs, in order: after a cursor, or without one the newest.
+        """Return facts of the user in order: after a cursor, or the newest.
 
-        With a cursor of which not all that came after it is kept (the program was restarted, or it is too long
-        ago) it begins with the oldest there is, and says `gap`.
+        If facts after the cursor are no longer kept, after a restart or a long time, the page starts with the oldest
+        and has `gap`.
         """
         return self._context.monitor.facts(user_id, after, limit)
 
     async def wait(self, user_id: str, after: str, timeout: float | None = None) -> FactPage:  # noqa: ASYNC109
-        """What came after a cursor, once there is something; nothing if the time is over, or the program closes."""
+        """Return the facts after a cursor once there are some; none if the time is up or Roost closes."""
         return await self._context.monitor.wait(user_id, after, timeout)
 
     def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Fact]:
-        """Yield each fact as it is recorded, from now on or from a cursor on. Waits; ends when the program does.
+        """Yield each fact as it is recorded, from now on or after a cursor, until Roost closes.
 
-        Of what is not kept any more, one fact `FactsMissed` takes the place.
+        One fact `FactsMissed` stands for all that are no longer kept.
         """
         return self._context.monitor.follow(user_id, after)
 
     async def states(self, user_id: str, *, limit: int = MOST, after: str = "") -> dict[str, health.AgentStatus]:
-        """How each of their agents is doing, by id; `after` is the last id of the page before."""
+        """Return the status of the user's agents, by id; `after` is the last id of the previous page."""
         found = await self._agents.list(user_id, limit=limit, after=after)
         return {agent.agent_id: self._status(agent) for agent in found}
 
@@ -91,14 +91,14 @@ class Monitor:
             one("roost_loops_lent", GAUGE, "Loops that agents have.", loops - free),
             one("roost_loops_free", GAUGE, "Loops that wait for an agent.", free),
             one("roost_workers", GAUGE, "Workers for talks with profiles.", len(dispatcher.placement.workers)),
-            one("roost_queued_writes", GAUGE, "Writes that wait for the store.", load.queued_writes),
-            one("roost_queued_reads", GAUGE, "Reads that wait for the store.", load.queued_reads),
+            one("roost_queued_writes", GAUGE, "Queued writes of the store.", load.queued_writes),
+            one("roost_queued_reads", GAUGE, "Queued reads of the store.", load.queued_reads),
             Metric(
                 "roost_breaker_open",
                 GAUGE,
-                "Whether a provider that has failed is not asked just now.",
+                "1 if the circuit of the provider is open.",
                 {(name,): float(is_open) for name, is_open in context.breakers.all().items()},
                 ("provider",),
             ),
-            Metric("roost_batch_size", HISTOGRAM, "Operations of the store to a commit.", {(): load.batches}),
+            Metric("roost_batch_size", HISTOGRAM, "Operations per commit of the store.", {(): load.batches}),
         ]

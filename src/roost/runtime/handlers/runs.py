@@ -1,4 +1,4 @@
-"""Runs: what was done, looked at and run again."""
+"""Runs: list, show and replay finished runs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from roost.core.values.addresses import of_agent
 from roost.errors import Conflict, Invalid, LimitReached, NotFound
 from roost.ports import Loop
 from roost.runtime.context import RuntimeContext
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.replays.rebuild import TurnBuilder
-from roost.runtime.replays.replay import RecordedBrainContext, Replayer, recorded_given
+from roost.runtime.replays.replay import RecordedBrainContext, Replayer, recorded_input
 from roost.stores.sql import run_history
 from roost.stores.sql.run_history import Logged
 
 AT_ONCE = 8
-"""Replays of one user under way, each of which has a thread."""
+"""Maximum number of concurrent replays of one user; each has a thread."""
 LONGEST = 3_600.0
-"""Seconds that a replay may take."""
+"""Maximum seconds of a replay."""
 
 
 class Runs:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Runs of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext) -> None:
         self._context = context
         self._replays: set[tuple[str, str]] = set()
-        """Those under way: whose, and a name of each."""
+        """Running replays: the user, and a name of each."""
 
     async def list(
         self,
@@ -42,7 +42,10 @@ class Runs:
         limit: int = PAGE,
         before: str | None = None,
     ) -> builtins.list[Run]:
-        """Runs that are over, newest first: of a talk, of an agent, or all; `before` is the last of the page before."""
+        """Return finished runs, newest first: of a talk, of an agent, or all.
+
+        `before` is the last id of the previous page.
+        """
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         if talk is not None and agent is not None:
@@ -52,15 +55,17 @@ class Runs:
         address = None if agent is None else of_agent(agent, user_id)
         if address is not None and address.user_id != user_id:
             raise NotFound(f"there is no agent {agent!r:.80}: it was deleted, or it never existed")
-        last = checks.place(before, "`before`") or LAST
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         named = None if address is None else str(address.agent_id)
         return await self._context.store.read(run_history.listed, user_id, talk, named, limit, last)
 
     async def get(self, user_id: str, run_id: str) -> RunEntry:
-        """A run with what it said, and its steps in order: those of the tries before it too."""
+        """Return a run with its answer and its steps in order, including those of earlier attempts."""
         logged = await self._logged(user_id, run_id)
-        given = checks.tame(recorded_given(logged))
-        return RunEntry(logged.run, logged.text, logged.steps, given, logged.usage, logged.refused, logged.traceback)
+        turn_input = checks.normalized(recorded_input(logged))
+        return RunEntry(
+            logged.run, logged.text, logged.steps, turn_input, logged.usage, logged.refused, logged.traceback
+        )
 
     async def replay(
         self,
@@ -71,10 +76,10 @@ class Runs:
         live: bool = False,
         within: float = 60.0,
     ) -> Replay:
-        """Run it again from its journal and compare the outcome; nothing is sent and nothing is written.
+        """Replay a run from its journal and compare the outcome; nothing is sent or written.
 
-        The replay ends after `until` steps and after `within` seconds at the latest. `live`: execute steps that are not
-        recorded or come after `until`; else the replay ends there.
+        The replay ends after `until` steps, and at the latest after `within` seconds. `live`: execute steps that are
+        not recorded or come after `until`; otherwise the replay ends there.
         """
         if until is not None:
             checks.count(until, "`until`", least=0, most=1_000_000)
@@ -82,24 +87,31 @@ class Runs:
         if (seconds := checks.seconds(within, "`within`")) > LONGEST:
             raise Invalid(f"`within` must be at most {LONGEST:g} seconds, not {checks.shown(within)}")
         logged = await self._logged(user_id, run_id)
-        given = recorded_given(logged)
-        turn, steered = await TurnBuilder(self._context, user_id, logged, given).made()
+        turn_input = recorded_input(logged)
+        turn, steered = await TurnBuilder(self._context, user_id, logged, turn_input).build()
         if sum(one == user_id for one, _ in tuple(self._replays)) >= AT_ONCE:
-            raise LimitReached(f"{AT_ONCE} replays of yours are under way: wait until one of them is over")
+            raise LimitReached(f"{AT_ONCE} of your replays are running: wait until one has ended")
         host, played = self._context.host, self._context.host.pending()
         replayers: builtins.list[Replayer] = []
         left = False
 
         async def main(loop: Loop) -> None:
             replayer = Replayer(
-                self._context, loop, logged, turn, steered, self._brain_context(user_id, logged, given), until, live
+                self._context,
+                loop,
+                logged,
+                turn,
+                steered,
+                self._brain_context(user_id, logged, turn_input),
+                until,
+                live,
             )
             replayers.append(replayer)
             if not left:
                 played.set(await replayer.play(seconds))
 
         def ended(_: Loop, error: BaseException | None) -> None:
-            played.fail(error or Conflict("the replay was cut off"))
+            played.fail(error or Conflict("the replay was stopped"))
 
         self._replays.add(mine := (user_id, host.new_id("replay")))
         loop = host.start_loop("roost-replay", main, ended)
@@ -107,19 +119,19 @@ class Runs:
             result: Replay = await played
             return result
         finally:
-            left = True  # the caller may be gone before it is over
+            left = True  # the caller may have been cancelled
             self._replays.discard(mine)
             for replayer in replayers:
-                loop.call(replayer.cut_off)
+                loop.call(replayer.abort)
             if await loop.over.within(1.0):
                 loop.join()
 
-    def _brain_context(self, user_id: str, logged: Logged, given: dict[str, Any]) -> RecordedBrainContext:
+    def _brain_context(self, user_id: str, logged: Logged, turn_input: dict[str, Any]) -> RecordedBrainContext:
         run = logged.run
         if run.talk_session_id is not None:
             place = ContextKey(run.talk_session_id, "", user_id)
         else:
-            place = ContextKey(f"{user_id}/{run.agent_id}", given.get("lane", ""), user_id)
+            place = ContextKey(f"{user_id}/{run.agent_id}", turn_input.get("lane", ""), user_id)
         return RecordedBrainContext(self._context, place, run.run_id)
 
     async def _logged(self, user_id: str, run_id: str) -> Logged:

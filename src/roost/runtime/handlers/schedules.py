@@ -1,4 +1,4 @@
-"""Schedules: what an agent does by the clock; and when sleepers wake by it."""
+"""Schedules: tasks of agents by time; and the wake times of sleeping agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = 86_400.0
 
 
 class Schedules:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Schedules of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
@@ -45,12 +45,11 @@ class Schedules:
         missed: str = "once",
         catch_up: float = DAY,
     ) -> Schedule:
-        """Have an agent do something by the clock: by `cron` in a time zone, `every` so often, or once `at` a time.
+        """Create a schedule: by `cron` in a time zone, `every` some seconds, or once `at` a time.
 
-        `zone` belongs to `cron`, and is UTC if none is named.
-        `overlap` says what happens to a tick while an earlier one is not done: skip, queue_one, queue_all, replace.
-        `missed` says what happens to those that came while nothing ran: skip, once, or all of the last `catch_up`
-        seconds; of all, `overlap="skip"` leaves one.
+        `zone` belongs to `cron`; the default is UTC. `overlap`: policy for a tick while an earlier one is not done
+        (skip, queue_one, queue_all, replace). `missed`: policy for ticks during downtime (skip, once, or all of the
+        last `catch_up` seconds; with `overlap="skip"`, one of them).
         """
         checks.name(user_id, "the user id")
         checks.text(prompt, "the task", most=self._context.limits.message_bytes)
@@ -83,7 +82,7 @@ class Schedules:
     async def list(
         self, user_id: str, *, agent: str | None = None, limit: int = PAGE, after: str = ""
     ) -> builtins.list[Schedule]:
-        """By id; `after` is the id of the last one of the page before."""
+        """Return schedules by id; `after` is the last id of the previous page."""
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         address = None if agent is None else self._own(user_id, agent)
@@ -104,9 +103,9 @@ class Schedules:
         missed: str | None = None,
         catch_up: float | None = None,
     ) -> Schedule:
-        """Change a schedule; what is not named stays. A new time counts from now; a past one is due at once.
+        """Change a schedule; all other settings stay. A new time counts from now; a past one is due at once.
 
-        What was posted already stays.
+        Posted tasks stay.
         """
         values: dict[str, Any] = {}
         if prompt is not None:
@@ -130,11 +129,11 @@ class Schedules:
         return await self._changed(user_id, schedule_id, {"paused": 1})
 
     async def resume(self, user_id: str, schedule_id: str) -> Schedule:
-        """Resume a schedule; ticks of the pause are not made up for."""
+        """Resume a schedule; ticks during the pause are not made up for."""
         return await self._changed(user_id, schedule_id, {"paused": 0})
 
     async def delete(self, user_id: str, schedule_id: str) -> None:
-        """What it has posted stays."""
+        """Delete a schedule; its posted tasks stay."""
         self._check(user_id, schedule_id)
         await self._context.store.write(schedules.delete, user_id, schedule_id)
 
@@ -146,7 +145,7 @@ class Schedules:
         moment = found.next.timestamp() if found.next is not None else None
         while moment is not None and len(times) < count:
             times.append(at(moment))
-            # A time is kept to the microsecond, and the tick itself may be a little after it.
+            # A stored time has microseconds, and the tick itself may be a little later.
             moment = rules.next_after(found.rule, moment + 1e-5)
         return times
 
@@ -175,24 +174,24 @@ class Schedules:
 
 
 class SleepScheduler:
-    """When sleeping agents wake by the clock; durable, as all that they wait for."""
+    """Wake times of sleeping agents; durable."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
         self._dispatcher = dispatcher
 
     async def schedule_wake(self, user_id: str, agent_id: str, time: datetime | float) -> None:
-        """Have a sleeper wake at this time, in place of any other; whatever else wakes it still does."""
+        """Wake a sleeping agent at this time instead of any other; its other wake conditions stay."""
         moment = timestamp(time, "the time to wake at")
         await self._rewake(user_id, agent_id, moment)
         self._dispatcher.notifier.wake_at(moment)
 
     async def cancel_wake(self, user_id: str, agent_id: str) -> None:
-        """Have it sleep on until something else wakes it."""
+        """Remove the wake time; the agent sleeps until another condition is met."""
         await self._rewake(user_id, agent_id, None)
 
     async def get_next_wake_time(self, user_id: str, agent_id: str) -> datetime | None:
-        """Return when the clock wakes it; None if it does not."""
+        """Return the wake time; None if there is none."""
         checks.name(user_id, "the user id")
         agent = await self._context.store.read(agents.get, user_id, addresses.agent_id(agent_id))
         return agent.sleep_until

@@ -166,7 +166,7 @@ class Talks:
         policy = None if busy is None else checks.choice(busy, "the busy policy", BusyPolicy)
         if self.closing:
             raise Unavailable("this Roost is closing: send the message again after its restart")
-        self._context.memory.check()
+        self._context.ram.check()
         await self._context.quota.use(user_id, len(content))
         posted: Posted = await self._context.store.write(
             messages_sql.post,

@@ -1,4 +1,4 @@
-"""Tasks: sent to agents, waited for, cancelled."""
+"""Tasks of agents: send, wait, cancel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roost.core.values import addresses, checks
 from roost.errors import LimitReached, Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import LAST
+from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.handlers.filtering import fitting
 from roost.stores.sql import tasks
 from roost.stores.sql.sending import effects
@@ -22,7 +22,7 @@ SLOW_LOOK = 5.0
 
 
 class Tasks:
-    """Coroutines in which nothing but pendings is awaited, so that plain threads can drive them."""
+    """Tasks of the service. Its coroutines await only pending results, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
         self._context = context
@@ -39,11 +39,11 @@ class Tasks:
         expires_in: float | None = None,
         max_attempts: int | None = None,
     ) -> str:
-        """Give an agent something to do; the task's id. With the same `key` again it is the same task."""
+        """Send a task to an agent; return its id. A repeated call with the same `key` returns the same task."""
         checks.name(user_id, "the user id")
         if self._dispatcher.closing:
             raise Unavailable("this Roost is closing: send the task again after its restart")
-        self._context.memory.check()
+        self._context.ram.check()
         to_agent = addresses.of_agent(to, user_id)
         address = to_agent.key
         try:
@@ -58,9 +58,9 @@ class Tasks:
                 max_attempts=max_attempts,
             )
         except LimitReached:
-            there = key and await self._context.store.read(tasks.by_key, user_id, key, address, prompt)
-            if there:
-                return there
+            known_id = key and await self._context.store.read(tasks.by_key, user_id, key, address, prompt)
+            if known_id:
+                return known_id
             raise
         await self._context.quota.use(user_id, len(prompt))
         posted = await self._context.store.write(
@@ -68,8 +68,8 @@ class Tasks:
         )
         if posted or key is None:
             return effect.envelope.envelope_id
-        there = await self._context.store.read(tasks.by_key, user_id, key, address, prompt)
-        return there or effect.envelope.envelope_id
+        known_id = await self._context.store.read(tasks.by_key, user_id, key, address, prompt)
+        return known_id or effect.envelope.envelope_id
 
     async def get(self, user_id: str, task_id: str) -> Task:
         self._check(user_id, task_id)
@@ -84,12 +84,12 @@ class Tasks:
         limit: int = PAGE,
         before: str | None = None,
     ) -> builtins.list[Task]:
-        """Newest first; `before` is the id of the last one of the page before."""
+        """Return tasks, newest first; `before` is the last id of the previous page."""
         checks.name(user_id, "the user id")
         checks.count(limit, "the limit", least=1, most=MOST)
         address = None if agent is None else addresses.of_agent(agent, user_id).key
         wanted = None if status is None else checks.choice(status, "the status", TaskStatus)
-        last = checks.place(before, "`before`") or LAST
+        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         kept = wanted if wanted is None or wanted in OVER else TaskStatus.QUEUED
 
         async def page(size: int, before: str) -> builtins.list[Task]:
@@ -99,31 +99,31 @@ class Tasks:
         return await fitting(page, lambda task: wanted in (None, task.status), limit, last, lambda task: task.task_id)
 
     async def cancel(self, user_id: str, task_id: str) -> Task:
-        """End it wherever it stands; one that is over stays as it is."""
+        """Cancel a task in any state; has no effect on a finished task."""
         self._check(user_id, task_id)
         now = self._context.host.clock.now()
         return await self._context.store.write(tasks.cancel, user_id, task_id, now, then=partial(self._cancelled, now))
 
     async def wait(self, user_id: str, task_id: str, timeout: float | None = None) -> Task:  # noqa: ASYNC109
-        """Wait until it is over, or until the timeout; return the task as it is then."""
+        """Wait until the task has ended, or until the timeout; return it."""
         self._check(user_id, task_id)
         if timeout is not None:
             checks.seconds(timeout, "the timeout")
         clock, ends = self._context.host.clock, self._dispatcher.task_waiters
         latest = None if timeout is None else clock.monotonic() + timeout
         while True:
-            bell = ends.listen(task_id)  # listen first, then look, then wait
+            waiter = ends.listen(task_id)  # listen first, then check, then wait
             try:
                 known = not self._dispatcher.closing and ends.is_under_way(f"user:{user_id}", task_id)
                 task = None if known else await self.get(user_id, task_id)
                 left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
                 if task is not None and (task.is_over or left <= 0 or self._dispatcher.closing):
                     return task
-                if await bell.within(left) and (ended := await bell) is not None:
+                if await waiter.within(left) and (ended := await waiter) is not None:
                     return ended
                 ends.forget(task_id)
             finally:
-                ends.unlisten(task_id, bell)
+                ends.unlisten(task_id, waiter)
 
     def _cancelled(self, now: float, task: Task) -> None:
         address = f"{task.user_id}/{task.agent_id}"
@@ -133,7 +133,7 @@ class Tasks:
         self._dispatcher.notifier.changed(task.task_id)
 
     def _live(self, task: Task) -> Task:
-        """As it is now: that it has begun is not written while it runs."""
+        """Return the task with its present status: the start of a task is not stored."""
         awake = self._dispatcher.awake(f"{task.user_id}/{task.agent_id}")
         if not task.is_over and awake is not None:
             for work in awake.works:

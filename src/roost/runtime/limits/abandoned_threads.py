@@ -1,4 +1,4 @@
-"""Registry of threads that were given up because code blocks them: a thread cannot be killed, only replaced."""
+"""Registry of abandoned threads: a thread that blocks cannot be killed, only replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roost.ports import Host, Loop
 
 
 class Thread:
-    """A function on a thread of its own, which may be given up before it returns."""
+    """Thread of one function; it may be abandoned before it returns."""
 
     def __init__(self, registry: AbandonedThreads) -> None:
         self._registry = registry
@@ -17,7 +17,7 @@ class Thread:
         self._is_left = False
 
     def give_up(self) -> bool:
-        """Count it until it returns; False: it has returned."""
+        """Abandon the thread and count it until it returns; return False if it has returned."""
         with self._registry.lock:
             if not self._is_over and not self._is_left:
                 self._is_left = True
@@ -31,34 +31,34 @@ class Thread:
 
 
 class AbandonedThreads:
-    """Any thread may call. A loop or a function is counted until its thread has returned."""
+    """Count of abandoned loops and functions, until their threads return. Any thread may call."""
 
     def __init__(self, host: Host, limits: Limits) -> None:
         self._limits = limits
         self.lock = host.lock()
         self._loops: list[Loop] = []
         self.functions = 0
-        """Functions that were given up and have not returned."""
+        """Number of abandoned functions that have not returned."""
 
     def thread(self) -> Thread:
-        """Make room for a function on a thread. BrainFailed: too many that were given up have not returned."""
+        """Return a thread for a function. Raises BrainFailed if too many abandoned functions still run."""
         if (problem := self.problem) is not None:
             raise BrainFailed(problem, kind=Fault.BLOCKED)
         return Thread(self)
 
     @property
     def problem(self) -> str | None:
-        """Return why no function may be run on a thread now, for people."""
+        """Return the reason why no function may be started, for users."""
         most = self._limits.blocked_functions
         if self.functions < most:
             return None
         return (
-            f"{self.functions} functions that were given up still block their threads (blocked_functions = {most}):"
-            " nothing that may block is begun until some return; find them in the log, or restart Roost"
+            f"{self.functions} abandoned functions still block their threads (blocked_functions = {most}):"
+            " no blocking function is started until some return; find them in the log, or restart Roost"
         )
 
     def add(self, loop: Loop) -> None:
-        """Tell the loop to end when it can, and count it until then."""
+        """Abandon a loop, and count it until its thread has ended."""
         loop.abandon()
         with self.lock:
             self._loops = [*self._unreturned(), loop]
@@ -73,7 +73,7 @@ class AbandonedThreads:
 
     @property
     def is_full(self) -> bool:
-        """Return True while no further loop may be given up and replaced."""
+        """Return True while no further loop may be abandoned."""
         return self.loops > self._limits.blocked_loops
 
     def _unreturned(self) -> list[Loop]:

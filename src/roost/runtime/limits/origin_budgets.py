@@ -1,4 +1,4 @@
-"""Registry of what has come of each origin: runs, messages, meetings and tokens."""
+"""Budgets per origin: runs, messages, meetings and tokens that it has used."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from roost.stores.sql import budgets
 log = logging.getLogger("roost.budgets")
 
 MOST = 20_000
-"""Origins in memory; beyond it the oldest are forgotten that have spent little."""
+"""Origins in RAM; above it, the oldest that have used little are dropped."""
 
 
 class OriginBudgets:
-    """Any thread may call.
+    """Use of budgets by origin, counted in RAM. Any thread may call.
 
-    Counted in memory. Each time an origin has spent another twentieth of a budget its counts are written, so that a
-    crash forgets no more than that, and an origin that spends less never costs a write.
+    Counts are written each time an origin has used another twentieth of a budget. So a crash loses little, and an
+    origin that uses less costs no write.
     """
 
     def __init__(self, host: Host, store: Store, limits: Limits) -> None:
@@ -34,7 +34,7 @@ class OriginBudgets:
         self._is_loaded = False
 
     async def load(self) -> None:
-        """Read what was spent before this process started; once."""
+        """Read the counts from before this process started; once."""
         if self._is_loaded:
             return
         rows = await self._store.read(budgets.kept)
@@ -45,7 +45,7 @@ class OriginBudgets:
                 spent.counts = [now + before for now, before in zip(spent.counts, counts, strict=True)]
 
     def run(self, root: str) -> BrainFailed | None:
-        """Count a run that is about to begin; return why it may not."""
+        """Count a run that is about to start; return the reason why it may not."""
         try:
             self.spend(root, Resource.RUNS)
         except BrainFailed as error:
@@ -53,41 +53,41 @@ class OriginBudgets:
         return None
 
     def send(self, root: str) -> None:
-        """Count a message. BrainFailed: there may be no more, or nobody may handle it."""
+        """Count a message. Raises BrainFailed if the budget is used up."""
         self._check(root, Resource.RUNS)
         self.spend(root, Resource.MESSAGES)
 
     def spend(self, root: str, resource: Resource, count: int = 1) -> None:
-        """Count it. BrainFailed: the budget is used up."""
+        """Count the use of a resource. Raises BrainFailed if its budget is used up."""
         self._check(root, resource)
         self.add(root, resource, count)
 
     def add(self, root: str, resource: Resource, count: int) -> None:
-        """Count what is spent already."""
+        """Count use that has already happened."""
         with self._lock:
             spent = self._of(root)
             before = spent.counts[resource]
             spent.counts[resource] = after = before + count
             part = self._parts[resource]
-            # Written before the load, they would be read there as if an earlier process had spent them.
+            # Written before the load, they would be read as counts of an earlier process.
             is_due = self._is_loaded and after // part > before // part
             kept = tuple(spent.counts) if is_due else None
         if kept is not None:
             self._keep(root, kept)
 
     def left(self, root: str, resource: Resource) -> int:
-        """Return how much of it may still be spent. BrainFailed: nothing."""
+        """Return the rest of a budget. Raises BrainFailed if there is none."""
         self._check(root, resource)
         spent = self._spent.get(root)
         return self._most[resource] - (spent.counts[resource] if spent is not None else 0)
 
     def is_first(self, root: str) -> bool:
-        """Return True to the first caller for each origin: others learn once that it was cut off."""
+        """Return True to the first caller for each origin, so that the cut-off is reported once."""
         with self._lock:
             spent = self._of(root)
             was_reported, spent.is_reported = spent.is_reported, True
         if not was_reported:
-            log.warning("origin has used up a budget; what else comes of it is a dead letter", extra={"root": root})
+            log.warning("origin has used up a budget; its further work becomes dead letters", extra={"root": root})
         return not was_reported
 
     def _check(self, root: str, resource: Resource) -> None:
@@ -104,11 +104,11 @@ class OriginBudgets:
         return spent
 
     def _forget(self) -> None:
-        """Forget the oldest half, but for those that have spent a good part of a budget."""
+        """Drop the oldest half, except those that have used much of a budget."""
         for root, spent in list(self._spent.items())[: MOST // 2]:
             if all(count < part for count, part in zip(spent.counts, self._parts, strict=True)):
                 del self._spent[root]
 
     def _keep(self, root: str, counts: tuple[int, ...]) -> None:
-        with suppress(Unavailable):  # the next part is written
+        with suppress(Unavailable):  # later counts are written
             self._store.write(budgets.keep, root, counts, self._clock.now(), key=root)

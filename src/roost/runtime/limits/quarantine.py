@@ -1,4 +1,4 @@
-"""Quarantine: turns that may have ended the process run one at a time, beside all others."""
+"""Quarantine: turns that may have crashed the process run one at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from roost.ports import Host, Pending
 
-LOOK = 0.25
-"""Seconds between two looks whether waiting still makes sense."""
+POLL_INTERVAL = 0.25
+"""Seconds between two checks whether the caller still wants to enter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,27 +30,27 @@ class Quarantine:
         self._waiting: deque[_Entry] = deque()
 
     async def enter(self, key: str, wanted: Callable[[], object]) -> bool:
-        """Wait to be admitted; False: it is not `wanted` any more. Who was admitted must `leave`."""
+        """Wait to be admitted; return False if it is not `wanted` any more. An admitted caller must `leave`."""
         entry = self._admit(key)
         entered = False
         try:
-            while not await entry.admitted.within(LOOK):
+            while not await entry.admitted.within(POLL_INTERVAL):
                 if not wanted():
                     break
             entered = bool(wanted()) and entry.admitted.done
         finally:
-            if not entered:  # also if it is cancelled: nobody would ever leave for it
-                self._remove(lambda one: one is entry)
+            if not entered:  # also after a cancellation
+                self._remove(lambda other: other is entry)
         return entered
 
     def leave(self, key: str) -> None:
         """Admit the next one; nothing happens if the key is neither inside nor waiting."""
-        self._remove(lambda one: one.key == key)
+        self._remove(lambda entry: entry.key == key)
 
     def _remove(self, leaves: Callable[[_Entry], bool]) -> None:
         following: _Entry | None = None
         with self._lock:
-            self._waiting = deque(one for one in self._waiting if not leaves(one))
+            self._waiting = deque(entry for entry in self._waiting if not leaves(entry))
             if self._inside is not None and leaves(self._inside):
                 self._inside = following = self._waiting.popleft() if self._waiting else None
         if following is not None:
@@ -58,7 +58,7 @@ class Quarantine:
 
     @property
     def count(self) -> int:
-        """Return how many are inside or wait."""
+        """Return the number of turns that run in quarantine or wait for it."""
         return len(self._waiting) + (self._inside is not None)
 
     def _admit(self, key: str) -> _Entry:

@@ -1,8 +1,8 @@
-"""Quota: how much each user may have stored.
+"""Storage quota of users.
 
-Nothing is counted on the way of a message but its length, in memory. After each sixteenth of the quota, and before
-anything is refused, the store sums up what is really there. So what is deleted is free again, nothing is kept about
-it, and a user may exceed the quota by about a sixteenth, once after each start.
+Only the length of each message is counted, in RAM. After each sixteenth of the quota, and before anything is refused,
+the store computes the real sum. So deleted data is free again without any bookkeeping, and a user may exceed the quota
+by about a sixteenth, once after each start.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from roost.errors import LimitReached
 from roost.ports import Host, Store
 from roost.stores.sql import stored_size
 
-SHARE = 16
-PAUSE = 10.0
+RECOUNT_SHARE = 16
+RECOUNT_INTERVAL = 10.0
 """Seconds between two sums for a user whose quota is used up."""
-MOST_USERS = 100_000
-"""Users whose lengths are remembered; beyond that all begin anew."""
+MAX_USERS = 100_000
+"""Users in RAM; above it, all counts are dropped."""
 MIB = 1024 * 1024
 
 
 @dataclass(slots=True)
 class _Account:
     stored: int = 0
-    """As the store has summed it up."""
+    """Last sum of the store."""
     added: int = 0
-    """Since then."""
+    """Added since then."""
     summed: float = -inf
-    """When that was, by the monotonic clock."""
+    """Time of the sum, by the monotonic clock."""
 
 
 class StorageQuota:
-    """Of all users. Any thread may call."""
+    """Quotas of all users. Any thread may call."""
 
     def __init__(self, host: Host, store: Store, limits: Limits) -> None:
         self._clock = host.clock
@@ -44,17 +44,17 @@ class StorageQuota:
         self._accounts: dict[str, _Account] = {}
 
     async def use(self, user_id: str, size: int) -> None:
-        """Before a person stores this much: raise LimitReached if the quota would be exceeded."""
+        """Count new data of a user. Raises LimitReached if the quota would be exceeded."""
         if not self._most:
             return
         with self._lock:
             account = self._account(user_id)
             account.added += size
             fits = account.stored + account.added <= self._most
-            if fits and account.added * SHARE < self._most:
+            if fits and account.added * RECOUNT_SHARE < self._most:
                 return
-            knows = self._clock.monotonic() - account.summed < PAUSE
-        if fits or not knows:
+            is_recent = self._clock.monotonic() - account.summed < RECOUNT_INTERVAL
+        if fits or not is_recent:
             stored = await self._store.read(stored_size.stored, user_id)
             with self._lock:
                 account.stored, account.added = stored, size
@@ -64,7 +64,7 @@ class StorageQuota:
             self._refuse(account, size)
 
     def _account(self, user_id: str) -> _Account:
-        if len(self._accounts) >= MOST_USERS and user_id not in self._accounts:
+        if len(self._accounts) >= MAX_USERS and user_id not in self._accounts:
             self._accounts.clear()
         return self._accounts.setdefault(user_id, _Account())
 

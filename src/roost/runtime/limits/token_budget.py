@@ -1,4 +1,4 @@
-"""The ledger: how many tokens each profile has used today, for those that may not use any number."""
+"""Token budgets of profiles: the tokens used today."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from roost.stores.sql.tables import token_usage
 
 
 class TokenBudget:
-    """Any thread may call. Known in memory; each run adds to the store what it used when it settles."""
+    """Tokens used today by profile, in RAM. Each run stores its use when it settles. Any thread may call."""
 
     def __init__(self, host: Host, store: Store) -> None:
         self._clock = host.clock
         self._store = store
         self._lock = host.lock()
         self._used: dict[tuple[str, str], int] = {}
-        """By day and profile; of other days than this one nothing."""
+        """Tokens by day and profile; only today's."""
 
     @property
     def day(self) -> str:
-        """Days are those of UTC."""
+        """Return the current day, in UTC."""
         return at(self._clock.now()).date().isoformat()
 
     async def open(self, profile: Profile) -> None:
-        """Before a run of it: find out what it has used today."""
+        """Read the tokens used today, before a run of this profile."""
         key = (self.day, profile.name)
         if profile.tokens_per_day is not None and key not in self._used:
             used = await self._store.read(token_usage.used, *key)

@@ -1,7 +1,7 @@
-"""Delivery of meeting posts into the logs of the participants; no brain is needed for it.
+"""Delivery of meeting posts into the logs of the participants, without a brain.
 
-One write is in flight, and later posts are batched behind it. After its commit the next participants get their turns;
-while others speak, a turn waits for a quiet moment.
+One write is in flight, and later posts are batched behind it. After its commit the participants get their turns. While
+others speak, a turn waits for a quiet moment.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from roost.stores.sql.meetings.outcomes import Heard
 
 log = logging.getLogger("roost.meetings")
 
-MOST = 1_000
-"""Posts in one write."""
-_TOLD = {"running": Name.MEETING_STARTED, "failed": Name.MEETING_FAILED, "ended": Name.MEETING_ENDED}
+MAX_POSTS = 1_000
+"""Maximum posts in one write."""
+_FACTS = {"running": Name.MEETING_STARTED, "failed": Name.MEETING_FAILED, "ended": Name.MEETING_ENDED}
 
 
 class MeetingDelivery:
-    """Any thread may call."""
+    """Delivers posts and wakes the callers that wait for a meeting. Any thread may call."""
 
     def __init__(self, context: RuntimeContext, notifier: Notifier, agents: ActiveAgents) -> None:
         self._context = context
         self._notifier = notifier
         self._agents = agents
         self.closing = False
-        """True if the process closes: then a failed write is no news."""
+        """True while Roost closes: then a failed write is not logged."""
         self._lock = context.host.lock()
         self._waiting: deque[Envelope] = deque()
         self._ticks: dict[tuple[str, str], None] = {}
         self._writing = False
-        self._speech: dict[tuple[str, str], tuple[float, float]] = {}
-        """Of turns to come: when the first words came that it is about, and the last. A person's have waited enough."""
-        self.bells: dict[str, list[Pending[Any]]] = {}
-        """Who waits for news of a meeting."""
+        self._last_words: dict[tuple[str, str], tuple[float, float]] = {}
+        """Times of the first and the last message before each pending turn; a message of a user does not wait."""
+        self.waiters: dict[str, list[Pending[Any]]] = {}
+        """Callers that wait for a change of a meeting."""
 
     def put(self, envelopes: Iterable[Envelope]) -> None:
         self._waiting.extend(envelopes)
-        self._begin()
+        self._start()
 
-    def tick(self, who: Iterable[tuple[str, str]]) -> None:
-        """These participants look at these meetings: their time has come."""
+    def check(self, who: Iterable[tuple[str, str]]) -> None:
+        """Have these participants check these meetings: a timer is due."""
         with self._lock:
             self._ticks |= dict.fromkeys(who)
-        self._begin()
+        self._start()
 
-    def _begin(self) -> None:
-        """Begin a write if none is under way."""
+    def _start(self) -> None:
+        """Start a write if none is in flight."""
         if not (self._waiting or self._ticks):
             return
         with self._lock:
@@ -71,13 +71,13 @@ class MeetingDelivery:
 
     def _write(self) -> None:
         waiting, host = self._waiting, self._context.host
-        group = tuple(waiting.popleft() for _ in range(min(len(waiting), MOST)))
+        group = tuple(waiting.popleft() for _ in range(min(len(waiting), MAX_POSTS)))
         with self._lock:
             ticks, self._ticks = tuple(self._ticks), {}
             if not group and not ticks:
                 self._writing = False
         if not group and not ticks:
-            self._begin()  # something may have come in between
+            self._start()  # another post may have arrived in between
             return
         awake = frozenset(e.address for e in group if self._agents.is_awake(e.address))
         failed = partial(self._failed, group)
@@ -89,25 +89,25 @@ class MeetingDelivery:
                 ticks,
                 host.clock.now(),
                 awake,
-                then=self._heard,
+                then=self._received,
                 failed=failed,
             )
         except Unavailable as error:
             failed(error)
 
-    def _heard(self, heard: Heard) -> None:
-        """On the writer's thread, after the commit."""
-        self.notify(heard.changes)
-        if heard.posted:
-            self._notifier.deliver(heard.posted)
-        for address in heard.unready:  # it may be what a sleeper waits for
+    def _received(self, received: Heard) -> None:
+        """Notify the participants, on the writer's thread after the commit."""
+        self.notify(received.changes)
+        if received.posted:
+            self._notifier.deliver(received.posted)
+        for address in received.unready:  # it may wake a sleeping agent
             self._notifier.look(address)
         self._write()
 
     def _failed(self, group: tuple[Envelope, ...], error: Exception) -> None:
-        """It is still in the inboxes, and found there."""
+        """Retry after a failed write: the posts are still in the inboxes."""
         if not self.closing:
-            log.warning("what is said in meetings is heard later: %s", error)
+            log.warning("meeting posts could not be stored; retrying: %s", error)
         for address in {envelope.address for envelope in group}:
             activation = self._agents.awake(address)
             if activation is not None:
@@ -117,24 +117,24 @@ class MeetingDelivery:
     # --- quiet moments ---------------------------------------------------------------------------
 
     def notify(self, changes: Iterable[MeetingChange]) -> None:
-        """This has changed for these participants, and is written."""
+        """Notify participants and callers of committed changes."""
         now = self._context.host.clock.monotonic()
         for change in changes:
-            self.ring(change.meeting_id)
+            self.wake_waiters(change.meeting_id)
             address = change.participant.removeprefix("agent:")
             name = (address, change.meeting_id)
             if change.at_once:
-                self._speech[name] = (-math.inf, now)  # whatever agents say until it begins
+                self._last_words[name] = (-math.inf, now)  # later messages of agents do not delay it
                 if (activation := self._agents.awake(address)) is not None:
                     activation.call(partial(activation.hurry, change.meeting_id))
             elif change.is_asked:
-                self._speech[name] = (self._speech.get(name, (now, now))[0], now)
-            if change.before != change.phase and change.phase in _TOLD:
-                self._tell(change, _TOLD[change.phase])
+                self._last_words[name] = (self._last_words.get(name, (now, now))[0], now)
+            if change.before != change.phase and change.phase in _FACTS:
+                self._record(change, _FACTS[change.phase])
 
     def quiet_in(self, address: str, meeting_id: str) -> float:
-        """In how many seconds a turn may begin: words that come close together are handed over together."""
-        spoken = self._speech.get((address, meeting_id))
+        """Return the seconds until a turn may start: messages that arrive close together are handled together."""
+        spoken = self._last_words.get((address, meeting_id))
         if spoken is None:
             return 0.0
         first, last = spoken
@@ -142,10 +142,10 @@ class MeetingDelivery:
         left = min(last + limits.meeting_quiet, first + limits.meeting_most) - self._context.host.clock.monotonic()
         if left > 0.001:
             return left
-        self._speech.pop((address, meeting_id), None)
+        self._last_words.pop((address, meeting_id), None)
         return 0.0
 
-    def _tell(self, change: MeetingChange, name: Name) -> None:
+    def _record(self, change: MeetingChange, name: Name) -> None:
         data = {"meeting_id": change.meeting_id, "participant": change.participant}
         if change.reason:
             data["reason"] = change.reason
@@ -153,12 +153,12 @@ class MeetingDelivery:
         about = rest if kind == "agent" else f"{rest}/"
         self._context.monitor.record(name, about, data, root=change.meeting_id)
 
-    # --- news ------------------------------------------------------------------------------------
+    # --- waiters ---------------------------------------------------------------------------------
 
-    def ring(self, meeting_id: str) -> None:
-        for bell in self.bells.pop(meeting_id, ()):
-            bell.set(None)
+    def wake_waiters(self, meeting_id: str) -> None:
+        for waiter in self.waiters.pop(meeting_id, ()):
+            waiter.set(None)
 
-    def ring_of(self, envelopes: Iterable[Envelope]) -> None:
+    def wake_waiters_of(self, envelopes: Iterable[Envelope]) -> None:
         for meeting_id in {meeting_of(envelope.lane) for envelope in envelopes}:
-            self.ring(meeting_id)
+            self.wake_waiters(meeting_id)

@@ -11,7 +11,7 @@ COUNTER, GAUGE, HISTOGRAM = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HIS
 
 
 class Metrics:
-    """Plain numbers. Those that several threads add to are added to with the monitor's lock held."""
+    """Counters. Those that several threads change are changed with the monitor's lock held."""
 
     def __init__(self) -> None:
         self.runs: dict[Labels, Histogram] = {}
@@ -44,46 +44,48 @@ class Metrics:
             Metric(
                 "roost_runs_total",
                 COUNTER,
-                "Runs that are over.",
+                "Finished runs.",
                 {labels: h.count for labels, h in runs.items()},
                 ("kind", "outcome"),
             ),
             Metric(
                 "roost_run_seconds",
                 HISTOGRAM,
-                "How long runs took.",
+                "Duration of runs in seconds.",
                 {labels: h.copy() for labels, h in runs.items()},
                 ("kind", "outcome"),
             ),
-            Metric("roost_envelopes_posted_total", COUNTER, "What was put into inboxes.", dict(self.posted), ("kind",)),
+            Metric(
+                "roost_envelopes_posted_total", COUNTER, "Envelopes posted to inboxes.", dict(self.posted), ("kind",)
+            ),
             Metric(
                 "roost_envelopes_settled_total",
                 COUNTER,
-                "What became of what agents were given.",
+                "Verdicts on envelopes of agents.",
                 dict(self.settled),
                 ("verdict",),
             ),
             Metric(
                 "roost_tokens_total",
                 COUNTER,
-                "Tokens that models read and wrote.",
+                "Tokens read and written by models.",
                 dict(self.tokens),
                 ("profile", "direction"),
             ),
             Metric(
                 "roost_cost_dollars_total",
                 COUNTER,
-                "What that cost, where the price is known.",
+                "Cost of model calls, where the price is known.",
                 dict(self.cost),
                 ("profile",),
             ),
-            Metric("roost_errors_total", COUNTER, "Tries that failed, by their fault.", dict(self.faults), ("fault",)),
-            one("roost_dead_letters_total", COUNTER, "What could not be handled for good.", self.dead),
-            one("roost_worker_restarts_total", COUNTER, "Workers that were started again.", self.restarts),
+            Metric("roost_errors_total", COUNTER, "Failed attempts by fault.", dict(self.faults), ("fault",)),
+            one("roost_dead_letters_total", COUNTER, "Dead letters.", self.dead),
+            one("roost_worker_restarts_total", COUNTER, "Restarts of workers.", self.restarts),
             Metric(
                 "roost_timer_lateness_seconds",
                 HISTOGRAM,
-                "How long after their time timers were fired.",
+                "Lateness of timers in seconds.",
                 {(): self.late.copy()},
             ),
         ]

@@ -291,7 +291,7 @@ class Composer:
         meeting_id = host.new_id("meeting")
         entry = check(Entry(meeting_id, caller, 1, Stamp(milliseconds(now)), {}, body))
         if (refused := decisions.may(View(meeting_id, caller), entry)) is not None:
-            raise Forbidden(addresses.familiar(refused, user_id))
+            raise Forbidden(addresses.shortened(refused, user_id))
         level = checks.choice(priority, "the priority", Priority)
         return WriteEntry(host.new_id("entry"), caller, meeting_id, body, hops, root, level, key)
 

@@ -19,7 +19,7 @@ class Notifier(Protocol):
     """
 
     def deliver(self, envelopes: tuple[Envelope, ...], /) -> None:
-        """Hand over posted envelopes to the agents they are for."""
+        """Deliver posted envelopes to their agents."""
 
     def deliver_talk(self, talk_id: str, user_id: str, envelope: Envelope | None, agent: str = "", /) -> None:
         """Hand over a posted message to the lane of its talk; None: the lane asks the store what there is."""
@@ -46,10 +46,10 @@ class Notifier(Protocol):
         """Resume the callers that wait for this task, which is over."""
 
     def changed(self, task_id: str, /) -> None:
-        """Have the callers that wait for this task look at it again."""
+        """Have the callers that wait for this task read it again."""
 
     def missed(self, effects: Iterable[Effect], /) -> None:
-        """Have recipients look for these effects first: the commit that posts them failed, or was not acknowledged."""
+        """Have recipients poll for these effects: their commit failed or was not acknowledged."""
 
     def withdraw(self, asked: tuple[tuple[str, str], ...], /) -> None:
-        """Have agents not begin requests that nobody waits for any more: envelopes by address and id."""
+        """Cancel requests that nobody waits for, before agents start them: envelopes by address and id."""

@@ -27,13 +27,13 @@ from roost.stores.sql.run_history import Logged
 from roost.stores.sql.talks import messages as messages_sql
 
 Steered = dict[int, tuple[Message, ...]]
-"""At which of its looks for them a turn was given which further messages."""
+"""Further messages of a talk, by the number of the read at which the turn got them."""
 _KEPT = {Kind.TASK: "keep_tasks_days", Kind.MAIL: "keep_mail_days", Kind.EVENT: "keep_events_days"}
-"""How long that is kept of which runs tell."""
+"""Setting of how long each kind of input is kept."""
 
 
 class TurnBuilder:
-    """Of one run; `given` is what is kept of what it was given."""
+    """Builder of the turn of one run; `given` is its recorded input."""
 
     def __init__(self, context: RuntimeContext, user_id: str, logged: Logged, given: Mapping[str, Any]) -> None:
         self._context = context
@@ -42,10 +42,10 @@ class TurnBuilder:
         self._run: Run = logged.run
         self._given = given
 
-    async def made(self) -> tuple[Turn, Steered]:
+    async def build(self) -> tuple[Turn, Steered]:
         given = self._given
         if not given or given.get("state_is_missing"):
-            raise self._missing("what it was given", "is not on record")
+            raise self._missing("its input", "is not recorded")
         if given.get("journaled") and not self._logged.recorded:
             raise self._missing("its journal", "is not kept any more (keep_journals_days)")
         profile, state = self._profile(), json.loads(given.get("state") or "{}")
@@ -87,7 +87,7 @@ class TurnBuilder:
     async def _of_meeting(self, profile: Profile, state: dict[str, Any]) -> Turn:
         run, given, name = self._run, self._given, meeting_of(self._given.get("lane", ""))
         if "meeting" not in given:
-            raise self._missing("what it saw of the meeting", "is not on record")
+            raise self._missing("its view of the meeting", "is not recorded")
         seated = await self._context.store.read(registry.seated, f"agent:{self._user_id}/{run.agent_id}", name)
         meeting = None if seated is None else Meeting(seated, is_asked=False).at_position(given["meeting"])
         if meeting is None:
@@ -133,10 +133,10 @@ class TurnBuilder:
             agent_id=given.get("agent"),
             senders=(f"user:{self._user_id}",),
         )
-        return turn, {look: tuple(known[seq] for seq in seqs) for look, seqs in steered.items()}
+        return turn, {read_number: tuple(known[seq] for seq in seqs) for read_number, seqs in steered.items()}
 
     async def _messages(self, talk_id: str, last: int, needed: int) -> list[Message]:
-        """Return the newest up to the last, at least from the one that is needed on."""
+        """Return the messages up to `last`, at least from `needed` on."""
         found: list[Message] = []
         first = last + 1
         while first > 1 and (first > needed or not found):

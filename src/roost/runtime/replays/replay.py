@@ -1,7 +1,7 @@
-"""A replay: a run that is over is run again with what it was given, and its steps are answered from the journal.
+"""Replay: a finished run is executed again with its recorded input, and its steps are answered from the journal.
 
-Nothing is sent, remembered or written. What the brain asks for and is not on record makes a difference, at which the
-replay ends; or, live, is done.
+Nothing is sent, remembered or written. A request of the brain that is not recorded is a difference, and the replay ends
+there; with `live`, the step is executed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.execution.turn_execution import TurnExecution
 from roost.runtime.replays.replay_actions import CUT_OFF, ReplayActions
 from roost.runtime.turns.artifacts import TurnArtifacts
-from roost.runtime.turns.meeting import MeetingVoice
+from roost.runtime.turns.meeting import MeetingOutput
 from roost.runtime.turns.shared_state import unread
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.run_history import Logged
 
-LATER = 1_000
-"""Entries that may have been added since."""
+MARGIN = 1_000
+"""Maximum number of entries that were added after the run."""
 
 
 class Replayer(TurnExecution):
-    """The same brain over the same turn; made on the loop it runs on, and thrown away after it."""
+    """Execution of the same brain over the same turn. Created on its loop and used once."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class Replayer(TurnExecution):
         super().__init__(context, loop, logged.run.run_id, logged.run.root)
         self.run_id = logged.run.run_id
         self._logged = logged
-        self._given = recorded_given(logged)
+        self._given = recorded_input(logged)
         self._said: list[str] = []
         self._over = False
-        self._looks = 0
+        self._steering_reads = 0
         self._steered = steered
         self.halted: str | None = None
-        """Why it was ended before the brain had."""
+        """Reason why the replay ended before the brain did."""
         self.stopped_at: int | None = None
         turn._runtime = self
         self.turn = turn
         self.actions = ReplayActions(context, self, logged, until, live)
-        self._voice = (
-            MeetingVoice(turn.meeting, self._said, lambda: self.actions, self.flush)
+        self._meeting_output = (
+            MeetingOutput(turn.meeting, self._said, lambda: self.actions, self.flush)
             if turn.kind == Kind.MEETING
             else None
         )
@@ -82,7 +82,7 @@ class Replayer(TurnExecution):
             async with asyncio.timeout(seconds):
                 await self._run()
         except TimeoutError:
-            self.halted = f"it has not ended within {seconds:g} seconds"
+            self.halted = f"the replay did not end within {seconds:g} seconds"
         finally:
             self.fenced = self._over = True
         return self._result()
@@ -95,8 +95,8 @@ class Replayer(TurnExecution):
             self._task.cancel()
         try:
             await self._task
-            if self._voice is not None:
-                self.actions.speak(self._voice)
+            if self._meeting_output is not None:
+                self.actions.add_last_entries(self._meeting_output)
         except asyncio.CancelledError:
             if self.halted is None and self.stopped_at is None:
                 self.error = asyncio.CancelledError("the brain was cancelled")
@@ -104,7 +104,7 @@ class Replayer(TurnExecution):
             self.error = error
 
     async def halt(self, why: str | None, stopped_at: int | None = None) -> NoReturn:
-        """End the replay here; the caller never returns."""
+        """Stop the replay; the caller never returns."""
         if self.halted is None and self.stopped_at is None:
             self.halted, self.stopped_at = why, stopped_at
         self.fence(StopReason.STOP, 0.0)
@@ -113,10 +113,10 @@ class Replayer(TurnExecution):
         await self._aloop.create_future()
         raise asyncio.CancelledError
 
-    def cut_off(self) -> None:
-        """Nobody waits for it any more."""
+    def abort(self) -> None:
+        """Stop the replay: nobody waits for its result."""
         if not self._over and self._task is not None:
-            self.halted = self.halted or "it was cut off"
+            self.halted = self.halted or "the replay was stopped"
             self._task.cancel()
 
     # --- what came of it -------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Replayer(TurnExecution):
             tuple(self.actions.taken),
             tuple(self.actions.sent),
             self.stopped_at,
-            None if self.error is None else self._told(self.error),
+            None if self.error is None else self._error_text(self.error),
         )
 
     def _differences(self, text: str) -> Sequence[str]:
@@ -141,7 +141,7 @@ class Replayer(TurnExecution):
         cut_off = self.stopped_at is not None or logged.run.outcome in CUT_OFF or not logged.is_whole
         if self.halted is not None:
             found.append(self.halted)
-        if cut_off:  # both are beginnings of the same
+        if cut_off:  # one text is a prefix of the other
             length = min(len(text), len(logged.text))
             said, recorded = text[:length], logged.text[:length]
         else:
@@ -152,13 +152,15 @@ class Replayer(TurnExecution):
             )
         fault = None if self.error is None else str(faults.sort(self.error))
         if self.halted is None and not cut_off and fault != logged.run.fault:
-            found.append(f"it ended with {fault or 'no error'}, and the record with {logged.run.fault or 'no error'}")
+            found.append(
+                f"the replay ended with {fault or 'no error'}, and the run with {logged.run.fault or 'no error'}"
+            )
         if self.halted is None and self._given.get("v", 1) >= FORMAT:
-            found += self._deeds_that_differ()
+            found += self._action_differences()
         return found
 
-    def _deeds_that_differ(self) -> Iterator[str]:
-        """Yield what was done and is not, or the other way round. Of a run that was cut off both are beginnings."""
+    def _action_differences(self) -> Iterator[str]:
+        """Yield the actions that differ. Of a run that was stopped, only the common part is compared."""
         outcome, recorded = self._logged.run.outcome, self._given.get("did", {})
         is_whole = self.stopped_at is None and outcome not in CUT_OFF
         if is_whole and outcome == RunOutcome.DONE and self.error is None:
@@ -172,7 +174,7 @@ class Replayer(TurnExecution):
 
     # --- the runner's side of the turn -------------------------------------------------------------
 
-    def _told(self, error: BaseException) -> str:
+    def _error_text(self, error: BaseException) -> str:
         return self._context.redactor.clean(f"{type(error).__name__}: {error}")
 
     def _on_output(self, text: str, channel: str) -> None:
@@ -187,21 +189,21 @@ class Replayer(TurnExecution):
         return self._over
 
     def take_steering(self) -> tuple[Message, ...]:
-        self._looks += 1
-        return self._steered.get(self._looks, ())
+        self._steering_reads += 1
+        return self._steered.get(self._steering_reads, ())
 
     def spend(self, usage: Usage) -> None:
-        """What was spent was spent before."""
+        """Ignore the usage: nothing is spent in a replay."""
 
     def allowance(self) -> int | None:
         return None
 
     async def pause(self, tries: int, at_least: float) -> None:
-        """Nothing is waited for."""
+        """Return at once: a replay does not wait."""
 
 
 class RecordedBrainContext:
-    """The entries that there were before a run. Values are not known as they were, and nothing is written."""
+    """Context entries from before a run. Values are empty, since their former state is unknown; nothing is written."""
 
     def __init__(self, context: RuntimeContext, place: ContextKey, run_id: str) -> None:
         self._context = context
@@ -215,8 +217,8 @@ class RecordedBrainContext:
 
     async def read(self, app: str, limit: int) -> tuple[list[ContextEntry], dict[Scope, dict[str, str]]]:
         read = brain_context.read
-        entries, _ = await self._context.store.read(read, self._place, app, limit + LATER)
-        return [one for one in entries if one.run_id < self._run_id][-limit:], {}
+        entries, _ = await self._context.store.read(read, self._place, app, limit + MARGIN)
+        return [entry for entry in entries if entry.run_id < self._run_id][-limit:], {}
 
     def add(self, item: str, seqs: Sequence[int] = (), said: Collection[str] = ()) -> None:
         pass
@@ -225,8 +227,8 @@ class RecordedBrainContext:
         pass
 
 
-def recorded_given(logged: Logged) -> dict[str, Any]:
-    """Return what is kept of what the turn was given; what is broken is as good as nothing."""
+def recorded_input(logged: Logged) -> dict[str, Any]:
+    """Return the recorded input of the turn; empty if it cannot be read."""
     try:
         found = json.loads(logged.given or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Retelling: the means of a turn that is replayed. Steps are answered from the journal, and nothing is sent."""
+"""Actions of a turn in a replay. Steps are answered from the journal, and nothing is sent."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from roost.runtime.execution.blocking import do, do_within
 from roost.runtime.journal.journal import Journal
 from roost.runtime.journal.tool_calls import arguments_json, no_tool
 from roost.runtime.outgoing.questions import answered
-from roost.runtime.toolbox import LOOKS, OWN
+from roost.runtime.toolbox import OWN, READ_ONLY
 from roost.stores.sql.run_history import Logged
 
 if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
     from roost.runtime.replays.replay import Replayer
-    from roost.runtime.turns.meeting import MeetingVoice
+    from roost.runtime.turns.meeting import MeetingOutput
 
 
 class ReplayActions:
-    """Belongs to one replay; used on its loop."""
+    """Actions of one replay. Used on its loop."""
 
     def __init__(
         self, context: RuntimeContext, replayer: Replayer, logged: Logged, until: int | None, live: bool
@@ -59,17 +59,17 @@ class ReplayActions:
         self._live = live
         self._run_id = logged.run.run_id
         self._steps = _by_key(logged.recorded, self._run_id)
-        self._own = {key for key, one in self._steps.items() if one.run_id == self._run_id}
-        """Keys of the steps that the run itself has done, and the replay has not asked for yet."""
+        self._own = {key for key, step in self._steps.items() if step.run_id == self._run_id}
+        """Keys of the steps that the run itself executed, and the replay has not requested yet."""
         self._was_cut_off = logged.run.outcome in CUT_OFF
-        self._left = {one.key for one in logged.recorded if one.outcome in _LEFT}
+        self._unfinished = {step.key for step in logged.recorded if step.outcome in _UNFINISHED}
         self._asked = EarlierRequests(logged.recorded, self._run_id)
         self._asks: dict[str, int] = {}
-        """How often each was asked."""
+        """Number of questions to each agent."""
         given = json.loads(logged.given or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
         self._sends: dict[int, Any] = dict(self._seen.get("sends", ()))
-        """What the turn was given for what it sent, by number; a list: why that was refused."""
+        """Recorded results of sends, by number; a list is a refusal."""
         self._count = 0
         self._names: dict[str, int] = {}
         self._now = milliseconds(logged.run.started.timestamp())
@@ -79,7 +79,7 @@ class ReplayActions:
         self.owner = replayer.turn.user_id
         self.address = f"agent:{self.owner}/{agent}"
         self.taken: list[str] = []
-        """The steps that the brain has asked for, in order."""
+        """Steps that the brain has requested, in order."""
         self.sent: list[str] = []
 
     # --- steps -----------------------------------------------------------------------------------
@@ -95,9 +95,9 @@ class ReplayActions:
         self._names[name] = count = self._names.get(name, 0) + 1
         name = name if count == 1 else f"{name} ({count})"
         self._keys.log_action(StepKind.STEP, name)
-        there = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
-        if there is not None:
-            return _told(there)
+        recorded = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
+        if recorded is not None:
+            return _recorded_result(recorded)
         return await do(self._replayer, f"step {name}", act, args, options)
 
     @cached_property
@@ -110,29 +110,29 @@ class ReplayActions:
         asked = self._keys.clean_json(arguments_json(name, arguments))
         checked = {} if found is None else found.arguments(arguments)
         key = self._keys.key(StepKind.TOOL, name, asked)
-        if found is None and key not in self._steps:  # nor was it there then: such a call is not on record
+        if found is None and key not in self._steps:  # the tool did not exist then either: such a call is not recorded
             raise no_tool(name, self.tools)
         self._keys.log_action(StepKind.TOOL, name, asked)
         if found is not None and found.with_turn(self._replayer.turn, checked):
             self.taken.append(f"tool {name}")
             return await self._act(found, arguments, key)
-        there = await self._next(f"tool {name}", key)
-        if there is None:
+        recorded = await self._next(f"tool {name}", key)
+        if recorded is None:
             return await self._act_now(name, found, arguments, key)
-        return str(_told(there))
+        return str(_recorded_result(recorded))
 
     def _named(self, name: str) -> tuple[str, Tool | None]:
-        found = next((one for one in self.tools if name in (one.name, one.wire_name)), None)
+        found = next((tool for tool in self.tools if name in (tool.name, tool.wire_name)), None)
         return (name if found is None else found.name), found
 
     async def _act_now(self, name: str, tool: Tool | None, arguments: Mapping[str, Any], key: str) -> str:
         if tool is None:
-            raise ToolFailed(f"there is no tool {name!r:.80} any more")
-        if tool.name.partition(".")[0] in OWN and tool.name not in LOOKS:
+            raise ToolFailed(f"there is no tool {name!r:.80} now")
+        if tool.name.partition(".")[0] in OWN and tool.name not in READ_ONLY:
             self.sent.append(f"tool {name}")
-            raise ToolFailed(f"{name} would be done for others to see, and a replay tells nobody")
+            raise ToolFailed(f"{name} has effects for others, and a replay has none")
         if tool.approval:
-            raise ToolFailed(f"{name} needs a person's word, and a replay asks nobody")
+            raise ToolFailed(f"{name} needs an approval, and a replay requests none")
         return await self._act(tool, arguments, f"{key} replayed {self._context.host.new_id('run')}")
 
     async def _act(self, tool: Tool, arguments: Mapping[str, Any], key: str) -> str:
@@ -152,25 +152,25 @@ class ReplayActions:
     async def model_call(self, name: str, request: Any) -> AsyncIterator[ModelCall]:
         asked = self._keys.clean_json(canonical(request, "what a model is asked"))
         self._keys.log_action(StepKind.MODEL, name, asked)
-        there = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
-        yield ModelCall(recorded=None if there is None else _told(there))
+        recorded = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
+        yield ModelCall(recorded=None if recorded is None else _recorded_result(recorded))
 
     async def _next(self, what: str, key: str) -> Recorded | None:
-        """Return what is on record of the next step; None: it is done now."""
+        """Return the record of the next step; None: the step is executed now."""
         if self._until is not None and len(self.taken) >= self._until:
             if not self._live:
                 await self._replayer.halt(None, len(self.taken))
             self.taken.append(f"{what} (live)")
             return None
-        there = self._steps.get(key)
+        recorded = self._steps.get(key)
         self._own.discard(key)
-        came_no_further = key in self._left or (self._was_cut_off and not self._own)
-        if there is None and not self._live and came_no_further:
+        came_no_further = key in self._unfinished or (self._was_cut_off and not self._own)
+        if recorded is None and not self._live and came_no_further:
             await self._replayer.halt(None, len(self.taken))
-        if there is None and not self._live:
-            await self._replayer.halt(f"step {len(self.taken) + 1}, {what}, is not on record as it is asked for now")
-        self.taken.append(what if there is not None else f"{what} (live)")
-        return there
+        if recorded is None and not self._live:
+            await self._replayer.halt(f"step {len(self.taken) + 1}, {what}, is not recorded with this request")
+        self.taken.append(what if recorded is not None else f"{what} (live)")
+        return recorded
 
     # --- what would be sent ----------------------------------------------------------------------
 
@@ -183,14 +183,14 @@ class ReplayActions:
 
     async def broadcast(self, text: str, audience: Audience, priority: str) -> int:
         reached = str(self._send(contents.broadcast(audience, text, priority), f"message to many: {text:.80}", 0))
-        return int(reached) if reached.isdecimal() else 0  # else the run has sent something else in its place
+        return int(reached) if reached.isdecimal() else 0  # otherwise the run sent something else here
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
         return str(self._send(contents.event(name, data, options), f"event {name}", "event_replayed"))
 
     def sleep(self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None) -> None:
         if self._replayer.turn.agent_id is None:
-            raise Invalid("only an agent can sleep: this turn is not one of an agent")
+            raise Invalid("only an agent can sleep, and this turn does not belong to one")
         wake.wanted(self._now / 1_000, seconds, until, wake_on, wake.mail())
         self._replayer.action_log.add(contents.sleep(seconds, until, wake_on))
         self.sent.append("sleep")
@@ -203,11 +203,11 @@ class ReplayActions:
         for *question, refusal in self._seen.get("asks", ()):
             if question == [key, count]:
                 raise _refusal(*refusal)
-        there = self._asked.take(key, text)
-        if there is None:
-            await self._replayer.halt(f"what it asks {to} is not on record")
-        answer = json.loads(there.result or "{}")
-        if "cancelled" in answer:  # the run itself came no further
+        recorded = self._asked.take(key, text)
+        if recorded is None:
+            await self._replayer.halt(f"its question to {to} is not recorded")
+        answer = json.loads(recorded.result or "{}")
+        if "cancelled" in answer:  # the run ended here
             await self._replayer.halt(None, len(self.taken))
         return answered(to, answer)
 
@@ -215,62 +215,64 @@ class ReplayActions:
         return str(self._send(contents.call(topic, options), f"meeting {topic}", "meeting_replayed"))
 
     async def meetings(self) -> tuple[MeetingSummary, ...]:
-        return tuple(summary_of(one) for one in self._given("meetings", []))
+        return tuple(summary_of(summary) for summary in self._recorded_return("meetings", []))
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
-        """As far as this turn sees it; nobody else hears of it."""
-        self._send(contents.entry(meeting.meeting_id, body), _told_in_meeting(body))
+        """Apply an entry to the view of this turn; it is not sent."""
+        self._send(contents.entry(meeting.meeting_id, body), _described_entry(body))
         meeting.note(body, self._now)
 
-    def _send(self, content: Content, told: str, otherwise: Any = None) -> Any:
-        """Return what the turn was given for it then; raise what it was refused with."""
+    def _send(self, content: Content, description: str, otherwise: Any = None) -> Any:
+        """Return the recorded result of a send, or raise its recorded refusal."""
         self._count += 1
         found = self._sends.get(self._count, otherwise)
         if isinstance(found, list):
             raise _refusal(*found)
         self._replayer.action_log.add(content)
-        self.sent.append(told)
+        self.sent.append(description)
         return found
 
-    def speak(self, voice: MeetingVoice) -> None:
-        self.sent += map(_told_in_meeting, voice.last(self._now))
+    def add_last_entries(self, output: MeetingOutput) -> None:
+        self.sent += map(_described_entry, output.last(self._now))
 
     async def remember(self, text: str, key: str | None) -> str:
-        given = str(self._given("remember", key or "memory_replayed"))
+        returned = str(self._recorded_return("remember", key or "memory_replayed"))
         self._replayer.action_log.add(["remember", key, text])
-        return given
+        return returned
 
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
-        return tuple(Memory(key, text, datetime.fromisoformat(made)) for key, text, made in self._given("recall", []))
+        return tuple(
+            Memory(key, text, datetime.fromisoformat(made)) for key, text, made in self._recorded_return("recall", [])
+        )
 
     async def forget(self, key: str) -> bool:
-        given = bool(self._given("forget", True))
+        returned = bool(self._recorded_return("forget", True))
         self._replayer.action_log.add(["forget", key])
-        return given
+        return returned
 
-    def _given(self, what: str, otherwise: Any) -> Any:
-        """Return what the turn was given then, in order; what was refused is refused."""
+    def _recorded_return(self, what: str, otherwise: Any) -> Any:
+        """Return the next recorded result of an action, or raise its recorded refusal."""
         found = self._seen.get(what)
-        given = found.pop(0) if found else otherwise
-        if isinstance(given, dict):
-            raise _refusal(*given["refused"])
-        return given
+        returned = found.pop(0) if found else otherwise
+        if isinstance(returned, dict):
+            raise _refusal(*returned["refused"])
+        return returned
 
 
 CUT_OFF = frozenset({RunOutcome.STOPPED, RunOutcome.LOST, RunOutcome.WAITING})
-_OWN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
-"""What only the run itself has seen."""
+_ONLY_OF_RUN = frozenset({StepOutcome.STALE, StepOutcome.RETRIED})
+"""Outcomes that only the run itself has seen."""
 _FAILED = frozenset({StepOutcome.FAILED, StepOutcome.RETRIED})
-_LEFT = OPEN | {StepOutcome.INTERRUPTED}
-"""What has no end on record."""
+_UNFINISHED = OPEN | {StepOutcome.INTERRUPTED}
+"""Outcomes of steps without a recorded result."""
 
 
-def _told(there: Recorded) -> Any:
-    """Return what is on record; a failure is raised."""
-    found = json.loads(there.result or "null")
-    if there.outcome not in _FAILED:
+def _recorded_result(recorded: Recorded) -> Any:
+    """Return the recorded result, or raise the recorded error."""
+    found = json.loads(recorded.result or "null")
+    if recorded.outcome not in _FAILED:
         return found
-    if there.kind == StepKind.TOOL:
+    if recorded.kind == StepKind.TOOL:
         raise ToolFailed(str(found))
     raise BrainFailed(str(found))
 
@@ -280,15 +282,15 @@ def _refusal(name: str, text: str) -> RoostError:
     return kind(text) if isinstance(kind, type) and issubclass(kind, RoostError) else RoostError(text)
 
 
-def _told_in_meeting(body: Body) -> str:
+def _described_entry(body: Body) -> str:
     return f"in the meeting: {kind_of(body)} {getattr(body, 'text', ''):.80}".rstrip()
 
 
 def _by_key(recorded: Sequence[Recorded], run_id: str) -> dict[str, Recorded]:
-    """Of several tries of the same, what this run has done; else what it found on record."""
+    """Return the steps by key: of several attempts, those of this run, or else those that it reused."""
     found: dict[str, Recorded] = {}
-    for one in recorded:
-        usable = one.outcome in REUSED or (one.outcome in _OWN and one.run_id == run_id)
-        if one.key and usable and (one.key not in found or found[one.key].run_id != run_id):
-            found[one.key] = one
+    for step in recorded:
+        usable = step.outcome in REUSED or (step.outcome in _ONLY_OF_RUN and step.run_id == run_id)
+        if step.key and usable and (step.key not in found or found[step.key].run_id != run_id):
+            found[step.key] = step
     return found

@@ -184,7 +184,7 @@ class TalkLane:
             # The right to write may be lost in between: then this closes what was opened, and no more.
             closing = run.closing()
             if self._home is not None:
-                await self._home.memory.written()
+                await self._home.turn_state.wait_until_written()
             settled, after = await self._settle(closing, live)
             if settled.taken:
                 self._apply(closing, settled, live)
@@ -199,7 +199,7 @@ class TalkLane:
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
-            run.part()
+            run.release()
 
     def _apply(self, closing: Closing, settled: Settled, live: LiveTalk) -> None:
         """Apply what was written with the end of a run: the state, the sleep of the agent, and what was posted."""
@@ -346,4 +346,4 @@ class TalkLane:
 def _take_back(home: TurnOwner, envelope_id: str, recorded: tuple[Recorded, ...]) -> None:
     """What a run that was lost had published in the memory of its agent; its next run changes it anew."""
     marks = sorted((one for one in recorded if one.kind == StepKind.MEMORY), key=lambda one: -one.number)
-    home.memory.take_back(envelope_id, [tuple(json.loads(one.result or "[]")) for one in marks])
+    home.turn_state.revert(envelope_id, [tuple(json.loads(one.result or "[]")) for one in marks])

@@ -27,7 +27,7 @@ from roost.runtime.turns.actions import TurnActions
 from roost.runtime.turns.brain_context import TurnBrainContext
 from roost.runtime.turns.owner import TurnOwner
 from roost.runtime.turns.services import TurnServices
-from roost.runtime.turns.shared_state import kept_state
+from roost.runtime.turns.shared_state import state_json
 
 
 class TalkRun(ActingTurn):
@@ -60,9 +60,9 @@ class TalkRun(ActingTurn):
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._home = home
         self._brain_context: TurnBrainContext | None = None
-        self._before = live.state if home is None else home.memory.text
+        self._before = live.state if home is None else home.turn_state.text
         self._recorded = recorded
-        self._shared = None if home is None else home.memory.share(envelopes[0].envelope_id)
+        self._shared = None if home is None else home.turn_state.share(envelopes[0].envelope_id)
         """The memory of the agent, while this turn has a part in it."""
         state: dict[str, Any] = {} if not self._before else json.loads(self._before)
         if self._shared is not None:
@@ -273,17 +273,17 @@ class TalkRun(ActingTurn):
         if self.error is not None:
             return None, None, self.error
         if self._home is not None and self._shared is not None:
-            return self._home.memory.ended(self._shared, self.turn.state)
+            return self._home.turn_state.ended(self._shared, self.turn.state)
         if not self.turn.state and not self._before:
             return None, None, None
         try:
-            return self._before, kept_state(self.turn.state, self._context.limits.memory_chars), None
+            return self._before, state_json(self.turn.state, self._context.limits.memory_chars), None
         except BrainFailed as error:
             return None, None, error
 
     def _withdraw(self, kept: tuple[str | None, str] | None = None) -> None:
         if self._home is not None and self._shared is not None:
-            self._home.memory.withdraw(self._shared, kept)
+            self._home.turn_state.withdraw(self._shared, kept)
 
     def refused(self, closing: Closing) -> None:
         """Nothing of it was written but its words: it does not change the memory of its agent either."""

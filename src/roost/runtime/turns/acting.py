@@ -41,13 +41,13 @@ class ActingTurn(TurnExecution):
     """One attempt: the common part of `TalkRun` and `Work`. A replay does not act."""
 
     _recorded: tuple[Recorded, ...] = ()
-    """The steps of earlier tries."""
+    """Steps that earlier attempts recorded."""
     _actions: TurnActions | None = None
     _waits = 0
 
     @property
     def actions(self) -> TurnActions:
-        """Made when it is first asked for: most turns never act."""
+        """Return the actions of the turn; created on the first use, since most turns do not act."""
         if self._actions is None:
             self._actions = self._make_actions()
         return self._actions
@@ -56,7 +56,7 @@ class ActingTurn(TurnExecution):
     def _make_actions(self) -> TurnActions: ...
 
     def waits(self, waiting: bool) -> None:
-        """However many answers it waits for, it is one that waits."""
+        """Count the answers that the turn waits for; the agent is notified of the first and the last."""
         before = self._waits
         self._waits += 1 if waiting else -1
         if not before or not self._waits:
@@ -72,34 +72,35 @@ class ActingTurn(TurnExecution):
 
     @abstractmethod
     def _report_waiting(self, waiting: bool, cause: str) -> None:
-        """Tell the agent whose turn this is, if it is one, that it waits or does not any more."""
+        """Notify the agent of this turn, if it has one, that the turn starts or ends waiting."""
 
     def _step_out(self, key: str, envelope_ids: Sequence[str], order: str = "") -> None:
-        """Leave quarantine to wait for an answer: the agent that gives it may wait for quarantine too.
+        """Leave quarantine to wait for an answer: the agent that answers may need the quarantine too.
 
-        It is put on record, or each death of the process would count for all that wait; `order` is the write's key.
+        The change is stored; otherwise each crash would count as an attempt for all that wait. `order` is the key of
+        the write.
         """
         try:
             self._context.store.write(recovery.step_out, envelope_ids, key=order)
         except Unavailable as error:
-            log.warning("a turn that waits is still marked as one in quarantine: %s", error)
+            log.warning("waiting turn could not be unmarked; it stays marked as quarantined: %s", error)
         self._context.quarantine.leave(key)
 
     @property
     def is_journaled(self) -> bool:
-        """Return True if there are steps of it on record."""
+        """Return True if steps of this turn are recorded."""
         return bool(self._recorded) or (self._actions is not None and self._actions.is_journaled)
 
     @property
     def seen(self) -> dict[str, list[Any]]:
-        """Return what it was given in answer to what it did, in order, for a replay."""
+        """Return the results of the actions of this turn, in order, for a replay."""
         return {} if self._actions is None else self._actions.seen
 
     _before: str | None
-    """The state before the turn, as JSON."""
+    """State before the turn, as JSON."""
 
     def did(self, *, is_done: bool) -> dict[str, Any]:
-        """What it did, in short, to compare a replay with: sends, questions, steps, memories, state, thoughts."""
+        """Return the action log, to compare a replay with: sends, questions, steps, memories, state, thoughts."""
         state = unread(self.turn.state)
         written = list(changes(self._before, state)) if is_done and (state or self._before) else []
         if not written and self._action_log is None:
@@ -115,7 +116,7 @@ class ActingTurn(TurnExecution):
         self._end()
         profile, breakers = self.turn.profile, self._context.breakers
         if self.fenced:
-            breakers.unused(profile)
+            breakers.release(profile)
             return self._closing(VERDICTS[self.why or StopReason.STOP])
         knew, state, error = self._final_state()
         if error is not None and not isinstance(error, Stale):
@@ -150,10 +151,10 @@ class ActingTurn(TurnExecution):
         """Return effects that are sent last, when a turn is done."""
         return ()
 
-    def part(self) -> None:
-        """It is over, and nobody asks it any more: in a circle it would wait, with all it has read, for the collector.
+    def release(self) -> None:
+        """Break reference cycles after the turn, so that its data is freed at once.
 
-        A brain that may still run keeps what it has.
+        A brain that may still run keeps its data.
         """
         if self.over and self.error is None and not self.fenced:
             self.turn._runtime = self._actions = self.turn._coroutines = None

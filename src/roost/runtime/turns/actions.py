@@ -1,18 +1,17 @@
 """Actions of a turn: sends, questions, sleep, steps and tool calls.
 
-What is sent goes through the turn's outbox, and leaves when the turn settles, or in a moment if it takes long.
+Sends go through the outbox of the turn. They leave when the turn settles, or soon if it takes long.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.core.agents import wake
 from roost.core.agents.audience import Audience
@@ -28,50 +27,32 @@ from roost.core.meetings.view.shown import MeetingSummary
 from roost.core.memory.memories import Memory
 from roost.core.values import addresses, checks
 from roost.core.values.priority import Priority
-from roost.errors import BrainFailed, Invalid, RoostError
+from roost.errors import BrainFailed, Invalid
 from roost.ports import ModelCall, Tool
 from roost.runtime.journal.approval_wait import ApprovalWait
 from roost.runtime.journal.journal import Journal
 from roost.runtime.journal.steps import Steps
 from roost.runtime.journal.tool_calls import ToolCalls
-from roost.runtime.outgoing.outbox import Outbox, as_recorded_error
+from roost.runtime.outgoing.outbox import Outbox
 from roost.runtime.outgoing.questions import Questions
 from roost.runtime.turns.memory_buffer import MemoryBuffer
+from roost.runtime.turns.recorded_results import recorded_result
 from roost.runtime.turns.services import TurnServices
 from roost.stores.sql.meetings import registry
 
 if TYPE_CHECKING:
     from roost.ports import Meeting
     from roost.runtime.execution.turn_execution import TurnExecution
-    from roost.runtime.turns.meeting import MeetingVoice
+    from roost.runtime.turns.meeting import MeetingOutput
 
 E = TypeVar("E", bound=Effect)
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
-
-
-def seen(method: F) -> F:
-    """Keep what it gives, or why it refuses, for a replay; in the order of asking, which may not be that of answers."""
-
-    @functools.wraps(method)
-    async def call(self: TurnActions, *args: Any, **options: Any) -> Any:
-        kept = self.seen.setdefault(method.__name__, [])
-        place = len(kept)
-        kept.append(None)
-        try:
-            kept[place] = given = await method(self, *args, **options)
-        except RoostError as error:
-            kept[place] = {"refused": as_recorded_error(error)}
-            raise
-        return given
-
-    return cast("F", call)
 
 
 class TurnActions:
-    """Belongs to one try of one envelope; used on its loop."""
+    """Actions of one attempt of one envelope. Used on its loop."""
 
-    _notes: MemoryBuffer | None = None
-    """What it remembers, made when it first does; on record with its settle, and never before."""
+    _memory_buffer: MemoryBuffer | None = None
+    """Changes of memories, created on the first use; stored when the turn settles."""
 
     def __init__(
         self,
@@ -91,23 +72,23 @@ class TurnActions:
         self._composer = services.composer
         self._execution = execution
         self._user_id = self.owner = user_id
-        """In whose name it acts."""
+        """Owner of the actions."""
         self._sender = self.address = sender
         self._hops = hops + 1
         self._place = place
-        self.at_hand = None if place.is_talk else place.envelope_id
-        """What an agent handles."""
+        self.handled_id = None if place.is_talk else place.envelope_id
+        """Id of the envelope that an agent handles."""
         self._recorded = recorded
         self._default_wake = default_wake
         self._root = root
         """Id of the origin of this turn, passed on with all its sends."""
         self.asleep: wake.Condition | None = None
         self.published: list[str] = []
-        """Events of its own."""
+        """Ids of events that this turn published."""
         self.has_spoken = False
-        """True if it has written into a meeting before its end."""
+        """True if the turn has written into a meeting before its end."""
         self.seen: dict[str, list[Any]] = {}
-        """What the turn was given in answer to what it did, in order, for a replay. `sends` have their numbers."""
+        """Results of the actions, in order, for a replay. `sends` have their numbers."""
         self._outbox = Outbox(
             services.context, services.notifier, execution, place, recorded, root, self.seen, self._next_step
         )
@@ -126,18 +107,18 @@ class TurnActions:
             self.published.append(urgent_mail_id(mail_id))
         return mail_id
 
-    async def answer(self, letter: Mail, text: str) -> None:
-        """Reply to a letter with what was said about it; posted when the turn settles, and never before."""
-        link = self.link(letter.sender, letter.priority)
+    async def answer(self, mail: Mail, text: str) -> None:
+        """Reply to a mail with the output of the brain; posted when the turn settles."""
+        link = self.link(mail.sender, mail.priority)
         effect = await self._composer.mail(
             self._user_id,
             self._sender,
-            letter.sender,
-            answering(letter.subject),
+            mail.sender,
+            answering(mail.subject),
             text,
-            priority=letter.priority,
-            thread_id=letter.thread_id,
-            reply_to=letter.mail_id,
+            priority=mail.priority,
+            thread_id=mail.thread_id,
+            reply_to=mail.mail_id,
             known=True,
             **link,
         )
@@ -169,7 +150,7 @@ class TurnActions:
 
         async def make() -> Publish:
             event = self._composer.event(self._user_id, self._sender, name, data, **link, **options)
-            content[2] = event.data  # the brain may change its own afterwards
+            content[2] = event.data  # the brain may change its own object afterwards
             return event
 
         event_id = await self._send(content, make, lambda event: event.event_id)
@@ -184,7 +165,7 @@ class TurnActions:
         *,
         spends: Resource = Resource.MESSAGES,
     ) -> Awaitable[str]:
-        """Send what `make` returns unless it is on record; count it, if it is made, for the origin of all this."""
+        """Send the result of `make`, unless it is recorded; a new send is counted for the origin."""
         if spends is Resource.MESSAGES and not self._is_counted:
             return self._outbox.send(content, make, name)
 
@@ -196,7 +177,7 @@ class TurnActions:
 
     @property
     def _is_counted(self) -> bool:
-        """Return True if what it sends counts for its origin: the first turn of all may send any number."""
+        """Return True if sends count for the origin: the first turn of a chain may send any number."""
         return self._hops >= SECOND
 
     def _count(self, spends: Resource) -> None:
@@ -206,25 +187,25 @@ class TurnActions:
             self._context.budgets.spend(self._root, spends)
 
     def unsent(self) -> tuple[Effect, ...]:
-        """Return what is posted when the turn settles."""
+        """Return the effects to post when the turn settles."""
         unsent = self._outbox.unsent()
-        return unsent if self._notes is None else (*unsent, *self._notes.effects())
+        return unsent if self._memory_buffer is None else (*unsent, *self._memory_buffer.effects())
 
     async def finish(self) -> None:
-        """Once the brain is over: what is being posted is posted before the turn settles."""
+        """Wait for the post in progress, after the brain has ended."""
         await self._outbox.finish()
 
     def link(self, to: object = "", priority: object = "") -> dict[str, Any]:
-        """Return what ties something that is sent to all that led to it. BrainFailed: that is a long chain."""
-        self._check_hops(_ends_with_a_person(to, priority))
+        """Return hops and origin for a send. Raises BrainFailed if the chain is too long."""
+        self._check_hops(_is_last_hop(to, priority))
         return {"hops": self._hops, "root": self._root}
 
     def _check_hops(self, last: bool = False) -> None:
-        """`last`: whatever this is, the chain does not go on by itself through it."""
+        """Raise BrainFailed if the chain is too long. `last`: the chain cannot continue by itself after this send."""
         self._check_fence()
         most = self._context.limits.hops
         if self._hops > most and not last:
-            raise BrainFailed(f"a chain of {most} messages, each of which led to the next, ends here", kind="hops")
+            raise BrainFailed(f"the chain of messages is longer than the limit of {most} hops", kind="hops")
 
     # --- meetings --------------------------------------------------------------------------------
 
@@ -237,13 +218,16 @@ class TurnActions:
             spends=Resource.MEETINGS,
         )
 
-    @seen
+    @recorded_result
     async def meetings(self) -> tuple[MeetingSummary, ...]:
         self._check_fence()
         return await self._context.store.read(registry.attended, self._sender)
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
-        """What is on record is in the log, and not in the meeting as it was: there it is noted again."""
+        """Write an entry into a meeting.
+
+        A recorded entry is in the log, and is applied to the view of this turn again.
+        """
         self._check_hops()
         if isinstance(body, Said):
             body = replace(body, text=self.clean(body.text))
@@ -259,9 +243,9 @@ class TurnActions:
         self.has_spoken = True
         await self._outbox.send(contents.entry(meeting.meeting_id, body), make, before=note)
 
-    def speak(self, voice: MeetingVoice) -> None:
-        """What the brain has said, when it is over; it leaves with the settle, and never before."""
-        self._outbox.add(*(self._entry(voice.meeting, body) for body in voice.last(self._now())))
+    def add_last_entries(self, output: MeetingOutput) -> None:
+        """Add the entries that follow from the final text of the brain; posted when the turn settles."""
+        self._outbox.add(*(self._entry(output.meeting, body) for body in output.last(self._now())))
 
     def _entry(self, meeting: Meeting, body: Body) -> WriteEntry:
         entry_id = self._context.host.new_id("entry")
@@ -274,7 +258,7 @@ class TurnActions:
 
     def sleep(self, seconds: float | None, until: datetime | float | None, wake_on: wake.Condition | None) -> None:
         if self._default_wake is None:
-            raise Invalid("only an agent can sleep: this turn is not one of an agent")
+            raise Invalid("only an agent can sleep, and this turn does not belong to one")
         now = self._context.host.clock.now()
         self.asleep = wake.wanted(now, seconds, until, wake_on, self._default_wake)
         self._execution.action_log.add(contents.sleep(seconds, until, wake_on))
@@ -291,7 +275,7 @@ class TurnActions:
 
     @cached_property
     def _questions(self) -> Questions:
-        """Made when it is first asked for: most turns ask nobody."""
+        """Return the questions of the turn; created on the first use."""
         return Questions(
             self._context,
             self._services.requests,
@@ -319,42 +303,42 @@ class TurnActions:
         )
 
     def withdraw(self) -> None:
-        """Cancel the questions whose answers are still waited for: the turn is over, and is not run again."""
+        """Cancel the open questions: the turn is over and is not repeated."""
         if "_questions" in self.__dict__:
             self._questions.withdraw()
 
     # --- remembering -----------------------------------------------------------------------------
 
-    @seen
+    @recorded_result
     async def remember(self, text: str, key: str | None) -> str:
-        kept = await self._noted().remember(self.clean(text), key)
+        kept = await self._memories().remember(self.clean(text), key)
         self._execution.action_log.add(["remember", key, text])
         return kept
 
-    @seen
+    @recorded_result
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
-        return await self._noted().recall(query, limit)
+        return await self._memories().recall(query, limit)
 
-    @seen
+    @recorded_result
     async def forget(self, key: str) -> bool:
-        found = await self._noted().forget(key)
+        found = await self._memories().forget(key)
         self._execution.action_log.add(["forget", key])
         return found
 
-    def _noted(self) -> MemoryBuffer:
+    def _memories(self) -> MemoryBuffer:
         self._check_fence()
         if self._default_wake is None:
-            raise Invalid("only an agent can remember: this turn is not one of an agent")
-        if self._notes is None:
+            raise Invalid("only an agent can remember, and this turn does not belong to one")
+        if self._memory_buffer is None:
             address = self._sender.removeprefix("agent:")
-            self._notes = MemoryBuffer(self._context, self._services.agents, address, self.at_hand)
-        return self._notes
+            self._memory_buffer = MemoryBuffer(self._context, self._services.agents, address, self.handled_id)
+        return self._memory_buffer
 
     # --- steps and tools -------------------------------------------------------------------------
 
     @cached_property
     def journal(self) -> Journal:
-        """Made when it is first asked for: most turns have none."""
+        """Return the journal of the turn; created on the first use."""
         return Journal(self._context, self._execution, self._place, self._recorded)
 
     def _next_step(self) -> int:
@@ -362,19 +346,19 @@ class TurnActions:
 
     @cached_property
     def _calls(self) -> ToolCalls:
-        return ToolCalls(self._context, self._execution, self.journal, self._asking)
+        return ToolCalls(self._context, self._execution, self.journal, self._approvals)
 
     @cached_property
-    def _asking(self) -> ApprovalWait:
+    def _approvals(self) -> ApprovalWait:
         return ApprovalWait(self._context, self._composer, self._execution, self.journal)
 
     @cached_property
     def _steps(self) -> Steps:
-        return Steps(self._execution, self.journal, self._asking)
+        return Steps(self._execution, self.journal, self._approvals)
 
     @property
     def is_journaled(self) -> bool:
-        """Return True if there are steps on record of what is handled."""
+        """Return True if steps of the envelope are recorded."""
         return bool(self._recorded) or ("journal" in self.__dict__ and self.journal.is_used)
 
     async def step(
@@ -401,7 +385,7 @@ class TurnActions:
         return self.journal.model_call(name, request)
 
     def clean(self, value: Any) -> Any:
-        """Hide secrets that are known by their value in what leaves the turn."""
+        """Redact secrets known by value in data that leaves the turn."""
         return self._context.redactor.clean_value(value)
 
     def _check_fence(self) -> None:
@@ -409,6 +393,6 @@ class TurnActions:
             raise asyncio.CancelledError
 
 
-def _ends_with_a_person(to: object, priority: object) -> bool:
-    """People answer in their own time. Of urgent mail agents hear too, and may write some more."""
+def _is_last_hop(to: object, priority: object) -> bool:
+    """Return True for mail to a user: people reply in their own time. Urgent mail is also an event for agents."""
     return isinstance(to, str) and to.startswith("user:") and priority != Priority.URGENT

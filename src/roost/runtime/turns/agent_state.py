@@ -1,8 +1,8 @@
-"""The recollection of an agent that is awake: its memory as its turns have it, and what each of them changes.
+"""`turn.state` of an awake agent, as its turns see it, and the changes of each turn.
 
-A turn that nobody has seen is given a copy. If another turn changes one of the names it changed, it runs again. A turn
-of a talk cannot run again: it shares the memory instead, so that each of its reads gives the newest values, and what it
-has changed is published as soon as another turn reads or changes it.
+A turn without readers gets a copy. If another turn changes a name that it has changed, it runs again. A turn of a talk
+cannot run again: it shares the state, so that each read returns the newest value, and its changes are published as soon
+as another turn reads or changes them.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ from roost.core.envelopes.outcomes import MemoryWrite
 from roost.core.memory.state_merge import conflicting, differing, merged, parsed, rebased, undone
 from roost.errors import BrainFailed
 from roost.ports import Host, Pending
-from roost.runtime.turns.shared_state import SharedState, kept_state
+from roost.runtime.turns.shared_state import SharedState, state_json
 
 log = logging.getLogger("roost.agent")
 
-PATIENCE = 60.0
-"""Seconds that the end of a turn waits for what it has published to be written."""
+WRITE_TIMEOUT = 60.0
+"""Seconds that the end of a turn waits for its published changes to be written."""
 
 
 class Stale(Exception):
-    """Another turn has changed a name that this one has changed too."""
+    """Raised when another turn has changed a name that this turn has changed too."""
 
 
 class AgentState:
-    """`text` may be read anywhere, and a shared state is used on the thread of its brain; the rest on the loop."""
+    """State of one agent.
+
+    Any thread may read `text`; a shared state is used on the thread of its brain, the rest on the loop.
+    """
 
     __slots__ = (
-        "_got_out",
+        "_finished",
         "_host",
         "_lock",
         "_most",
         "_publish",
-        "_put_in",
+        "_queued",
         "_shared",
         "_waiters",
         "edits",
@@ -47,14 +50,14 @@ class AgentState:
     def __init__(self, host: Host, text: str | None, most: int, publish: Callable[[MemoryWrite], None]) -> None:
         self.text = text
         self.edits = 0
-        """How often a person has edited it."""
+        """Number of edits by a person."""
         self._host = host
         self._most = most
         self._publish = publish
         self._lock = host.lock()
         self._shared: list[SharedState] = []
-        self._put_in = self._got_out = 0
-        """How many changes, of any turn, were handed over to be written, and how many of them are."""
+        self._queued = self._finished = 0
+        """Numbers of queued and of finished writes."""
         self._waiters: list[tuple[int, Pending[None]]] = []
 
     # --- turns that can run again ----------------------------------------------------------------
@@ -62,51 +65,52 @@ class AgentState:
     def changed(
         self, before: str | None, state: dict[str, Any], *, again: bool = True
     ) -> tuple[str | None, str | None, BaseException | None]:
-        """Take over what a turn has changed; the memory before and with it, or None if it has changed nothing.
+        """Apply the changes of a turn; return the state before and after, or None if nothing was changed.
 
-        The error is Stale if others have changed the same. A turn that cannot run `again` is combined with them.
+        The error is Stale if others have changed the same names. If the turn cannot run `again`, the changes are
+        combined.
         """
         try:
-            after = kept_state(state, self._most)
+            after = state_json(state, self._most)
             if after == (before or "{}"):
                 return None, None, None
             with self._lock:
                 if self._shared:
                     self._publish_all(differing(before, after))
-                knew = self.text
-                if knew != before:
-                    if again and conflicting(before, after, knew):
+                current = self.text
+                if current != before:
+                    if again and conflicting(before, after, current):
                         return None, None, Stale()
                     combine = merged if again else rebased
-                    after = kept_state(combine(before, after, knew), self._most)
+                    after = state_json(combine(before, after, current), self._most)
                 self.text = after
         except BrainFailed as error:
             return None, None, error
-        return knew, after, None
+        return current, after, None
 
     # --- turns of talks --------------------------------------------------------------------------
 
     def share(self, envelope_id: str) -> SharedState:
-        """`turn.state` for a turn of a talk, until it is ended or withdrawn."""
+        """Return `turn.state` for a turn of a talk, until it is ended or withdrawn."""
         with self._lock:
             state = SharedState(self.text, envelope_id, self._refresh)
             self._shared.append(state)
         return state
 
     def ended(self, shared: SharedState, state: object) -> tuple[str | None, str | None, BaseException | None]:
-        """Take over what the turn has changed; the memory before and with it, if that is still to be written.
+        """Apply the changes of a turn; return the state before and after, if it is still to be written.
 
-        `state` is what the turn has now: a brain may have replaced it.
+        `state` is the present `turn.state`: a brain may have replaced it.
         """
         try:
             with self._lock:
                 self._unshare(shared)
                 before = self.text
-                after = self._combined(shared, kept_state(shared.local() if state is shared else state, self._most))
+                after = self._combined(shared, state_json(shared.local() if state is shared else state, self._most))
                 if after is None:
                     return None, None, None
                 self.text = after
-                if self._put_in > self._got_out:  # in order with what others have changed
+                if self._queued > self._finished:  # keeps the order with writes of others
                     self._publish_change(shared, before, after)
                     return None, None, None
                 return before, after, None
@@ -115,43 +119,43 @@ class AgentState:
             return None, None, error
 
     def withdraw(self, shared: SharedState, kept: tuple[str | None, str] | None = None) -> None:
-        """The turn has failed or was stopped: take back what it has published, as far as others have not built on it.
+        """Revert the published changes of a failed or stopped turn, except where others build on them.
 
-        `kept` is the memory before and after its end, if that was not written.
+        `kept` is the state before and after its end, if that was not written.
         """
         with self._lock:
             self._unshare(shared)
             if kept is not None:
                 self.text = json.dumps(undone(*kept, self.text))
-            self._take_back(shared.envelope_id, shared.published)
+            self._revert(shared.envelope_id, shared.published)
             shared.published = []
 
-    def take_back(self, envelope_id: str, published: list[tuple[str, str]]) -> None:
-        """The turn was lost after it had published these changes, and runs again."""
+    def revert(self, envelope_id: str, published: list[tuple[str, str]]) -> None:
+        """Revert the published changes of a turn that was lost and runs again."""
         with self._lock:
-            self._take_back(envelope_id, published)
+            self._revert(envelope_id, published)
 
     def _unshare(self, shared: SharedState) -> None:
-        self._shared = [one for one in self._shared if one is not shared]
+        self._shared = [other for other in self._shared if other is not shared]
 
-    def _take_back(self, envelope_id: str, published: list[tuple[str, str]]) -> None:
+    def _revert(self, envelope_id: str, published: list[tuple[str, str]]) -> None:
         if not published:
             return
-        knew, text = self.text, self.text
+        current, text = self.text, self.text
         for before, after in reversed(published):
             text = json.dumps(undone(before, after, text))
         self.text = text
-        self._put(MemoryWrite(envelope_id, 0, knew, text or "{}", None))
+        self._put(MemoryWrite(envelope_id, 0, current, text or "{}", None))
 
     # --- sharing ---------------------------------------------------------------------------------
 
     def _refresh(self, reader: SharedState) -> None:
-        """Before the turn reads: all that other talks have changed is published, and the newest value is taken over."""
+        """Publish the changes of other talks before the turn reads, and apply the newest values."""
         if len(self._shared) == 1 and reader.seen is self.text:
             return
         with self._lock:
-            if not any(one is reader for one in self._shared):
-                return  # its turn is over
+            if not any(shared is reader for shared in self._shared):
+                return  # the turn is over
             self._publish_all(None, reader)
             reader.recover()
             if (self.text or "{}") != reader.base:
@@ -160,71 +164,71 @@ class AgentState:
                 reader.seen = self.text
 
     def _publish_all(self, names: set[str] | None, reader: SharedState | None = None) -> None:
-        """Publish what turns of talks have changed: those that have changed one of these names, or all."""
-        for one in self._shared:
-            if one is reader or not one.may_differ:
+        """Publish changes of turns of talks: of those that changed one of these names, or of all."""
+        for shared in self._shared:
+            if shared is reader or not shared.may_differ:
                 continue
             try:
-                local = kept_state(one.local(), self._most)
-                if names is not None and not names & differing(one.base, local):
+                local = state_json(shared.local(), self._most)
+                if names is not None and not names & differing(shared.base, local):
                     continue
-                before, after = self.text, self._combined(one, local)
-            except BrainFailed:  # it fails for that when it ends
+                before, after = self.text, self._combined(shared, local)
+            except BrainFailed:  # the turn fails with this error when it ends
                 continue
             if after is not None:
                 self.text = after
-                self._publish_change(one, before, after)
-                one.published_as(local)
+                self._publish_change(shared, before, after)
+                shared.mark_published(local)
 
     def _combined(self, shared: SharedState, local: str) -> str | None:
-        """Return the memory with what the turn has changed since it last read it; None: nothing."""
+        """Return the state with the changes of the turn since its last read; None if there are none."""
         if not (names := differing(shared.base, local)):
             return None
         if shared.base == (self.text or "{}"):
             return local
         blind = {name for name in names if not shared.has_read(name)}
         if lost := conflicting(shared.base, local, self.text) - blind:
-            log.info("changes of turns are combined: %s", ", ".join(sorted(lost))[:200])
-        return kept_state(rebased(shared.base, local, self.text, blind), self._most)
+            log.info("concurrent changes of turn.state were combined; names: %s", ", ".join(sorted(lost))[:200])
+        return state_json(rebased(shared.base, local, self.text, blind), self._most)
 
     def _publish_change(self, shared: SharedState, before: str | None, after: str) -> None:
-        """Write it now, with a mark by which it can be taken back if the turn is lost."""
-        was, now, names = parsed(before), parsed(after), differing(before, after)
-        change = tuple(json.dumps({name: one[name] for name in names if name in one}) for one in (was, now))
+        """Write a change now, with a mark to revert it if the turn is lost."""
+        old, now, names = parsed(before), parsed(after), differing(before, after)
+        change = tuple(json.dumps({name: values[name] for name in names if name in values}) for values in (old, now))
         shared.published.append((change[0], change[1]))
         self._put(MemoryWrite(shared.envelope_id, -len(shared.published), before, after, json.dumps(change)))
 
     # --- writing ---------------------------------------------------------------------------------
 
     def _put(self, write: MemoryWrite) -> None:
-        self._put_in += 1
+        self._queued += 1
         self._publish(write)
 
-    def begun(self) -> None:
-        """A change of a turn is on its way to the store, in order with those that are published."""
+    def write_queued(self) -> None:
+        """Count a queued write of a turn's end, in order with the published changes."""
         with self._lock:
-            self._put_in += 1
+            self._queued += 1
 
-    def is_written(self) -> None:
-        """The oldest change that is on its way is in the store, or was refused."""
+    def write_finished(self) -> None:
+        """Count a finished write, committed or refused."""
         with self._lock:
-            self._got_out += 1
-            done = [bell for number, bell in self._waiters if number <= self._got_out]
-            self._waiters = [one for one in self._waiters if one[0] > self._got_out]
-        for bell in done:
-            bell.set(None)
+            self._finished += 1
+            done = [waiter for number, waiter in self._waiters if number <= self._finished]
+            self._waiters = [waiting for waiting in self._waiters if waiting[0] > self._finished]
+        for waiter in done:
+            waiter.set(None)
 
-    async def written(self) -> None:
-        """Return when all that was changed until now is in the store."""
+    async def wait_until_written(self) -> None:
+        """Wait until all changes so far are written."""
         with self._lock:
-            if self._put_in == self._got_out:
+            if self._queued == self._finished:
                 return
-            bell: Pending[None] = self._host.pending()
-            self._waiters.append((self._put_in, bell))
-        await bell.within(PATIENCE)
+            waiter: Pending[None] = self._host.pending()
+            self._waiters.append((self._queued, waiter))
+        await waiter.within(WRITE_TIMEOUT)
 
     def edited(self, text: str) -> None:
-        """Turns under way add what they change, and what has ended before is overwritten."""
+        """Replace the state after an edit. Running turns add their changes to it."""
         with self._lock:
             self.text = text
             self.edits += 1

@@ -1,4 +1,4 @@
-"""The diary of one turn: read from the store, and written with the turn's end."""
+"""Brain context of one turn: read from the store, and written when the turn ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roost.stores.sql.brain_data import brain_context
 
 
 class TurnBrainContext:
-    """Made when a brain first asks for it; most never do."""
+    """Brain context of one turn; created on the first use."""
 
     def __init__(self, context: RuntimeContext, place: ContextKey, run_id: str) -> None:
         self._context = context
@@ -44,9 +44,9 @@ class TurnBrainContext:
         self._values.setdefault(scope, {})[name] = value
 
     def written(self, *, entry: bool = True) -> ContextWrite | None:
-        """What is to be written; without `entry` the values alone, for a lane that no other turn will come to."""
+        """Return the changes to write; without `entry` only the values, for a lane without further turns."""
         if not self._items and not self._values:
             return None
         content = f"[{','.join(self._items)}]"
-        made = ContextEntry(self._run_id, content, tuple(self._seqs)) if entry and self._items else None
-        return ContextWrite(self._place, self._app, made, self._values)
+        context_entry = ContextEntry(self._run_id, content, tuple(self._seqs)) if entry and self._items else None
+        return ContextWrite(self._place, self._app, context_entry, self._values)

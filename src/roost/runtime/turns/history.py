@@ -1,4 +1,4 @@
-"""The history of a talk as a brain sees it: the newest messages are in memory, older ones are read by page."""
+"""History of a talk for a brain: the newest messages are in RAM, older ones are read by page."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
 
 PAGE = 250
-"""Messages that are read at once: about a millisecond's work."""
+"""Messages per read: about a millisecond's work."""
 TAIL = 250
 """Newest messages of a talk that are loaded with it."""
 PAGES = 4
-"""Pages that are kept, for who goes back and forth."""
+"""Pages in the cache, for brains that read back and forth."""
 
 
 class TalkHistory(Sequence[Message]):
-    """All messages before a turn, as they were when it began. For who reads them it is as good as a list.
+    """All messages before a turn, as they were when it began. Behaves like a list.
 
-    `tail` are those from the number `first` on. Reading older ones blocks the thread for a page at a time;
-    `async for` does not.
+    `tail` holds the messages from number `first` on. Reading older ones blocks the thread for a page at a time; `async
+    for` does not.
     """
 
     def __init__(self, context: RuntimeContext, user_id: str, talk_id: str, first: int, tail: list[Message]) -> None:
@@ -80,7 +80,7 @@ class TalkHistory(Sequence[Message]):
             yield from reversed(_shown(self._page(number)))
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """The same, oldest first, without blocking the loop."""
+        """Iterate over the messages, oldest first, without blocking the loop."""
         read = messages_sql.before
         for number in range(self._count):
             found = self._pages.get(number)
@@ -108,7 +108,7 @@ class TalkHistory(Sequence[Message]):
         return [*self]
 
     def count_of(self, sender: str) -> int:
-        """Return how many messages this sender has said; they are not read for that."""
+        """Return the number of messages of this sender, without reading them."""
         count = messages_sql.count_of
         older = self._context.store.read_now(count, self._user_id, self._talk_id, self._first, sender)
         return older + sum(message.sender == sender for message in self._tail)
@@ -117,17 +117,17 @@ class TalkHistory(Sequence[Message]):
 
     @property
     def _count(self) -> int:
-        """Return how many pages there are."""
+        """Return the number of pages."""
         return -(-(self._first - 1) // PAGE)
 
     @property
     def _older(self) -> int:
-        """Return how many messages there are before the tail."""
+        """Return the number of messages before the tail."""
         return self._first - 1 - len(self._gone)
 
     @property
     def _gone(self) -> list[int]:
-        """Return the numbers of those that were withdrawn: seldom any."""
+        """Return the numbers of the withdrawn messages: mostly none."""
         if self._withdrawn is None:
             withdrawn = messages_sql.withdrawn
             self._withdrawn = self._context.store.read_now(withdrawn, self._user_id, self._talk_id, self._first)

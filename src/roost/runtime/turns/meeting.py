@@ -1,4 +1,4 @@
-"""The voice of a brain in a meeting: what it says there, and what it does in between."""
+"""Output of a brain in a meeting: its words, and its actions in between."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from roost.core.meetings.view.floor import HELD
 from roost.errors import Forbidden
 from roost.ports import Actions, Meeting, Profile, Turn, TurnRuntime
 
-LAST = (Said, Passed, Granted, Left, Ended)
-"""Acts after which one who had the floor has it no more."""
+YIELDING = (Said, Passed, Granted, Left, Ended)
+"""Entries after which the author no longer has the floor."""
 
 
 class Flush(Protocol):
-    """Says what is held back of a text."""
+    """Passes on text that was held back."""
 
     def __call__(self, *, end: bool) -> None: ...
 
 
-class MeetingVoice:
-    """Entries that one turn writes. `said`: all that the brain has said so far."""
+class MeetingOutput:
+    """Entries that one turn writes. `said`: all output of the brain so far."""
 
     def __init__(self, meeting: Meeting, said: list[str], actions: Callable[[], Actions], flush: Flush) -> None:
         self.meeting = meeting
@@ -32,34 +32,34 @@ class MeetingVoice:
         self._actions = actions
         self._flush = flush
         self._spoken = 0
-        """Number of these were said in the meeting before the end of the turn."""
+        """Number of pieces in `said` that were written before the end of the turn."""
         meeting.write = self._act
 
     async def _act(self, meeting: Meeting, body: Body) -> None:
-        """Write an act, after what was said before it.
+        """Write an entry, after the words said before it.
 
-        Where one participant has the floor, words pass it on: there they are kept for the end of the turn, with those
-        that follow, unless the act itself ends it.
+        Where one participant has the floor, words pass it on. There the words are kept for the end of the turn, unless
+        the entry itself ends it.
         """
         self._flush(end=True)
-        actions, words, spoken = self._actions(), self._rest.strip(), len(self._said)
-        if words and (meeting.view.rule not in HELD or isinstance(body, LAST)):
+        actions, words, spoken = self._actions(), self._unsaid.strip(), len(self._said)
+        if words and (meeting.view.rule not in HELD or isinstance(body, YIELDING)):
             with suppress(Forbidden):
                 await actions.write_entry(meeting, Said(words))
                 self._spoken = spoken
         await actions.write_entry(meeting, body)
 
     @property
-    def _rest(self) -> str:
+    def _unsaid(self) -> str:
         return "".join(self._said[self._spoken :])
 
     def last(self, now: int) -> list[Body]:
-        """Return what comes of what it has said at last, when its turn is over."""
-        return self.meeting.last_words(self._rest, now, spoke=self._spoken > 0)
+        """Return the entries that follow from the last words, when the turn is over."""
+        return self.meeting.last_words(self._unsaid, now, spoke=self._spoken > 0)
 
     @cached_property
-    def given(self) -> dict[str, Any]:
-        """Return what tells how the meeting was when the turn began."""
+    def position(self) -> dict[str, Any]:
+        """Return the position of the meeting when the turn began."""
         return self.meeting.position()
 
 
@@ -69,14 +69,16 @@ def in_meeting(
     user_id: str,
     run_id: str,
     state: dict[str, Any],
-    hand: TurnRuntime | None,
+    runtime: TurnRuntime | None,
     agent_id: str,
     attempt: int,
 ) -> Turn:
-    """A turn that takes part in a meeting, as it sees it. If several have spoken, each message in its text is named."""
+    """Return a turn that takes part in a meeting. With several senders, each message in its text has its sender."""
     new = meeting.messages()
-    senders = tuple(dict.fromkeys(one.sender for one in new))
-    text = "\n".join(one.content if len(senders) == 1 else f"{one.sender}: {one.content}" for one in new)
+    senders = tuple(dict.fromkeys(message.sender for message in new))
+    text = "\n".join(
+        message.content if len(senders) == 1 else f"{message.sender}: {message.content}" for message in new
+    )
     return Turn(
         Kind.MEETING,
         text,
@@ -87,7 +89,7 @@ def in_meeting(
         "",
         run_id,
         state,
-        hand,
+        runtime,
         agent_id=agent_id,
         senders=senders,
         subject=meeting.topic,

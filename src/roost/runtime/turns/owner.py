@@ -1,4 +1,4 @@
-"""Owner of a turn: what a turn may ask of the agent whose turn it is."""
+"""Owner of a turn: the agent whose turn it is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OwnerActivity(Protocol):
 
 
 class TurnOwner(Protocol):
-    """An agent that is awake, on its loop; `call` may be called from any thread."""
+    """Awake agent, used on its loop; any thread may use `call`."""
 
     loop: Loop
     address: str
@@ -50,7 +50,7 @@ class TurnOwner(Protocol):
     owner: str
     agent_id: str
     config: AgentConfig
-    memory: AgentState
+    turn_state: AgentState
 
     @property
     def slot(self) -> OwnerSlot: ...
@@ -59,15 +59,15 @@ class TurnOwner(Protocol):
     def activity(self) -> OwnerActivity: ...
 
     def call(self, act: Callable[[], None]) -> None:
-        """Run it on the loop, in order."""
+        """Run a function on the loop, in order."""
 
     def profile(self) -> Profile: ...
 
     def orphan(self, task: asyncio.Task[Any]) -> None:
-        """Note a task of a brain that ignores its cancellation: its loop is not reused while the task runs."""
+        """Register a task that ignores its cancellation: the loop is not reused while the task runs."""
 
     def asleep(self) -> StateChange:
         """Return the change of state to record with the turn that asked for sleep."""
 
     def fell_asleep(self, condition: str) -> None:
-        """Begin nothing new: the turn that asked for sleep is written."""
+        """Start nothing new: the turn that asked for sleep is stored."""

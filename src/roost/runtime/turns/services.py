@@ -1,4 +1,4 @@
-"""Services that turns use to act: composing, requests, notifications, and the agents that are awake."""
+"""Services that turns use: composer, requests, notifier, and the awake agents."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _parsed(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return checks.tame(json.loads(text))
+        return checks.normalized(json.loads(text))
     except (ValueError, RecursionError):
         return text
 

@@ -13,7 +13,7 @@ from roost.core.envelopes.lanes import is_post
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.meetings.effects import EndTurn, WriteEntry
 from roost.core.meetings.log.bodies import Body, Called, Ended, Joined, Left, Said
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.view.view import View
 from roost.core.runs import Closing, Verdict
 from roost.errors import Conflict, Forbidden, NotFound
@@ -69,7 +69,7 @@ def posted(store: Driven) -> list[Envelope]:
 
 
 def view(store: Driven, who: str, meeting: str) -> View:
-    seated: Seated = store.read(registry_sql.seated, who, meeting)
+    seated: ParticipantLog = store.read(registry_sql.seated, who, meeting)
     return seated.version.view
 
 
@@ -132,7 +132,7 @@ def test_new_words_lead_to_one_turn_which_is_posted_again_only_when_it_is_over(s
     assert sorted(e.address for e in first) == ["ann/d", "ann/e"]
     act(store, meeting, Said("two"))
     assert settle(store) == first
-    seated: Seated = store.read(registry_sql.seated, D, meeting)
+    seated: ParticipantLog = store.read(registry_sql.seated, D, meeting)
     [turn] = [e for e in first if e.address == "ann/d"]
     heard = EndTurn(name(), D, meeting, {**seated.version.view.seen, ANN: 3}, ())  # it knows of the first one only
     written = WriteEntry(name(), D, meeting, Said("well"))

@@ -161,7 +161,7 @@ def test_the_moderator_gives_the_floor_for_one_speech() -> None:
     room.post(ADA, Raised())
     assert "others come first" in str(room.says(ADA))
     assert "only agent:ann/host gives" in str(room.tries(BEN, Granted(BEN)))
-    assert "is not there" in str(room.tries(HOST, Granted(DAN)))
+    assert "is not present" in str(room.tries(HOST, Granted(DAN)))
     room.post(HOST, Granted(ADA))
     assert room.speakers() == (ADA, HOST)
     assert room.view.floor.hands == ()

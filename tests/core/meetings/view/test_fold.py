@@ -66,7 +66,7 @@ def test_a_kick_that_was_void_stays_void_when_another_reaches_back() -> None:
     vain = room.post(BEN, Kicked(CAL))
     room.post(HOST, Kicked(ADA))
     room.tell(*unseen)
-    assert "only agent:ann/host may send" in str(refusal(room.view, vain))
+    assert "only agent:ann/host may kick" in str(refusal(room.view, vain))
     assert room.view.participants[CAL].status is ParticipantStatus.IN
 
 

@@ -84,7 +84,7 @@ def _fields(value: object, readers: Mapping[str, Callable[[Any], Any]], what: st
 def _check_call(call: Called) -> None:
     invited = call.required + call.optional
     if len(set(invited)) != len(invited):
-        raise Invalid("somebody is invited twice: name each once, as required or as optional")
+        raise Invalid("a participant is invited twice: name each once, as required or as optional")
     if len(invited) >= call.bounds.participants:
         raise Invalid(
             f"{len(invited)} are invited, and with the creator {call.bounds.participants} may be there: invite fewer,"

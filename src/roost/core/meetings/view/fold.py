@@ -67,21 +67,21 @@ class Reader:
         start = self._mark_before(_first_change(self._order, log.order))
         done = self._marks.get(start) or _Fold(View(log.meeting, log.creator))
         self._order = log.order
-        for place in range(start, len(log.order)):
-            done = _next(done, log.order, place, self._rulebook)
-            self._keep(place + 1, done)
+        for position in range(start, len(log.order)):
+            done = _next(done, log.order, position, self._rulebook)
+            self._keep(position + 1, done)
         return done.view
 
-    def _mark_before(self, place: int) -> int:
+    def _mark_before(self, position: int) -> int:
         """Drop checkpoints after this position, and return the last one left."""
-        for later in [mark for mark in self._marks if mark > place]:
+        for later in [mark for mark in self._marks if mark > position]:
             del self._marks[later]
         return max(self._marks, default=0)
 
-    def _keep(self, place: int, done: _Fold) -> None:
-        self._marks[place] = done
-        if (place - NEAR) % NEAR:
-            self._marks.pop(place - NEAR, None)
+    def _keep(self, position: int, done: _Fold) -> None:
+        self._marks[position] = done
+        if (position - NEAR) % NEAR:
+            self._marks.pop(position - NEAR, None)
 
 
 def _first_change(old: Sequence[Placed], new: Sequence[Placed]) -> int:
@@ -98,30 +98,30 @@ def _first_change(old: Sequence[Placed], new: Sequence[Placed]) -> int:
     return low
 
 
-def _next(done: _Fold, order: Sequence[Placed], place: int, rulebook: _Rulebook) -> _Fold:
-    entry = order[place].entry
+def _next(done: _Fold, order: Sequence[Placed], position: int, rulebook: _Rulebook) -> _Fold:
+    entry = order[position].entry
     if entry.kind not in DECREES:
         return replace(done, view=_step(done, done.view, entry, rulebook))
     why = _void(done.decrees, entry) or _refusal(done.view, entry, rulebook)
     if why is None and entry.kind is EntryKind.ENDED:
-        had = _had(order, place, rulebook)
+        had = _had(order, position, rulebook)
         if isinstance(had, View):
-            return _ended(had, order, place, done)
+            return _ended(had, order, position, done)
         why = had
     judged = {**done.judged, entry.id: why or ""}
     if why is not None:
         return replace(done, view=_passed(done.view.with_refused(entry, why), entry), judged=judged)
     standing = tuple(decree for decree in done.decrees if not _voids(entry, decree))
     ruled = _Fold(done.view, (*standing, entry), judged)
-    view = _folded(ruled, order[:place], rulebook) if _reaches_back(entry, done.view) else done.view
+    view = _folded(ruled, order[:position], rulebook) if _reaches_back(entry, done.view) else done.view
     return replace(ruled, view=_step(ruled, view, entry, rulebook))
 
 
-def _had(order: Sequence[Placed], place: int, rulebook: _Rulebook) -> View | str:
+def _had(order: Sequence[Placed], position: int, rulebook: _Rulebook) -> View | str:
     """Return the view that the author of an end had, or why the end is not valid in it."""
-    entry, checksum = order[place].entry, order[place].checksum
+    entry, checksum = order[position].entry, order[position].checksum
     if checksum not in rulebook.ends:
-        past = [placed for placed in order[:place] if entry.knew(placed.entry.id)]
+        past = [placed for placed in order[:position] if entry.knew(placed.entry.id)]
         done = _Fold(View(order[0].entry.meeting, order[0].author))
         for earlier in range(len(past)):
             done = _next(done, past, earlier, rulebook)
@@ -129,12 +129,12 @@ def _had(order: Sequence[Placed], place: int, rulebook: _Rulebook) -> View | str
     return rulebook.ends[checksum]
 
 
-def _ended(had: View, order: Sequence[Placed], place: int, done: _Fold) -> _Fold:
+def _ended(had: View, order: Sequence[Placed], position: int, done: _Fold) -> _Fold:
     """Return the result of an end whose author had this view."""
-    end = order[place].entry
+    end = order[position].entry
     ended = _Fold(had, (end,), {**done.judged, end.id: ""})
     view = had
-    for placed in order[:place]:
+    for placed in order[:position]:
         if (why := _void(ended.decrees, placed.entry)) is not None:
             view = _passed(view.with_refused(placed.entry, why), placed.entry)
     return replace(ended, view=_passed(rules.decreed(view, end), end))

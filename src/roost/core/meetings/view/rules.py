@@ -105,7 +105,9 @@ def _invited(view: View, entry: Entry, body: Invited) -> View:
     if known is not None and known.status is ParticipantStatus.KICKED and entry.author != view.chair:
         raise Forbidden(f"{body.who} was kicked: only {view.chair} may invite it again")
     if body.required and (entry.author != view.creator or view.phase is not Phase.CALLING):
-        raise Forbidden(f"only {view.creator} may require somebody, before the start: invite {body.who} as optional")
+        raise Forbidden(
+            f"only {view.creator} may require a participant, before the start: invite {body.who} as optional"
+        )
     if known is None:
         _check_room(view)
     return view.with_participant(Participant(body.who, ParticipantStatus.INVITED, body.required, entry.id))
@@ -119,19 +121,19 @@ def _accepted(view: View, entry: Entry, body: Accepted) -> View:
 
 def _declined(view: View, entry: Entry, body: Declined) -> View:
     if _status(view, entry.author) is not ParticipantStatus.INVITED:
-        raise Forbidden(f"{entry.author} has no invitation that is open: who is there may leave")
+        raise Forbidden(f"{entry.author} has no invitation that is open: a present participant may leave")
     return _went(view, entry, ParticipantStatus.DECLINED, body.reason)
 
 
 def _joined(view: View, entry: Entry, body: Joined) -> View:
     status = _status(view, entry.author)
     if status is ParticipantStatus.IN:
-        raise Forbidden(f"{entry.author} is there already: nothing needs to be done")
+        raise Forbidden(f"{entry.author} is present already: nothing needs to be done")
     if status is ParticipantStatus.KICKED:
         raise _kicked_before(view, entry.author)
     if status is None:
         if view.call is None or not view.call.open:
-            raise Forbidden(f"{entry.author} was not invited: ask somebody who is there for an invitation")
+            raise Forbidden(f"{entry.author} was not invited: ask a present participant for an invitation")
         _check_room(view)
     return _came(view, entry)
 
@@ -139,20 +141,20 @@ def _joined(view: View, entry: Entry, body: Joined) -> View:
 def _left(view: View, entry: Entry, body: Left) -> View:
     _check_in(view, entry)
     if view.phase is Phase.RUNNING and len(view.present) == 1:
-        raise Forbidden(f"{entry.author} is the last one there: end the meeting instead")
+        raise Forbidden(f"{entry.author} is the last participant: end the meeting instead")
     return _went(view, entry, ParticipantStatus.LEFT, body.reason)
 
 
 def _kicked(view: View, entry: Entry, body: Kicked) -> View:
     _check_in(view, entry)
     if entry.author != view.chair:
-        raise Forbidden(f"only {view.chair} may send somebody away: ask it to")
+        raise Forbidden(f"only {view.chair} may kick a participant: ask it to")
     if body.who == entry.author:
-        raise Forbidden("nobody sends themselves away: leave instead")
+        raise Forbidden("a participant cannot kick itself: leave instead")
     if body.who == view.creator:
-        raise Forbidden(f"{body.who} called the meeting, and can't be sent away from it")
+        raise Forbidden(f"{body.who} called the meeting and cannot be kicked")
     if _status(view, body.who) not in (ParticipantStatus.IN, ParticipantStatus.INVITED):
-        raise Forbidden(f"{body.who} is neither there nor invited: there is nobody to send away")
+        raise Forbidden(f"{body.who} is neither present nor invited: it cannot be kicked")
     return decreed(view, entry)
 
 
@@ -167,7 +169,7 @@ def _started(view: View, entry: Entry, body: Started) -> View:
         if participant.required and not _had_come(participant, entry)
     ]
     if missing:
-        raise Forbidden(f"{', '.join(missing)} must come, and had not: wait, or say that the meeting has failed")
+        raise Forbidden(f"{', '.join(missing)} must join before the start: wait, or fail the meeting")
     return replace(
         view, phase=Phase.RUNNING, began_at=entry.at.ms, decided_by=entry.id, head=entry.id, moved_at=entry.at.ms
     )
@@ -194,7 +196,7 @@ def _ended(view: View, entry: Entry, body: Ended) -> View:
 def _said(view: View, entry: Entry, body: Said) -> View:
     _check_runs(view, entry)
     if is_full(view):
-        raise Forbidden("as much was said, or passed over, as this meeting allows: end it")
+        raise Forbidden("the meeting has reached its limit of messages or skipped turns: end it")
     if (why := floor.refusal(view, entry.author)) is not None:
         raise Forbidden(why)
     spoken = floor.after_words(view.floor, entry.author, body, view.present if body.to else ())
@@ -205,7 +207,7 @@ def _said(view: View, entry: Entry, body: Said) -> View:
 def _raised(view: View, entry: Entry, body: Raised) -> View:
     _check_runs(view, entry)
     if view.rule not in (FloorRule.RAISE_HAND, FloorRule.MODERATOR):
-        raise Forbidden(f"hands are not looked at in this meeting: its floor rule is {view.rule}")
+        raise Forbidden(f"raised hands have no effect in this meeting: its floor rule is {view.rule}")
     if entry.author in view.floor.hands:
         raise Forbidden(f"the hand of {entry.author} is up already: wait until it has the floor")
     return replace(view, floor=replace(view.floor, hands=(*view.floor.hands, entry.author)))
@@ -218,7 +220,7 @@ def _granted(view: View, entry: Entry, body: Granted) -> View:
     if entry.author != view.moderator:
         raise Forbidden(f"only {view.moderator} gives the floor: raise a hand instead")
     if not view.is_in(body.who):
-        raise Forbidden(f"{body.who} is not there: give the floor to somebody who is")
+        raise Forbidden(f"{body.who} is not present: give the floor to a present participant")
     return replace(view, floor=replace(view.floor.without(body.who), granted=body.who))
 
 
@@ -266,7 +268,7 @@ def _check_runs(view: View, entry: Entry) -> None:
 def _check_decides(view: View, entry: Entry) -> None:
     _check_in(view, entry)
     if view.phase is not Phase.CALLING:
-        raise Forbidden("it is decided already how the meeting begins: nothing needs to be done")
+        raise Forbidden("the start of the meeting is decided already: nothing needs to be done")
     if not may_decide(view, entry):
         raise Forbidden(f"until the deadline {view.chair} decides how the meeting begins: wait")
 
@@ -274,7 +276,7 @@ def _check_decides(view: View, entry: Entry) -> None:
 def _check_room(view: View) -> None:
     most = view.call.bounds.participants if view.call else 0
     if len(view.participants) >= most:
-        raise Forbidden(f"the meeting has room for {most} participants, and as many: call another one")
+        raise Forbidden(f"the meeting is full, with {most} participants: call another one")
 
 
 def _status(view: View, who: str) -> ParticipantStatus | None:

@@ -130,7 +130,7 @@ def summary_of(plain: Sequence[str]) -> MeetingSummary:
 
 
 def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) -> MeetingView:
-    call, participant = view.call, view.participants.get(me)
+    call, own = view.call, view.participants.get(me)
     game = known.get(call.game) if call and call.game else None
     outcome = view.outcome
     return MeetingView(
@@ -139,7 +139,7 @@ def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) ->
         creator=view.creator,
         phase=str(view.phase),
         seen_by=me,
-        status=str(participant.status) if participant else "",
+        status=str(own.status) if own else "",
         participants=tuple(
             Attendee(participant.address, str(participant.status), participant.required, participant.reason)
             for participant in view.participants.values()

@@ -79,7 +79,7 @@ class LaneTasks:
                 await home.exclusive.give_way(lane)
             if lane.work is work and work.why is not StopReason.LOST:
                 home.closings.close(work.closing(), lane)
-                work.part()
+                work.release()
 
     async def _handle_exclusively(self, lane: Lane) -> None:
         async with self._home.exclusive.during(lane):

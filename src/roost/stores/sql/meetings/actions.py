@@ -18,7 +18,7 @@ from roost.core.meetings.effects import EndTurn, MeetingEffect, WriteEntry
 from roost.core.meetings.log import shapes
 from roost.core.meetings.log.bodies import Accepted, Body, Called, Invited, Joined, Moved, Passed, Raised
 from roost.core.meetings.participants.attention import is_person
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.view.view import ParticipantStatus, View
 from roost.core.values.addresses import unknown
 from roost.errors import Conflict, Forbidden, NotFound
@@ -234,5 +234,5 @@ def _explain(tx: Tx, user_id: str, participant: str, meeting_id: str) -> None:
 def _acted(loaded: LoadedSeat, session: MeetingSession, number: int = 0) -> Acted:
     row = loaded.row
     heard, asked = row.told
-    seated = Seated(row.participant, row.meeting_id, loaded.seat.version, heard, asked)
+    seated = ParticipantLog(row.participant, row.meeting_id, loaded.seat.version, heard, asked)
     return Acted(seated, tuple(session.posted), tuple(session.changes), number)

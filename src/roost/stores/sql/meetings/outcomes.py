@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roost.core.envelopes.envelope import Envelope
 from roost.core.meetings.effects import MeetingChange
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Heard:
 class Acted:
     """Result of an action. `number`: of the entry, among those of its author; 0 if none was written."""
 
-    seated: Seated
+    seated: ParticipantLog
     posted: tuple[Envelope, ...]
     changes: tuple[MeetingChange, ...]
     number: int = 0

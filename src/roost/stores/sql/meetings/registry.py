@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from roost.core.meetings.games.registry import GAMES, unknown_game
 from roost.core.meetings.log import entries
 from roost.core.meetings.log.bodies import Called
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.view.minutes import minutes as minutes_of
 from roost.core.meetings.view.shown import MeetingSummary
 from roost.core.meetings.view.view import ParticipantStatus
@@ -27,7 +27,7 @@ ATTENDED = 100
 _SUMMARY = "m.meeting_id, m.topic, m.creator, m.phase, m.participant, m.status, m.called, m.over"
 
 
-def seated(tx: Tx, participant: str, meeting_id: str) -> Seated | None:
+def seated(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None:
     """Return a participant's log, for the participant itself: the owner is not checked."""
     values = tx.one(
         f"SELECT {FIELDS} FROM meetings WHERE participant = :who AND meeting_id = :meeting AND minutes IS NULL",
@@ -40,10 +40,10 @@ def seated(tx: Tx, participant: str, meeting_id: str) -> Seated | None:
     if unknown_game(version.log) is not None:
         return None
     heard, asked = row.told
-    return Seated(participant, meeting_id, version, heard, asked)
+    return ParticipantLog(participant, meeting_id, version, heard, asked)
 
 
-def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, Seated | None, str]:
+def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
     """Return the user's participant, its log, and the minutes; long after the end only the minutes are left."""
     rows = tx.read(
         "SELECT participant, minutes FROM meetings WHERE user_id = :user AND meeting_id = :meeting"

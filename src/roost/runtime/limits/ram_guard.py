@@ -1,4 +1,4 @@
-"""The memory of the process: when it has more than it may, it takes nothing new from people until it has less."""
+"""Limit on the RAM of the process: above it, new work of users is refused."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 log = logging.getLogger("roost.memory")
 
 
-class MemoryGuard:
-    """`look` is called by the supervisor, now and then; the rest by any thread."""
+class RamGuard:
+    """RAM limit. The supervisor calls `update` from time to time; any thread may call `check`."""
 
     def __init__(self, host: Host, limits: Limits) -> None:
         self._host = host
         self._most = limits.process_mib
         self.problem: str | None = None
 
-    def look(self) -> bool:
-        """Return True if it has more than it may."""
-        have = self._host.memory() if self._most else None
+    def update(self) -> bool:
+        """Measure the RAM; return True if it is above the limit."""
+        have = self._host.ram() if self._most else None
         before, self.problem = self.problem, None
         if have is not None and have > self._most:
             self.problem = (
-                f"the program uses {have:,.0f} MiB of memory, and {self._most:,.0f} are allowed: it takes nothing new"
-                " until it has done some of what it has"
+                f"the program uses {have:,.0f} MiB of RAM, and {self._most:,.0f} are allowed: it accepts no new work"
+                " until some is done"
             )
         if self.problem is not None and before is None:
             log.error(self.problem)
         elif self.problem is None and before is not None:
-            log.info("the program has memory to spare again")
+            log.info("RAM is below the limit again; new work is accepted")
         return self.problem is not None
 
     def check(self) -> None:
-        """Before something new is taken from a person. What agents send each other is not refused: it must go on."""
+        """Raise LimitReached for new work of a user. Work between agents is never refused, so that it can finish."""
         if self.problem is not None:
             raise LimitReached(f"{self.problem}; try again in a moment")

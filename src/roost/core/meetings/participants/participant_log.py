@@ -9,7 +9,7 @@ from roost.core.meetings.participants.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class ParticipantLog:
     """A participant's log of a meeting, with the entries its brain was given and asked about."""
 
     participant: str

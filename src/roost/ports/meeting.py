@@ -32,7 +32,7 @@ from roost.core.meetings.log.bodies import (
 )
 from roost.core.meetings.log.entries import Vector
 from roost.core.meetings.participants.attention import Attention, Why, attention, refusals, unheard
-from roost.core.meetings.participants.seated import Seated
+from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.participants.seats import Seat
 from roost.core.meetings.view import floor
 from roost.core.meetings.view.play import mover
@@ -59,7 +59,7 @@ class Meeting:
     _coroutines: CreatedCoroutines | None = None
     """Coroutines that the brain has created, to detect those never awaited."""
 
-    def __init__(self, seated: Seated, *, is_asked: bool) -> None:
+    def __init__(self, seated: ParticipantLog, *, is_asked: bool) -> None:
         self.me = seated.participant
         self.meeting_id = seated.meeting_id
         self._seated = seated
@@ -300,7 +300,7 @@ class Words(Sequence[Message]):
 
     def __getitem__(self, position: int | slice) -> Message | Sequence[Message]:
         if isinstance(position, slice):
-            return [self[position] for position in range(*position.indices(len(self)))]
+            return [self[number] for number in range(*position.indices(len(self)))]
         return _message(self._words[position], range(len(self))[position] + 1)
 
 
