@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 import roost
 from roost import AsyncAgentService, Turn
-from roost.runtime.agents.phase import PHASE_MOVES, Phase, PhaseMachine
+from roost.runtime.agents.phase import PHASE_MOVES, LoopPhase, PhaseMachine
 from roost.testing import Simulation
 
-PHASES = st.sampled_from(Phase)
-Seen = dict[PhaseMachine, list[Phase]]
+PHASES = st.sampled_from(LoopPhase)
+Seen = dict[PhaseMachine, list[LoopPhase]]
 
 
 @given(st.lists(st.tuples(PHASES, PHASES, st.booleans()), max_size=50))
-def test_random_moves_lead_only_along_the_table(moves: list[tuple[Phase, Phase, bool]]) -> None:
+def test_random_moves_lead_only_along_the_table(moves: list[tuple[LoopPhase, LoopPhase, bool]]) -> None:
     machine = PhaseMachine(nullcontext())
     for before, after, holds in moves:
         was = machine.phase
@@ -39,12 +39,12 @@ def test_random_moves_lead_only_along_the_table(moves: list[tuple[Phase, Phase, 
 
 
 def test_every_phase_can_be_reached_and_only_retired_is_final() -> None:
-    assert set().union(*PHASE_MOVES.values()) == set(Phase)
-    assert [phase for phase in Phase if not PHASE_MOVES[phase]] == [Phase.RETIRED]
-    assert all(Phase.RETIRED in PHASE_MOVES[phase] for phase in Phase if phase is not Phase.RETIRED)
+    assert set().union(*PHASE_MOVES.values()) == set(LoopPhase)
+    assert [phase for phase in LoopPhase if not PHASE_MOVES[phase]] == [LoopPhase.RETIRED]
+    assert all(LoopPhase.RETIRED in PHASE_MOVES[phase] for phase in LoopPhase if phase is not LoopPhase.RETIRED)
 
 
-@pytest.mark.parametrize("act", [lambda m: m.move(Phase.QUEUED, Phase.RUNNING), PhaseMachine.retire])
+@pytest.mark.parametrize("act", [lambda m: m.move(LoopPhase.QUEUED, LoopPhase.RUNNING), PhaseMachine.retire])
 def test_exactly_one_of_many_threads_makes_a_move(act: Callable[[PhaseMachine], bool]) -> None:
     machines = [PhaseMachine(threading.Lock()) for _ in range(200)]
     won: list[PhaseMachine] = []
@@ -71,10 +71,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     seen: Seen = {}
     move = PhaseMachine.move
 
-    def recorded(self: PhaseMachine, before: Phase, after: Phase, condition: Callable[[], bool] | None = None) -> bool:
+    def recorded(
+        self: PhaseMachine, before: LoopPhase, after: LoopPhase, condition: Callable[[], bool] | None = None
+    ) -> bool:
         moved = move(self, before, after, condition)
         if moved:
-            seen.setdefault(self, [Phase.QUEUED]).append(after)
+            seen.setdefault(self, [LoopPhase.QUEUED]).append(after)
         return moved
 
     monkeypatch.setattr(PhaseMachine, "move", recorded)
@@ -129,4 +131,4 @@ def test_activations_move_along_the_table_whatever_is_done_to_them(tmp_path: Pat
     for course in seen.values():
         assert all(after in PHASE_MOVES[before] for before, after in pairwise(course))
     reached = {phase for course in seen.values() for phase in course}
-    assert reached == set(Phase), f"never {set(Phase) - reached}"
+    assert reached == set(LoopPhase), f"never {set(LoopPhase) - reached}"

@@ -31,7 +31,7 @@ from roost.runtime.agents.lanes.exclusive import ExclusiveTurns
 from roost.runtime.agents.lanes.intake import Intake
 from roost.runtime.agents.lanes.lane_queue import LaneQueue
 from roost.runtime.agents.lanes.lane_tasks import LaneTasks
-from roost.runtime.agents.phase import Phase, PhaseMachine
+from roost.runtime.agents.phase import LoopPhase, PhaseMachine
 from roost.runtime.agents.slot import Slot
 from roost.runtime.agents.state_log import StateLog
 from roost.runtime.agents.work import Work
@@ -82,14 +82,14 @@ class Activation:
     def attach(self, loop: Loop) -> bool:
         """Run on this loop; False: it does not need one any more."""
         self.loop = loop
-        if not self.phases.move(Phase.QUEUED, Phase.RUNNING):
+        if not self.phases.move(LoopPhase.QUEUED, LoopPhase.RUNNING):
             return False
         self._schedule_calls()
         return True
 
     def begin_draining(self) -> None:
         """Start no more turns."""
-        self.phases.move(Phase.RUNNING, Phase.DRAINING)
+        self.phases.move(LoopPhase.RUNNING, LoopPhase.DRAINING)
 
     def drain(self) -> None:
         """Start no more turns, and let running ones end. Turns that wait for a person are resumed later."""
@@ -124,9 +124,9 @@ class Activation:
         """Run it on the loop, in order; without a loop, when there is one."""
         self.calls.append(act)
         phase = self.phases.phase
-        if phase is Phase.DETACHED:
+        if phase is LoopPhase.DETACHED:
             self.dispatcher.requeue(self)
-        elif not self.calls.is_scheduled and (phase is Phase.RUNNING or phase is Phase.DRAINING):
+        elif not self.calls.is_scheduled and (phase is LoopPhase.RUNNING or phase is LoopPhase.DRAINING):
             self._schedule_calls()
 
     def _schedule_calls(self) -> None:
@@ -184,9 +184,9 @@ class Activation:
     def run_ready(self) -> None:
         """Start tasks for ready lanes, up to the limit; become idle or return the loop if there is nothing to do."""
         phase = self.phases.phase
-        if phase is Phase.RETIRED:
+        if phase is LoopPhase.RETIRED:
             return  # what is left here runs on another loop
-        if phase is Phase.RUNNING:
+        if phase is LoopPhase.RUNNING:
             self.lane_tasks.start_ready()
         if self.is_quiet:
             self._become_idle()
@@ -260,7 +260,7 @@ class Activation:
 
     @property
     def may_release_slot(self) -> bool:
-        return self.phases.phase is Phase.RUNNING and self.activity.all_wait
+        return self.phases.phase is LoopPhase.RUNNING and self.activity.all_wait
 
     def release_slot(self) -> None:
         """Release its slot to other agents, if all its turns still wait."""

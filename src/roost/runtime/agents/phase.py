@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from enum import Enum
 
 
-class Phase(Enum):
-    """Phase of an activation. The lifecycle state of its agent (`idle`, `active`, …) is something else."""
+class LoopPhase(Enum):
+    """LoopPhase of an activation. The lifecycle state of its agent (`idle`, `active`, …) is something else."""
 
     QUEUED = "queued"
     """Waits for a loop."""
@@ -22,25 +22,25 @@ class Phase(Enum):
     """Has left the registry; everything that it still does is discarded."""
 
 
-PHASE_MOVES: Mapping[Phase, frozenset[Phase]] = {
-    Phase.QUEUED: frozenset({Phase.RUNNING, Phase.RETIRED}),
-    Phase.RUNNING: frozenset({Phase.DETACHED, Phase.DRAINING, Phase.RETIRED}),
-    Phase.DETACHED: frozenset({Phase.QUEUED, Phase.RETIRED}),
-    Phase.DRAINING: frozenset({Phase.RETIRED}),
-    Phase.RETIRED: frozenset(),
+PHASE_MOVES: Mapping[LoopPhase, frozenset[LoopPhase]] = {
+    LoopPhase.QUEUED: frozenset({LoopPhase.RUNNING, LoopPhase.RETIRED}),
+    LoopPhase.RUNNING: frozenset({LoopPhase.DETACHED, LoopPhase.DRAINING, LoopPhase.RETIRED}),
+    LoopPhase.DETACHED: frozenset({LoopPhase.QUEUED, LoopPhase.RETIRED}),
+    LoopPhase.DRAINING: frozenset({LoopPhase.RETIRED}),
+    LoopPhase.RETIRED: frozenset(),
 }
 
 
 class PhaseMachine:
-    """Phase of one activation. Any thread may call. Several machines may share the lock."""
+    """LoopPhase of one activation. Any thread may call. Several machines may share the lock."""
 
     __slots__ = ("_lock", "phase")
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
-        self.phase = Phase.QUEUED
+        self.phase = LoopPhase.QUEUED
         self._lock = lock
 
-    def move(self, before: Phase, after: Phase, condition: Callable[[], bool] | None = None) -> bool:
+    def move(self, before: LoopPhase, after: LoopPhase, condition: Callable[[], bool] | None = None) -> bool:
         """Move atomically, if the phase is `before` and the condition holds; return True to exactly one caller.
 
         Raises RuntimeError if the table does not allow the move.
@@ -55,26 +55,26 @@ class PhaseMachine:
 
     def retire(self) -> bool:
         """Retire from any phase; return True to exactly one caller."""
-        while (before := self.phase) is not Phase.RETIRED:
-            if self.move(before, Phase.RETIRED):
+        while (before := self.phase) is not LoopPhase.RETIRED:
+            if self.move(before, LoopPhase.RETIRED):
                 return True
         return False
 
     @property
     def has_loop(self) -> bool:
         phase = self.phase
-        return phase is Phase.RUNNING or phase is Phase.DRAINING
+        return phase is LoopPhase.RUNNING or phase is LoopPhase.DRAINING
 
     @property
     def is_ending(self) -> bool:
         """Return True if it starts no more turns."""
         phase = self.phase
-        return phase is Phase.DRAINING or phase is Phase.RETIRED
+        return phase is LoopPhase.DRAINING or phase is LoopPhase.RETIRED
 
     @property
     def is_detached(self) -> bool:
-        return self.phase is Phase.DETACHED
+        return self.phase is LoopPhase.DETACHED
 
     @property
     def is_retired(self) -> bool:
-        return self.phase is Phase.RETIRED
+        return self.phase is LoopPhase.RETIRED

@@ -18,7 +18,7 @@ from roost.core.talks.runs import StopReason
 from roost.ports import Loop
 from roost.runtime.agents.activation import SHARE, Activation
 from roost.runtime.agents.loop_pool import LoopPool
-from roost.runtime.agents.phase import Phase
+from roost.runtime.agents.phase import LoopPhase
 from roost.runtime.agents.settler import Settler
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch import lost_agents
@@ -266,15 +266,15 @@ class Dispatcher:
     def detach(self, activation: Activation) -> None:
         """Return its loop to the pool until its closings are written."""
         loop, phases = activation.loop, activation.phases
-        if not phases.move(Phase.RUNNING, Phase.DETACHED):
+        if not phases.move(LoopPhase.RUNNING, LoopPhase.DETACHED):
             return
         has_calls = bool(activation.calls)  # they arrived meanwhile
-        if not (has_calls and phases.move(Phase.DETACHED, Phase.QUEUED) and activation.attach(loop)):
+        if not (has_calls and phases.move(LoopPhase.DETACHED, LoopPhase.QUEUED) and activation.attach(loop)):
             self.loops.return_loop(loop, clean=activation.lane_tasks.is_clean)
 
     def requeue(self, activation: Activation) -> None:
         """Get a loop again for a detached agent."""
-        if activation.phases.move(Phase.DETACHED, Phase.QUEUED):
+        if activation.phases.move(LoopPhase.DETACHED, LoopPhase.QUEUED):
             self.loops.assign([activation])
 
     def leave(self, activation: Activation, results: list[tuple[Closing, Settled]]) -> bool:
@@ -284,7 +284,7 @@ class Dispatcher:
             return not activation.calls and activation.closings.are_last(results)
 
         with self._lock:
-            if not activation.phases.move(Phase.DETACHED, Phase.RETIRED, is_over):
+            if not activation.phases.move(LoopPhase.DETACHED, LoopPhase.RETIRED, is_over):
                 return False
             self._forget(activation)
             activation.talks.retired = True
@@ -335,7 +335,9 @@ class Dispatcher:
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
         """Move an agent whose loop is blocked or has ended to another one; False: it has left that loop."""
         with self._lock:
-            if not any(activation.phases.move(phase, Phase.RETIRED) for phase in (Phase.RUNNING, Phase.DRAINING)):
+            if not any(
+                activation.phases.move(phase, LoopPhase.RETIRED) for phase in (LoopPhase.RUNNING, LoopPhase.DRAINING)
+            ):
                 return False
         lost_agents.lose(self, activation, fault, culprit)
         self.loops.end(activation.loop)

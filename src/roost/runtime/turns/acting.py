@@ -133,7 +133,7 @@ class ActingTurn(TurnExecution):
         return self._closing(Verdict.DONE, state=state, knew=knew, sent=sent, sleep=sleep, published=published)
 
     def _end(self) -> None:
-        """Withdraw what the attempt leaves behind if it is not repeated."""
+        """Release the open questions and the shared state of the attempt, where there are any."""
 
     @abstractmethod
     def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:

@@ -11,7 +11,7 @@ from roost.runtime.agents import start
 from roost.runtime.agents.home import Home
 from roost.runtime.agents.lanes.exclusive import OFTEN
 from roost.runtime.agents.lanes.lane_queue import Lane
-from roost.runtime.agents.phase import Phase
+from roost.runtime.agents.phase import LoopPhase
 from roost.runtime.execution.cancellation import is_discarded
 
 log = logging.getLogger("roost.agent")
@@ -66,7 +66,7 @@ class LaneTasks:
         """Return False if the agent ends, or if others have taken the place of a task that waited."""
         home = self._home
         crowded = self.count - home.activity.waiting > home.config.max_concurrent_tasks
-        return home.phases.phase is Phase.RUNNING and not crowded and me not in self._abandoned
+        return home.phases.phase is LoopPhase.RUNNING and not crowded and me not in self._abandoned
 
     async def _handle(self, lane: Lane) -> None:
         home = self._home
