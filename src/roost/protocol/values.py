@@ -90,9 +90,9 @@ class _FirstMistake(FailFast):
 _FIRST_MISTAKE = _FirstMistake()
 _JSON = (str, int, float, list, dict)
 _MOMENT = Annotated[datetime, BeforeValidator(_moment)]
-_DATA = Annotated[Any, PlainSerializer(checks.tame)]
+_DATA = Annotated[Any, PlainSerializer(checks.normalized)]
 _MAPPING = Annotated[
-    dict[str, Any], PlainSerializer(checks.tame), WithJsonSchema({"type": "object", "additionalProperties": True})
+    dict[str, Any], PlainSerializer(checks.normalized), WithJsonSchema({"type": "object", "additionalProperties": True})
 ]
 """Free-form data of users and brains. One value that JSON cannot hold must not make a whole list fail."""
 _UNIONS: dict[frozenset[Any], Any] = {
