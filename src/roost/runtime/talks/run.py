@@ -208,7 +208,8 @@ class TalkRun(ActingTurn):
             self._withdraw()
 
     def _failure(self, error: BaseException, *, lost: bool = False) -> Closing:
-        self._withdraw()
+        if not lost:  # the state of a lost agent is loaded again from the store
+            self._withdraw()
         report = self.report(error)
         failed = {"reason": report.sentence, "fault": report.fault, "traceback": report.traceback}
         return self._closing(Verdict.DEAD, lost=lost, **failed)
@@ -236,12 +237,12 @@ class TalkRun(ActingTurn):
         )
 
     def _written(self) -> ContextWrite | None:
-        """Nothing, if this is run again, or if nothing of it is to be left."""
+        """Return the brain context to write; None if the turn runs again, or is rolled back or deleted."""
         again = self.why in (StopReason.DRAIN, StopReason.ROLLBACK, StopReason.LOST, StopReason.DELETE, StopReason.WAIT)
         return None if again or self._brain_context is None else self._brain_context.written()
 
     def _given(self) -> str:
-        """For a replay."""
+        """Return the input of the turn, for a replay."""
         turn = self.turn
         kept = run_history.given(
             turn.profile.name,
@@ -286,6 +287,6 @@ class TalkRun(ActingTurn):
             self._home.turn_state.withdraw(self._shared, kept)
 
     def refused(self, closing: Closing) -> None:
-        """Nothing of it was written but its words: it does not change the memory of its agent either."""
+        """Withdraw the changes of the agent's state: only the text of this run was written."""
         if closing.verdict is Verdict.DONE:
             self._withdraw(None if closing.state is None else (closing.knew, closing.state))
