@@ -90,9 +90,9 @@ class Retention:
                 count += await store.write(retention.remove, kind, before, keys)
                 if kind == "talks":
                     self._forget(keys)
-            if not page.following:
+            if not page.next_after:
                 break
-            after = page.following
+            after = page.next_after
         return count
 
     def _forget(self, keys: tuple[tuple[str, ...], ...]) -> None:

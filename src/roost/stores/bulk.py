@@ -18,11 +18,11 @@ from roost.ports import Row, Tx
 
 T = TypeVar("T")
 _SKIP = "DO NOTHING"
-_FROM = " FROM given WHERE "
-"""SQL for one row, which needs no table of values."""
+_FROM = " FROM batch WHERE "
+"""Statements in this form are rewritten for a single row, without a table."""
 NONE: Mapping[str, str] = {}
 FEW = 4
-"""Up to this number of rows, reading them is as fast as counting them."""
+"""Up to this many rows, reading them is as fast as counting them."""
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
@@ -43,12 +43,12 @@ def insert(
 
     `constants`: columns with the same value in all rows, as SQL.
     """
-    fixed = tuple(constants.items())
+    constant_columns = tuple(constants.items())
     for part in padded(rows) if ending.endswith(_SKIP) else parts(rows):
-        tx.write(_insertion(table, columns, fixed, len(part), ending), list(chain.from_iterable(part)))
+        tx.write(_insertion(table, columns, constant_columns, len(part), ending), list(chain.from_iterable(part)))
 
 
-def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
+def read(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
     """Return the rows of `sql`, which ends in `… WHERE x IN`, for these ids; `first`: its other parameters."""
     found: list[Row] = []
     for part in padded(ids):
@@ -56,7 +56,7 @@ def among(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequenc
     return found
 
 
-def all_there(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> bool:
+def all_exist(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> bool:
     """Return whether `SELECT count(*) … IN` finds each of these distinct ids.
 
     The interpreter lock is released for each row: in the usual case this fetches one row instead of many.
@@ -65,22 +65,22 @@ def all_there(tx: Tx, sql: str, ids: Sequence[str], ending: str = "") -> bool:
     return found == len(ids)
 
 
-def change(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
-    """Update or delete the listed rows; otherwise like `among`."""
+def write(tx: Tx, sql: str, ids: Sequence[str], ending: str = "", first: Sequence[Any] = ()) -> list[Row]:
+    """Update or delete the rows of `sql`; otherwise like `read`."""
     found: list[Row] = []
     for part in padded(ids):
         found += tx.write(_listed(sql, len(part), ending), [*first, *part])
     return found
 
 
-def using(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> list[Row]:
-    """Read or write with a table `given` of these rows, with these column names and types."""
-    described, do = tuple(columns.items()), tx.read if sql.startswith("SELECT") else tx.write
+def with_batch(tx: Tx, sql: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> list[Row]:
+    """Read or write with a table `batch` of these rows, with these column names and types."""
+    typed_columns, execute = tuple(columns.items()), tx.read if sql.startswith("SELECT") else tx.write
     if len(rows) == 1 and _FROM in sql:
-        return do(_with_one(sql, described), dict(zip(columns, rows[0], strict=True)))
+        return execute(_for_one_row(sql, typed_columns), dict(zip(columns, rows[0], strict=True)))
     found: list[Row] = []
     for part in padded(rows):
-        found += do(_given(sql, described, len(part)), list(chain.from_iterable(part)))
+        found += execute(_with_table(sql, typed_columns, len(part)), list(chain.from_iterable(part)))
     return found
 
 
@@ -116,14 +116,14 @@ def _listed(sql: str, count: int, ending: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _with_one(sql: str, columns: tuple[tuple[str, str], ...]) -> str:
+def _for_one_row(sql: str, columns: tuple[tuple[str, str], ...]) -> str:
     for name, kind in columns:
-        sql = re.sub(rf"\bgiven\.{name}\b", f"CAST(:{name} AS {kind})", sql)
+        sql = re.sub(rf"\bbatch\.{name}\b", f"CAST(:{name} AS {kind})", sql)
     return sql.replace(_FROM, " WHERE ")
 
 
 @lru_cache(maxsize=256)
-def _given(sql: str, columns: tuple[tuple[str, str], ...], count: int) -> str:
+def _with_table(sql: str, columns: tuple[tuple[str, str], ...], count: int) -> str:
     row = f"({', '.join(f'CAST(? AS {kind})' for _, kind in columns)})"
     names = ", ".join(name for name, _ in columns)
-    return f"WITH given ({names}) AS (VALUES {', '.join([row] * count)}) {sql}"
+    return f"WITH batch ({names}) AS (VALUES {', '.join([row] * count)}) {sql}"

@@ -22,26 +22,26 @@ class DeferredInserts:
     wrote: bool
 
     def __init__(self) -> None:
-        self._left: dict[tuple[str, tuple[str, ...], str], list[Sequence[Any]]] = {}
+        self._deferred: dict[tuple[str, tuple[str, ...], str], list[Sequence[Any]]] = {}
         self.died: list[DeadLetter] = []
         self.capacity: dict[str, int] = {}
         self.armed: float | None = None
         self.ends: dict[str, Any] = {}
 
     def later(self, table: str, columns: tuple[str, ...], row: Sequence[Any], ending: str = "") -> None:
-        self._left.setdefault((table, columns, ending), []).append(row)
+        self._deferred.setdefault((table, columns, ending), []).append(row)
         self.wrote = True
 
     def catch_up(self: Tx, sql: str | None = None) -> None:
         """Write the deferred rows of the tables that this statement names; of all tables if there is none."""
-        left = self._left  # type: ignore[attr-defined]
+        deferred = self._deferred  # type: ignore[attr-defined]
         names = None if sql is None else _words(sql)
-        due = [(key, left.pop(key)) for key in list(left) if names is None or key[0] in names]
-        for (table, columns, ending), rows in due:
+        named = [(key, deferred.pop(key)) for key in list(deferred) if names is None or key[0] in names]
+        for (table, columns, ending), rows in named:
             bulk.insert(self, table, columns, rows, ending)
 
-    def _drop_left(self) -> None:
-        self._left.clear()
+    def _discard(self) -> None:
+        self._deferred.clear()
         self.died = []
         self.capacity.clear()  # may depend on what was rolled back
         self.ends.clear()

@@ -103,7 +103,7 @@ class PostgresConnection(DeferredInserts):
         self._db.commit()
 
     def rollback(self) -> None:
-        self._drop_left()
+        self._discard()
         try:
             self._db.rollback()
         except psycopg.Error:
@@ -113,17 +113,17 @@ class PostgresConnection(DeferredInserts):
         self._db.close()
 
     def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
-        if self._left:
+        if self._deferred:
             self.catch_up(sql)
         return list(self._db.execute(_translated(sql), params).fetchall())
 
     def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
-        if self._left:
+        if self._deferred:
             self.catch_up(sql)
         return self._db.execute(_translated(sql), params).fetchone()
 
     def write(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
-        if self._left:
+        if self._deferred:
             self.catch_up(sql)
         cursor = self._db.execute(_translated(sql), params)
         rows: list[Row] = list(cursor.fetchall()) if cursor.description else []

@@ -18,7 +18,7 @@ from roost.stores import migrations, wal
 from roost.stores.deferred_inserts import DeferredInserts
 from roost.stores.presence import Presence
 
-_MEANINGS = {
+_MESSAGES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space and try again; nothing that was acknowledged is lost",
     sqlite3.SQLITE_READONLY: "the file {path} or its folder is read-only: make both writable and try again",
     sqlite3.SQLITE_NOTADB: "the file {path} is not a SQLite database: move it away or name another one",
@@ -85,7 +85,7 @@ class SqliteConnection(DeferredInserts):
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name}) is not None
 
     def rollback(self) -> None:
-        self._drop_left()
+        self._discard()
         # SQLite ends the transaction by itself after some errors (a full disk among them).
         if self._db.in_transaction:
             self._db.rollback()
@@ -108,7 +108,7 @@ class SqliteConnection(DeferredInserts):
 
     def _execute(self, sql: str, params: Params) -> sqlite3.Cursor:
         """Execute a statement. The time is a parameter: a callback would wait for the interpreter lock."""
-        if self._left:
+        if self._deferred:
             self.catch_up(sql)
         if isinstance(params, dict):
             timed = _timed(sql, ":roost_now")
@@ -156,7 +156,7 @@ class Sqlite:
         return SqliteConnection(self.path, self._now, read_only=read_only, check=None if read_only else self._check)
 
     def problem(self) -> Unavailable | None:
-        """Return why a larger write would fail, although a small one may still fit into the journal."""
+        """Return the reason why a larger write would fail, although a small one may still fit into the journal."""
         if self._presence is not None and not self._presence.is_there():
             return self._moved()
         try:
@@ -164,7 +164,7 @@ class Sqlite:
         except OSError:
             return None  # not supported here; writes will fail if the disk is full
         blocks = free.f_bfree if os.geteuid() == 0 else free.f_bavail
-        return self._meaning(sqlite3.SQLITE_FULL) if blocks * free.f_frsize < LEAST_FREE else None
+        return self._unavailable(sqlite3.SQLITE_FULL) if blocks * free.f_frsize < LEAST_FREE else None
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Raise Unavailable if the open file is no longer the one with this name, or its journal is full."""
@@ -175,25 +175,25 @@ class Sqlite:
         self._wal.check(connection)
 
     def _moved(self) -> Unavailable:
-        told = (
+        text = (
             "{path} was moved, removed or replaced while Roost used it: stop Roost, put the file back or restore a"
             " backup, and start it again"
         )
         return Unavailable(
-            told.format(path=f"the file {str(self.path)!r}"), public=told.format(path="the store's file")
+            text.format(path=f"the file {str(self.path)!r}"), public=text.format(path="the store's file")
         )
 
     def translate(self, error: Exception) -> RoostError | None:
         if not isinstance(error, sqlite3.Error):
             return None
         code = getattr(error, "sqlite_errorcode", None)
-        return self._meaning(code & 0xFF) if code is not None else None
+        return self._unavailable(code & 0xFF) if code is not None else None
 
-    def _meaning(self, code: int) -> Unavailable | None:
-        if (meaning := _MEANINGS.get(code)) is None:
+    def _unavailable(self, code: int) -> Unavailable | None:
+        if (message := _MESSAGES.get(code)) is None:
             return None
-        public = meaning.replace("the file {path}", "the store's file").replace("{path}", "the store")
-        return Unavailable(meaning.format(path=repr(str(self.path))), public=public)
+        public = message.replace("the file {path}", "the store's file").replace("{path}", "the store")
+        return Unavailable(message.format(path=repr(str(self.path))), public=public)
 
     def is_doubtful(self, error: Exception) -> bool:
         return False
@@ -222,15 +222,15 @@ class Sqlite:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         if not os.access(self.path, os.R_OK | os.W_OK):
-            # Before SQLite sees it, which would leave read-only files beside it.
-            raise Unavailable(_MEANINGS[sqlite3.SQLITE_READONLY].format(path=repr(str(self.path))))
+            # Checked before SQLite opens it, which would leave read-only files beside it.
+            raise Unavailable(_MESSAGES[sqlite3.SQLITE_READONLY].format(path=repr(str(self.path))))
 
     def _prepare(self) -> None:
         connection = self.connect(read_only=False)
         try:
             self._refuse_foreign(connection)
             migrations.refuse_newer(connection, str(self.path))
-            # Refused before this line, a file that is not ours is left exactly as it was.
+            # A file that is refused above stays unchanged.
             connection.read("PRAGMA journal_mode = WAL")
             migrations.migrate(connection, dialect="sqlite")
             connection.read("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -12,10 +12,10 @@ from tests.contracts.sql.test_events import create
 
 
 def test_the_higher_count_is_kept_whatever_the_order_of_writes(store: Driven) -> None:
-    store.write(budgets.keep, "root_1", (5, 1, 0, 100), 1.0)
-    store.write(budgets.keep, "root_1", (3, 2, 0, 90), 2.0)
-    store.write(budgets.keep, "root_2", (1, 1, 1, 1), 3.0)
-    assert sorted(store.read(budgets.kept)) == [("root_1", (5, 2, 0, 100)), ("root_2", (1, 1, 1, 1))]
+    store.write(budgets.save, "root_1", (5, 1, 0, 100), 1.0)
+    store.write(budgets.save, "root_1", (3, 2, 0, 90), 2.0)
+    store.write(budgets.save, "root_2", (1, 1, 1, 1), 3.0)
+    assert sorted(store.read(budgets.load_all)) == [("root_1", (5, 2, 0, 100)), ("root_2", (1, 1, 1, 1))]
 
 
 def test_agents_that_could_not_be_made_are_refused_before_any_is(store: Driven) -> None:

@@ -58,7 +58,7 @@ def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann
 
 def take(store: Driven, key: str, now: float = 1_000.0) -> ClaimedWork:
     world = ClaimEnvironment(now, lambda: f"change_{next(numbers):09}")
-    [taken] = store.write(claims.take, (ClaimRequest(key, True),), world)
+    [taken] = store.write(claims.claim, (ClaimRequest(key, True),), world)
     assert isinstance(taken, ClaimedWork)
     return taken
 
@@ -304,7 +304,7 @@ def test_a_load_counts_only_as_it_is_now(store: Driven) -> None:
     sleep(store, "d", wake.all_of(wake.load_below(cpu=0.5), wake.event("x")))
     for cpu in (0.1, 0.9):
         world = ClaimEnvironment(1_000.0, lambda: f"change_{next(numbers):09}", cpu)
-        assert store.write(claims.take, (ClaimRequest(key, True),), world)[0].woken is None
+        assert store.write(claims.claim, (ClaimRequest(key, True),), world)[0].woken is None
         publish(store, "x", optional=True)
     assert take(store, key).woken is None
 
@@ -317,7 +317,7 @@ def test_a_look_that_finds_nothing_new_writes_nothing(store: Driven) -> None:
     wrote: list[str] = []
 
     def looked_at(tx: Tx) -> tuple[ClaimedWork, ...]:
-        return claims.take(_Noting(tx, wrote), (ClaimRequest(key, True),), ClaimEnvironment(700.0, str))  # type: ignore[arg-type]
+        return claims.claim(_Noting(tx, wrote), (ClaimRequest(key, True),), ClaimEnvironment(700.0, str))  # type: ignore[arg-type]
 
     assert store.write(looked_at)[0].woken is None
     assert wrote == []
@@ -591,9 +591,9 @@ def test_letters_are_chosen_by_agent_and_kind_and_come_newest_first_in_pages(sto
     assert dead(store, kind="event") == found[1:]
     assert dead(store, limit=2, before=found[1].letter_id) == found[2:4]
     oldest_first = [letter.letter_id for letter in reversed(found)]
-    assert store.read(dead_letters.names, "ann", None, 120.0, 100, "") == oldest_first
-    assert store.read(dead_letters.names, "ann", None, 12.0, 2, oldest_first[0]) == oldest_first[1:3]
-    assert store.read(dead_letters.names, "ann", key, 120.0, 100, "") == oldest_first[4:]
+    assert store.read(dead_letters.letter_ids, "ann", None, 120.0, 100, "") == oldest_first
+    assert store.read(dead_letters.letter_ids, "ann", None, 12.0, 2, oldest_first[0]) == oldest_first[1:3]
+    assert store.read(dead_letters.letter_ids, "ann", key, 120.0, 100, "") == oldest_first[4:]
 
 
 @pytest.mark.parametrize("op", [dead_letters.get, dead_letters.drop, dead_letters.retry])

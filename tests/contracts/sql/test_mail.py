@@ -247,7 +247,7 @@ def test_older_mail_of_a_thread_is_due_with_the_urgent_one_that_follows(box: Dri
     box.write(mail.send, written(2, to=D, sender=ANN, priority="low", due=LATER))
     _, posted = box.write(mail.send, written(3, to=D, sender=ANN, priority="high", thread_id="mail_0001"))
     assert [(one.envelope_id, one.due) for one in posted] == [("mail_0001", NOW + 3), ("mail_0003", NOW + 3)]
-    [taken] = box.write(claims.take, (ClaimRequest("ann/d", True),), ClaimEnvironment(NOW + 4, lambda: "change_1"))
+    [taken] = box.write(claims.claim, (ClaimRequest("ann/d", True),), ClaimEnvironment(NOW + 4, lambda: "change_1"))
     assert [one.envelope_id for one in taken.envelopes] == ["mail_0001", "mail_0003"]
 
 

@@ -36,7 +36,7 @@ async def on_record(service: AsyncAgentService) -> Run:
     assert (entry.usage, entry.text) == (Usage(600, 400, 0.25, "some:model"), "begun")
     shop = service.roost.context
     day = run.ended.date().isoformat()
-    assert await shop.store.read(token_usage.used, day, "costly") == 1_000
+    assert await shop.store.read(token_usage.tokens_used, day, "costly") == 1_000
     return run
 
 

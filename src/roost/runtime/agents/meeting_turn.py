@@ -18,7 +18,7 @@ from roost.stores.sql.meetings import registry
 async def attended(home: Home, envelope: Envelope) -> Meeting | None:
     """Return the meeting that a turn is about, as the agent sees it; None: the agent has left it."""
     context, meeting_id = home.context, meeting_of(envelope.lane)
-    seated = await context.store.read(registry.seated, home.full_address, meeting_id)
+    seated = await context.store.read(registry.load_log, home.full_address, meeting_id)
     return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
 
 

@@ -96,7 +96,7 @@ class Claims:
         )
         missed = partial(self._missed, looks)
         try:
-            self._context.store.write(claims.take, looks, world, then=self._taken, failed=missed)
+            self._context.store.write(claims.claim, looks, world, then=self._taken, failed=missed)
         except Unavailable as error:
             missed(error)
 

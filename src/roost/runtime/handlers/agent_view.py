@@ -10,7 +10,7 @@ from roost.core.monitoring import health
 from roost.core.monitoring.health import CurrentRun, Inspection
 from roost.core.talks.messages import at
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.stores.sql.agents.inspection import Seen
+from roost.stores.sql.agents.inspection import StoredAgent
 
 
 def current(dispatcher: Dispatcher, agent: Agent) -> Agent:
@@ -30,7 +30,7 @@ def health_of(dispatcher: Dispatcher, agent: Agent) -> health.AgentHealth:
     return health.of_agent(agent, awake=awake is not None, stuck=stuck, known=known, placed=placed)
 
 
-def inspected(dispatcher: Dispatcher, stored: Seen) -> Inspection:
+def inspected(dispatcher: Dispatcher, stored: StoredAgent) -> Inspection:
     """Return the report about an agent: stored data, and what it executes now."""
     agent = current(dispatcher, stored.agent)
     awake = dispatcher.awake(f"{agent.user_id}/{agent.agent_id}")

@@ -244,9 +244,9 @@ class Agents:
     async def inspect(self, user_id: str, agent_id: str) -> Inspection:
         """Return a report about one agent: health, current runs, inbox, state, timers, last changes and runs."""
         self._check(user_id, agent_id)
-        stored = await self._context.store.read(inspection.seen, user_id, agent_id, SHOWN)
+        stored = await self._context.store.read(inspection.inspect, user_id, agent_id, SHOWN)
         if await self._record_idle(user_id, agent_id, stored.changes):
-            stored = await self._context.store.read(inspection.seen, user_id, agent_id, SHOWN)
+            stored = await self._context.store.read(inspection.inspect, user_id, agent_id, SHOWN)
         return inspected(self._dispatcher, stored)
 
     async def find(self, user_id: str, text: str, *, limit: int = PAGE, after: str = "") -> builtins.list[Agent]:

@@ -90,7 +90,7 @@ class DeadLetters:
         """Yield the ids of the present letters; letters that result from retries are not included."""
         address, after = self._address(user_id, agent), ""
         until = at(until).timestamp()  # the precision of stored times
-        while page := await self._context.store.read(dead_letters.names, user_id, address, until, PAGE, after):
+        while page := await self._context.store.read(dead_letters.letter_ids, user_id, address, until, PAGE, after):
             yield page
             after = page[-1]
 

@@ -46,7 +46,7 @@ class Mails:
         self._context.ram.check()
         box = self._box(user_id, sender)
         if sender is not None:
-            await self._context.store.read(mail_sql.owned, user_id, box)
+            await self._context.store.read(mail_sql.check_owner, user_id, box)
         return await self._write(user_id, box, to, subject, body, key, priority=priority, expires_in=expires_in)
 
     async def reply(

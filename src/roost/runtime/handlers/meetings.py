@@ -37,7 +37,7 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.stores.sql.meetings import actions, registry
-from roost.stores.sql.meetings.outcomes import Acted
+from roost.stores.sql.meetings.outcomes import ActionResult
 
 SLOW_LOOK = 1.0
 """Seconds between two polls of a caller that waits for a change."""
@@ -107,7 +107,7 @@ class Meetings:
         """Call a meeting as the owner or as one of their agents, as a link in a chain of messages."""
         self._check()
         effect = await self._dispatcher.composer.call(owner, caller, topic, **options)
-        acted: Acted = await self._context.store.write(
+        acted: ActionResult = await self._context.store.write(
             actions.call, effect, self._now(), self._awake(caller), then=self._after_commit
         )
         if acted.seated.meeting_id == effect.meeting_id:
@@ -299,7 +299,7 @@ class Meetings:
 
     async def _act(
         self, user_id: str, meeting_id: str, by: str | None, make: Callable[[View], Body], key: str | None = None
-    ) -> Acted:
+    ) -> ActionResult:
         who = self._actor(user_id, by)
         self._check(meeting_id)
         if key is not None:
@@ -308,7 +308,7 @@ class Meetings:
             user_id, actions.act, user_id, who, meeting_id, make, self._now(), key, self._awake(who)
         )
 
-    async def _written(self, user_id: str, op: Callable[..., Acted], *args: Any) -> Acted:
+    async def _written(self, user_id: str, op: Callable[..., ActionResult], *args: Any) -> ActionResult:
         """Raise the refusal with addresses as the user writes them."""
         try:
             return await self._context.store.write(
@@ -317,7 +317,7 @@ class Meetings:
         except Forbidden as refused:
             raise Forbidden(addresses.shortened(str(refused), user_id)) from None
 
-    def _after_commit(self, acted: Acted) -> None:
+    def _after_commit(self, acted: ActionResult) -> None:
         """Notify the participants, on the writer's thread after the commit."""
         listener = self._dispatcher.listener
         listener.wake_waiters(acted.seated.meeting_id)
@@ -328,7 +328,7 @@ class Meetings:
         checks.name(user_id, "the user id")
         checks.name(meeting_id, "the meeting id")
         who = None if seen_by is None else addresses.parse(seen_by, user_id).text
-        return await self._context.store.read(registry.seen, user_id, meeting_id, who)
+        return await self._context.store.read(registry.find_for_user, user_id, meeting_id, who)
 
     def _actor(self, user_id: str, by: str | None) -> str:
         checks.name(user_id, "the user id")
@@ -354,7 +354,7 @@ class Meetings:
         key = who.removeprefix("agent:")
         return frozenset({key} if self._dispatcher.is_awake(key) else ())
 
-    def _shown(self, acted: Acted) -> MeetingView:
+    def _shown(self, acted: ActionResult) -> MeetingView:
         seated = acted.seated
         return shown(seated.version.view, seated.participant, _cursor(seated), PAGE)
 

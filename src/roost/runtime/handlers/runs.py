@@ -17,7 +17,7 @@ from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.replays.rebuild import TurnBuilder
 from roost.runtime.replays.replay import RecordedBrainContext, Replayer, recorded_input
 from roost.stores.sql import run_history
-from roost.stores.sql.run_history import Logged
+from roost.stores.sql.run_history import StoredRun
 
 AT_ONCE = 8
 """Maximum number of concurrent replays of one user; each has a thread."""
@@ -126,7 +126,7 @@ class Runs:
             if await loop.over.within(1.0):
                 loop.join()
 
-    def _brain_context(self, user_id: str, logged: Logged, turn_input: dict[str, Any]) -> RecordedBrainContext:
+    def _brain_context(self, user_id: str, logged: StoredRun, turn_input: dict[str, Any]) -> RecordedBrainContext:
         run = logged.run
         if run.talk_session_id is not None:
             place = ContextKey(run.talk_session_id, "", user_id)
@@ -134,7 +134,7 @@ class Runs:
             place = ContextKey(f"{user_id}/{run.agent_id}", turn_input.get("lane", ""), user_id)
         return RecordedBrainContext(self._context, place, run.run_id)
 
-    async def _logged(self, user_id: str, run_id: str) -> Logged:
+    async def _logged(self, user_id: str, run_id: str) -> StoredRun:
         checks.name(user_id, "the user id")
         checks.name(run_id, "the run id")
         return await self._context.store.read(run_history.entry, user_id, run_id)

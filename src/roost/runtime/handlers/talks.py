@@ -86,7 +86,7 @@ class Talks:
         if profile is not None:
             raise Invalid("give the profile or the agent to talk with, not both: an agent has its own profile")
         address = addresses.of_agent(agent, user_id)
-        await self._context.store.read(agents.reach, user_id, address.key, False)
+        await self._context.store.read(agents.recipient, user_id, address.key, False)
         return address.key
 
     async def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:

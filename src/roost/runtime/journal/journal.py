@@ -140,7 +140,7 @@ class Journal:
         then: Callable[[bool], object] | None = None,
     ) -> None:
         """Resume an open step."""
-        await self._write_or_stop(steps.take_up, number, outcome, self._now(), asked, then=then)
+        await self._write_or_stop(steps.begin_again, number, outcome, self._now(), asked, then=then)
 
     async def end(self, number: int, outcome: StepOutcome, result: str | None) -> None:
         """Record the result of a step. Retries until the store is available: the step was executed."""
@@ -165,7 +165,9 @@ class Journal:
         await self.open()
         kept = json.dumps(self.clean(result))
         with suppress(Unavailable):
-            await self._write(steps.note, self.next_number(), StepKind.TOOL, name, request, kept, outcome, self._now())
+            await self._write(
+                steps.record, self.next_number(), StepKind.TOOL, name, request, kept, outcome, self._now()
+            )
 
     async def _write_or_stop(
         self, op: Callable[..., Any], *args: Any, then: Callable[[bool], object] | None = None

@@ -37,7 +37,7 @@ class OriginBudgets:
         """Read the counts from before this process started; once."""
         if self._is_loaded:
             return
-        rows = await self._store.read(budgets.kept)
+        rows = await self._store.read(budgets.load_all)
         with self._lock:
             self._is_loaded = True
             for root, counts in rows:
@@ -111,4 +111,4 @@ class OriginBudgets:
 
     def _keep(self, root: str, counts: tuple[int, ...]) -> None:
         with suppress(Unavailable):  # later counts are written
-            self._store.write(budgets.keep, root, counts, self._clock.now(), key=root)
+            self._store.write(budgets.save, root, counts, self._clock.now(), key=root)

@@ -55,7 +55,7 @@ class StorageQuota:
                 return
             is_recent = self._clock.monotonic() - account.summed < RECOUNT_INTERVAL
         if fits or not is_recent:
-            stored = await self._store.read(stored_size.stored, user_id)
+            stored = await self._store.read(stored_size.stored_chars, user_id)
             with self._lock:
                 account.stored, account.added = stored, size
                 account.summed = self._clock.monotonic()

@@ -29,7 +29,7 @@ class TokenBudget:
         """Read the tokens used today, before a run of this profile."""
         key = (self.day, profile.name)
         if profile.tokens_per_day is not None and key not in self._used:
-            used = await self._store.read(token_usage.used, *key)
+            used = await self._store.read(token_usage.tokens_used, *key)
             with self._lock:
                 self._used = {k: v for k, v in self._used.items() if k[0] == key[0]}
                 self._used.setdefault(key, used)

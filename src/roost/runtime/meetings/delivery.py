@@ -23,7 +23,7 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.active_agents import ActiveAgents
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.meetings import receive
-from roost.stores.sql.meetings.outcomes import Heard
+from roost.stores.sql.meetings.outcomes import Received
 
 log = logging.getLogger("roost.meetings")
 
@@ -95,7 +95,7 @@ class MeetingDelivery:
         except Unavailable as error:
             failed(error)
 
-    def _received(self, received: Heard) -> None:
+    def _received(self, received: Received) -> None:
         """Notify the participants, on the writer's thread after the commit."""
         self.notify(received.changes)
         if received.posted:

@@ -257,7 +257,7 @@ class Composer:
     ) -> WriteEntry:
         """Compose the call of a meeting. Raises NotFound for an unknown participant."""
         limits, now = self._context.limits, self._context.host.clock.now()
-        if await self._context.store.read(registry.under_way, caller) >= limits.meetings_at_once:
+        if await self._context.store.read(registry.count_called, caller) >= limits.meetings_at_once:
             raise LimitReached(
                 f"{caller} has called {limits.meetings_at_once:,} meetings that are not over: end some first"
             )
@@ -320,7 +320,7 @@ class Composer:
             if address.user_id != user_id and not config.shared and not known:
                 raise addresses.unknown(address.agent_id)
         else:
-            config, depth = await self._context.store.read(agents.reach, user_id, address.key, known)
+            config, depth = await self._context.store.read(agents.recipient, user_id, address.key, known)
         if depth >= config.inbox_limit:
             raise LimitReached(
                 f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again later"

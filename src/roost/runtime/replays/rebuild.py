@@ -23,7 +23,7 @@ from roost.runtime.turns.meeting import in_meeting
 from roost.runtime.turns.shared_state import ReplayedState
 from roost.stores.sql import run_history
 from roost.stores.sql.meetings import registry
-from roost.stores.sql.run_history import Logged
+from roost.stores.sql.run_history import StoredRun
 from roost.stores.sql.talks import messages as messages_sql
 
 Steered = dict[int, tuple[Message, ...]]
@@ -35,7 +35,7 @@ _KEPT = {Kind.TASK: "keep_tasks_days", Kind.MAIL: "keep_mail_days", Kind.EVENT: 
 class TurnBuilder:
     """Builder of the turn of one run; `given` is its recorded input."""
 
-    def __init__(self, context: RuntimeContext, user_id: str, logged: Logged, given: Mapping[str, Any]) -> None:
+    def __init__(self, context: RuntimeContext, user_id: str, logged: StoredRun, given: Mapping[str, Any]) -> None:
         self._context = context
         self._user_id = user_id
         self._logged = logged
@@ -88,7 +88,7 @@ class TurnBuilder:
         run, given, name = self._run, self._given, meeting_of(self._given.get("lane", ""))
         if "meeting" not in given:
             raise self._missing("its view of the meeting", "is not recorded")
-        seated = await self._context.store.read(registry.seated, f"agent:{self._user_id}/{run.agent_id}", name)
+        seated = await self._context.store.read(registry.load_log, f"agent:{self._user_id}/{run.agent_id}", name)
         meeting = None if seated is None else Meeting(seated, is_asked=False).at_position(given["meeting"])
         if meeting is None:
             raise self._missing(f"the log of the meeting {name!r:.80}", "is not kept any more (keep_meeting_logs_days)")

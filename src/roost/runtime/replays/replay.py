@@ -32,7 +32,7 @@ from roost.runtime.turns.artifacts import TurnArtifacts
 from roost.runtime.turns.meeting import MeetingOutput
 from roost.runtime.turns.shared_state import unread
 from roost.stores.sql.brain_data import brain_context
-from roost.stores.sql.run_history import Logged
+from roost.stores.sql.run_history import StoredRun
 
 MARGIN = 1_000
 """Maximum number of entries that were added after the run."""
@@ -45,7 +45,7 @@ class Replayer(TurnExecution):
         self,
         context: RuntimeContext,
         loop: Loop,
-        logged: Logged,
+        logged: StoredRun,
         turn: Turn,
         steered: Mapping[int, tuple[Message, ...]],
         brain_context: RecordedBrainContext,
@@ -227,7 +227,7 @@ class RecordedBrainContext:
         pass
 
 
-def recorded_input(logged: Logged) -> dict[str, Any]:
+def recorded_input(logged: StoredRun) -> dict[str, Any]:
     """Return the recorded input of the turn; empty if it cannot be read."""
     try:
         found = json.loads(logged.given or "{}")

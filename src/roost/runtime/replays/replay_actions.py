@@ -39,7 +39,7 @@ from roost.runtime.journal.journal import Journal
 from roost.runtime.journal.tool_calls import arguments_json, no_tool
 from roost.runtime.outgoing.questions import answered
 from roost.runtime.toolbox import OWN, READ_ONLY
-from roost.stores.sql.run_history import Logged
+from roost.stores.sql.run_history import StoredRun
 
 if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
@@ -51,7 +51,7 @@ class ReplayActions:
     """Actions of one replay. Used on its loop."""
 
     def __init__(
-        self, context: RuntimeContext, replayer: Replayer, logged: Logged, until: int | None, live: bool
+        self, context: RuntimeContext, replayer: Replayer, logged: StoredRun, until: int | None, live: bool
     ) -> None:
         self._context = context
         self._replayer = replayer

@@ -221,7 +221,7 @@ class TurnActions:
     @recorded_result
     async def meetings(self) -> tuple[MeetingSummary, ...]:
         self._check_fence()
-        return await self._context.store.read(registry.attended, self._sender)
+        return await self._context.store.read(registry.open_meetings, self._sender)
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
         """Write an entry into a meeting.

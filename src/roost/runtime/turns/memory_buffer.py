@@ -52,7 +52,7 @@ class MemoryBuffer:
     async def recall(self, query: str, limit: int) -> tuple[Memory, ...]:
         wanted = memories.asked(query)
         checks.count(limit, "the limit", least=1, most=MOST)
-        stored = await self._read(memories_sql.recalled, wanted, limit + len(self._notes))
+        stored = await self._read(memories_sql.search, wanted, limit + len(self._notes))
         own = [
             Memory(memory.key, memory.text, at(memory.created))
             for memory in self._notes.values()
@@ -90,7 +90,7 @@ class MemoryBuffer:
 
     async def _lookup(self, key: str) -> tuple[bool, int]:
         """Return whether the key exists, and the number of memories, as this turn sees them."""
-        exists, count = await self._read(memories_sql.known, key)
+        exists, count = await self._read(memories_sql.find_key, key)
         noted = self._notes.get(key)
         if noted is not None:
             exists = noted.text is not None

@@ -44,8 +44,8 @@ def listed(tx: Tx, user_id: str, address: str | None, kind: str | None, limit: i
     return [_letter_of(row) for row in rows]
 
 
-def names(tx: Tx, user_id: str, address: str | None, until: float, limit: int, after: str) -> list[str]:
-    """Return the ids of those created until `until`, oldest first, after `after`."""
+def letter_ids(tx: Tx, user_id: str, address: str | None, until: float, limit: int, after: str) -> list[str]:
+    """Return the ids of dead letters created until `until`, oldest first, after `after`."""
     of_agent = " AND address = :address" if address is not None else ""
     rows = tx.read(
         "SELECT letter_id FROM dead_letters WHERE user_id = :user AND letter_id > :after AND created <= :until"
@@ -67,25 +67,25 @@ def retry(tx: Tx, user_id: str, letter_id: str, now: float) -> tuple[Envelope, .
     unknown. Raise NotFound, Conflict or LimitReached if it cannot be posted; then it stays.
     """
     letter = _letter_of(_row(tx, user_id, letter_id, tx.for_update))
-    kept = _new_origin(letter.envelope) if letter.fault == Fault.BUDGET else letter.envelope
-    if "effect" not in kept:
-        return _back_into_its_inbox(tx, letter, _fresh(kept, now))
-    effect = _effect_of(kept, now)
+    stored = _new_origin(letter.envelope) if letter.fault == Fault.BUDGET else letter.envelope
+    if "effect" not in stored:
+        return _insert_again(tx, letter, _reset(stored, now))
+    effect = _effect_of(stored, now)
     _check_recipient(tx, user_id, effect)
     _remove(tx, letter_id)
     posted = effects.post(tx, effect)
     if type(effect) is Publish and not posted:
-        raise _untaken(tx, effect)
+        raise _undelivered_event(tx, effect)
     return posted
 
 
-def _untaken(tx: Tx, event: Publish) -> RoostError:
+def _undelivered_event(tx: Tx, event: Publish) -> RoostError:
     if subscribers(tx, event):
         return LimitReached(f"the inboxes of all subscribers to the event {event.name!r} are full: try again later")
     return Conflict(f"no agent subscribes to the event {event.name!r}: subscribe one, then retry")
 
 
-def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envelope, ...]:
+def _insert_again(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envelope, ...]:
     _check_room(tx, letter.user_id, e.address)
     _remove(tx, letter.letter_id)
     insert(tx, e)
@@ -97,7 +97,7 @@ def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envel
         """ AND result NOT LIKE '{"text"%'""",
         ids,
     )
-    steps.freshen(tx, e.envelope_id)
+    steps.prepare_retry(tx, e.envelope_id)
     if e.recorded:
         tx.write(
             "UPDATE tasks SET status = 'queued', attempts = 0, started = NULL, ended = NULL, result = NULL,"
@@ -111,21 +111,21 @@ def _back_into_its_inbox(tx: Tx, letter: DeadLetter, e: Envelope) -> tuple[Envel
     return (e,)
 
 
-# --- what is posted again ------------------------------------------------------------------------------
+# --- envelopes and effects to post again ------------------------------------------------------------------------------
 
 
-def _new_origin(kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give it a new origin: with the exhausted budget of the old one it would fail again at once."""
-    inner = kept.get("envelope")
-    return {**kept, "root": "", **({"envelope": {**inner, "root": ""}} if inner else {})}
+def _new_origin(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the stored values without their origin, whose exhausted budget would make a retry fail at once."""
+    inner = stored.get("envelope")
+    return {**stored, "root": "", **({"envelope": {**inner, "root": ""}} if inner else {})}
 
 
-def _fresh(kept: Mapping[str, Any], now: float) -> Envelope:
+def _reset(stored: Mapping[str, Any], now: float) -> Envelope:
     """Return the envelope as if a person sent it now: no attempts, at the end of the queue, with its full time."""
-    expires = None if kept["expires"] is None else now + (kept["expires"] - kept["created"])
-    level = Priority(kept["priority"])
+    expires = None if stored["expires"] is None else now + (stored["expires"] - stored["created"])
+    level = Priority(stored["priority"])
     changes = {
-        "kind": Kind(kept["kind"]),
+        "kind": Kind(stored["kind"]),
         "priority": level,
         "created": now,
         "rank": rank(now, level),
@@ -135,20 +135,20 @@ def _fresh(kept: Mapping[str, Any], now: float) -> Envelope:
         "hops": 0,
         "journaled": True,
     }
-    return Envelope(**{**kept, **changes})
+    return Envelope(**{**stored, **changes})
 
 
-def _effect_of(kept: Mapping[str, Any], now: float) -> Effect:
-    values = {name: value for name, value in kept.items() if name != "effect"}
-    if kept["effect"] == "event":
-        return Publish(**{**values, "priority": Priority(kept["priority"]), "hops": 0, "optional": True})
-    envelope = None if kept["envelope"] is None else _fresh(kept["envelope"], now)
-    if kept["effect"] == "task":
+def _effect_of(stored: Mapping[str, Any], now: float) -> Effect:
+    values = {name: value for name, value in stored.items() if name != "effect"}
+    if stored["effect"] == "event":
+        return Publish(**{**values, "priority": Priority(stored["priority"]), "hops": 0, "optional": True})
+    envelope = None if stored["envelope"] is None else _reset(stored["envelope"], now)
+    if stored["effect"] == "task":
         return SendTask(**{**values, "envelope": envelope})
     mail = SendMail(
         **{
             **values,
-            "priority": Priority(kept["priority"]),
+            "priority": Priority(stored["priority"]),
             "envelope": envelope,
             "check_by": None,
             "hops": 0,
@@ -161,12 +161,12 @@ def _check_recipient(tx: Tx, user_id: str, effect: Effect) -> None:
     """Check the recipient: another agent may have the address now."""
     envelope = None if type(effect) is Publish else effect.envelope  # type: ignore[union-attr]
     if envelope is not None:
-        answers = type(effect) is SendMail and effect.reply_to is not None
-        _check_room(tx, user_id, envelope.address, known=answers)
+        is_reply = type(effect) is SendMail and effect.reply_to is not None
+        _check_room(tx, user_id, envelope.address, known=is_reply)
 
 
 def _check_room(tx: Tx, user_id: str, address: str, *, known: bool = False) -> None:
-    config, depth = agents.reach(tx, user_id, address, known)
+    config, depth = agents.recipient(tx, user_id, address, known)
     if depth >= config.inbox_limit:
         raise LimitReached(
             f"the inbox of the agent {of_key(address).agent_id!r} is full ({config.inbox_limit:,}): try again when it"

@@ -25,15 +25,15 @@ _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
     " processed"
 )
-_OURS = (
+_OWNED = (
     "(mail.{end} = :me OR EXISTS (SELECT 1 FROM agents a"
     " WHERE a.address = substr(mail.{end}, 7) AND a.user_id = :user AND mail.{end} = 'agent:' || a.address))"
 )
-_GOT = _OURS.format(end="recipient")
-_EITHER = f"({_GOT} OR {_OURS.format(end='sender')})"
+_RECEIVED = _OWNED.format(end="recipient")
+_VISIBLE = f"({_RECEIVED} OR {_OWNED.format(end='sender')})"
 _URGENCY = "CASE priority " + "".join(f"WHEN '{one}' THEN {-one.level} " for one in Priority) + "END, rank, mail_id"
 """Order by priority, then by age."""
-_FRESH = "(expires IS NULL OR expires > :now)"
+_UNEXPIRED = "(expires IS NULL OR expires > :now)"
 
 
 def begin(tx: Tx, mail_id: str, address: str, epoch: int, now: float) -> Mail | None:
@@ -52,7 +52,7 @@ def begin(tx: Tx, mail_id: str, address: str, epoch: int, now: float) -> Mail | 
     return mail_of(row) if row else None
 
 
-def owned(tx: Tx, user_id: str, box: str) -> None:
+def check_owner(tx: Tx, user_id: str, box: str) -> None:
     """Raise NotFound if this is not a mailbox of the user."""
     if box == f"user:{user_id}":
         return
@@ -70,12 +70,12 @@ def send(tx: Tx, mail: SendMail) -> tuple[str, tuple[Envelope, ...]]:
 
     Raise Conflict if that mail differs, NotFound if the recipient does not exist.
     """
-    there = mail.key and by_key(tx, mail.sender, mail.key, mail.recipient, mail.subject, mail.body)
-    return (there, ()) if there else (mail.mail_id, post(tx, mail))
+    existing = mail.key and by_key(tx, mail.sender, mail.key, mail.recipient, mail.subject, mail.body)
+    return (existing, ()) if existing else (mail.mail_id, post(tx, mail))
 
 
 def get(tx: Tx, user_id: str, mail_id: str) -> Mail:
-    row = tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id AND {_EITHER}", _ids(user_id, mail_id))
+    row = tx.one(f"SELECT {_MAIL} FROM mail WHERE mail_id = :id AND {_VISIBLE}", _ids(user_id, mail_id))
     if row is None:
         raise NotFound(f"there is no mail {mail_id!r:.80}: it was deleted, or it never existed")
     return mail_of(row)
@@ -97,7 +97,7 @@ def listed(
     `before`: start after that mail. Without a `status`, archived mail is included only if `archived`. Expired mail is
     omitted.
     """
-    owned(tx, user_id, box)
+    check_owner(tx, user_id, box)
     where = f" AND status = '{status}'" if status else "" if archived else " AND status <> 'archived'"
     if before is not None:
         get(tx, user_id, before)
@@ -107,16 +107,16 @@ def listed(
         where += f" AND {past}"
     order = "mail_id DESC" if newest else _URGENCY
     rows = tx.read(
-        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_FRESH}{where} ORDER BY {order} LIMIT :limit",
+        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND {_UNEXPIRED}{where} ORDER BY {order} LIMIT :limit",
         {"box": box, "now": now, "before": before, "limit": limit},
     )
     return [mail_of(row) for row in rows]
 
 
 def unread(tx: Tx, user_id: str, box: str, now: float) -> int:
-    owned(tx, user_id, box)
+    check_owner(tx, user_id, box)
     row = tx.one(
-        f"SELECT count(*) FROM mail WHERE recipient = :box AND status = 'unread' AND {_FRESH}",
+        f"SELECT count(*) FROM mail WHERE recipient = :box AND status = 'unread' AND {_UNEXPIRED}",
         {"box": box, "now": now},
     )
     return row[0] if row else 0
@@ -125,7 +125,7 @@ def unread(tx: Tx, user_id: str, box: str, now: float) -> int:
 def thread(tx: Tx, user_id: str, thread_id: str) -> list[Mail]:
     """Return a whole thread in order, with expired and archived mail."""
     rows = tx.read(
-        f"SELECT {_MAIL} FROM mail WHERE thread_id = :id AND {_EITHER} ORDER BY mail_id", _ids(user_id, thread_id)
+        f"SELECT {_MAIL} FROM mail WHERE thread_id = :id AND {_VISIBLE} ORDER BY mail_id", _ids(user_id, thread_id)
     )
     if not rows:
         raise NotFound(f"there is no thread {thread_id!r:.80}: it was deleted, or it never existed")
@@ -136,7 +136,7 @@ def read(tx: Tx, user_id: str, mail_id: str, now: float) -> Mail:
     """Mark an unread mail as read if the user owns the recipient's mailbox; otherwise leave it unchanged."""
     rows = tx.write(
         "UPDATE mail SET status = 'read', read_at = COALESCE(read_at, :now)"
-        f" WHERE mail_id = :id AND status = 'unread' AND {_GOT} RETURNING {_MAIL}",
+        f" WHERE mail_id = :id AND status = 'unread' AND {_RECEIVED} RETURNING {_MAIL}",
         {**_ids(user_id, mail_id), "now": now},
     )
     return mail_of(rows[0]) if rows else get(tx, user_id, mail_id)
@@ -145,20 +145,20 @@ def read(tx: Tx, user_id: str, mail_id: str, now: float) -> Mail:
 def archive(tx: Tx, user_id: str, mail_id: str) -> Mail:
     """Archive a mail. Raise Forbidden if the user only sent it."""
     rows = tx.write(
-        f"UPDATE mail SET status = 'archived' WHERE mail_id = :id AND {_GOT} RETURNING {_MAIL}",
+        f"UPDATE mail SET status = 'archived' WHERE mail_id = :id AND {_RECEIVED} RETURNING {_MAIL}",
         _ids(user_id, mail_id),
     )
     if not rows:
-        there = get(tx, user_id, mail_id)
+        found = get(tx, user_id, mail_id)
         raise Forbidden(
-            f"the mail {mail_id!r:.80} is in the mailbox of {there.recipient!r}: only its owner may archive it"
+            f"the mail {mail_id!r:.80} is in the mailbox of {found.recipient!r}: only its owner may archive it"
         )
     return mail_of(rows[0])
 
 
 def check(tx: Tx, addresses: Sequence[str], now: float) -> None:
     """Make all mail due that waits for these agents' next check."""
-    bulk.change(
+    bulk.write(
         tx,
         "UPDATE inbox SET due = ? WHERE kind = 'mail' AND attempts = 0 AND due > 0 AND due > ?"
         f" AND NOT {PARKED} AND address <> '' AND address IN",

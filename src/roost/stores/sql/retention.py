@@ -15,16 +15,16 @@ from roost.ports import Tx
 from roost.stores.sql.meetings import registry
 from roost.stores.sql.talks import talks
 
-_WAITS = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
-_DIED = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
+_IN_INBOX = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
+_IS_DEAD = "EXISTS (SELECT 1 FROM dead_letters d WHERE d.envelope_id = {0} AND d.envelope_id <> '')"
 _PARTS = ("first", "second", "third")
 """Parameter names for the parts of a key."""
 
 
 _MEETING = "over, status, called, turn"
-_LONG_OVER = (
+_OVER_BEFORE = (
     "COALESCE(over, CASE WHEN status IN ('declined', 'left', 'kicked') THEN called END) < :before"
-    f" AND (turn = '' OR NOT {_WAITS.format('meetings.turn')})"
+    f" AND (turn = '' OR NOT {_IN_INBOX.format('meetings.turn')})"
 )
 
 
@@ -48,13 +48,14 @@ _KINDS = {
         "steps",
         ("envelope_id", "step"),
         "created",
-        f"created < :before AND NOT {_WAITS.format('steps.envelope_id')} AND NOT {_DIED.format('steps.envelope_id')}",
+        f"created < :before AND NOT {_IN_INBOX.format('steps.envelope_id')}"
+        f" AND NOT {_IS_DEAD.format('steps.envelope_id')}",
     ),
     "approvals": _Kind(
         "approvals",
         ("approval_id",),
         "created, envelope_id",
-        f"created < :before AND NOT {_WAITS.format('approvals.envelope_id')}",
+        f"created < :before AND NOT {_IN_INBOX.format('approvals.envelope_id')}",
         "approval",
     ),
     "events": _Kind(
@@ -72,7 +73,7 @@ _KINDS = {
         ("task_id",),
         "status, ended",
         "status IN ('done', 'failed', 'cancelled', 'expired') AND ended < :before"
-        f" AND NOT {_WAITS.format('tasks.task_id')} AND NOT {_DIED.format('tasks.task_id')}",
+        f" AND NOT {_IN_INBOX.format('tasks.task_id')} AND NOT {_IS_DEAD.format('tasks.task_id')}",
         "task",
     ),
     # `last` is the time of the last tick.
@@ -88,7 +89,7 @@ _KINDS = {
         ("mail_id",),
         "status, expires, processed, read_at, created",
         "(status <> 'unread' OR expires < :before) AND COALESCE(processed, read_at, created) < :before"
-        f" AND NOT {_WAITS.format('mail.mail_id')} AND NOT {_DIED.format('mail.mail_id')}",
+        f" AND NOT {_IN_INBOX.format('mail.mail_id')} AND NOT {_IS_DEAD.format('mail.mail_id')}",
         "mail",
     ),
     "letters": _Kind("dead_letters", ("letter_id",), "created", "created < :before", "letter"),
@@ -110,9 +111,9 @@ _KINDS = {
     ),
     # A participant that has left gets no more posts: for it the meeting is over.
     "meeting_logs": _Kind(
-        "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_LONG_OVER} AND minutes IS NULL"
+        "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_OVER_BEFORE} AND minutes IS NULL"
     ),
-    "meetings": _Kind("meetings", ("participant", "meeting_id"), _MEETING, _LONG_OVER),
+    "meetings": _Kind("meetings", ("participant", "meeting_id"), _MEETING, _OVER_BEFORE),
 }
 
 
@@ -121,7 +122,7 @@ class OldPage:
     """Keys that may be removed, and the key after which the next page begins; `()` after the last page."""
 
     keys: tuple[tuple[str, ...], ...]
-    following: tuple[str, ...]
+    next_after: tuple[str, ...]
 
 
 def old(tx: Tx, kind: str, before: float, after: Sequence[str], limit: int) -> OldPage:
@@ -147,7 +148,7 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
     if kind == "meeting_logs":
         return sum(registry.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
     k = _KINDS[kind]
-    chosen = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
+    condition = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
     count = 0
     for key in keys:
         if kind == "meetings":
@@ -155,7 +156,8 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
         params = _typed(k, dict(zip(_PARTS, key, strict=False)))
         count += len(
             tx.write(
-                f"DELETE FROM {k.table} WHERE {chosen} AND {k.over} RETURNING {k.key[0]}", {**params, **_times(before)}
+                f"DELETE FROM {k.table} WHERE {condition} AND {k.over} RETURNING {k.key[0]}",
+                {**params, **_times(before)},
             )
         )
     return count

@@ -23,7 +23,7 @@ from roost.stores.sql.agents import agents
 from roost.stores.sql.journal import steps
 from roost.stores.sql.talks import talks
 
-KEPT_WORDS = 10_000
+KEPT_CHARS = 10_000
 _RUN = (
     "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root"
 )
@@ -31,15 +31,15 @@ _STEPS = (
     "(SELECT count(*) FROM steps s WHERE s.kind NOT IN ('sent', 'given', 'memory')"
     " AND s.envelope_id = CASE WHEN r.talk_id <> '' THEN r.root ELSE r.envelope_id END)"
 )
-_HIS = (
+_OWNED = (
     "((r.talk_id <> '' AND EXISTS (SELECT 1 FROM talks t WHERE t.talk_id = r.talk_id AND t.user_id = :user))"
     " OR (r.address <> '' AND EXISTS (SELECT 1 FROM agents a WHERE a.address = r.address AND a.user_id = :user)))"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
-    """A run with everything on record about it."""
+class StoredRun:
+    """A run with everything that is stored about it."""
 
     run: Run
     given: str | None
@@ -65,7 +65,7 @@ def listed(tx: Tx, user_id: str, talk_id: str | None, agent_id: str | None, limi
         agents.get(tx, user_id, agent_id)
         where = "r.address = :address AND r.address <> ''"
     else:
-        where = _HIS
+        where = _OWNED
     rows = tx.read(
         f"SELECT {_RUN}, {_STEPS} FROM runs r WHERE {where} AND r.run_id < :before ORDER BY r.run_id DESC LIMIT :limit",
         ids,
@@ -73,19 +73,19 @@ def listed(tx: Tx, user_id: str, talk_id: str | None, agent_id: str | None, limi
     return [_run_of(row) for row in rows]
 
 
-def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
+def entry(tx: Tx, user_id: str, run_id: str) -> StoredRun:
     row = tx.one(
         f"SELECT {_RUN}, {_STEPS}, r.given, r.said, r.input_tokens, r.output_tokens, r.cost, r.model, r.traceback"
-        f" FROM runs r WHERE r.run_id = :run AND {_HIS}",
+        f" FROM runs r WHERE r.run_id = :run AND {_OWNED}",
         {"run": run_id, "user": user_id},
     )
     if row is None:
         raise NotFound(f"there is no run {run_id!r:.80}: it is not over yet, is not kept any more, or never existed")
     run = _run_of(row[:12])
-    text, is_whole = _said(tx, run, row[13])
-    if _is_with_anothers(tx, run, user_id):
-        return Logged(replace(run, steps=0), None, run.envelope_id, text, is_whole, (), ())
-    return Logged(
+    text, is_whole = _text_of(tx, run, row[13])
+    if _is_with_others_agent(tx, run, user_id):
+        return StoredRun(replace(run, steps=0), None, run.envelope_id, text, is_whole, (), ())
+    return StoredRun(
         run,
         row[12],
         run.envelope_id,
@@ -100,7 +100,7 @@ def entry(tx: Tx, user_id: str, run_id: str) -> Logged:
 
 
 def _refused(tx: Tx, run: Run, address: str) -> tuple[Refusal, ...]:
-    """Return what the meeting refused of what the run wanted to say or do."""
+    """Return the entries of the run that its meeting refused."""
     if run.meeting_id is None:
         return ()
     rows = tx.read(
@@ -108,15 +108,15 @@ def _refused(tx: Tx, run: Run, address: str) -> tuple[Refusal, ...]:
         " AND entry LIKE :kind ORDER BY number",
         {"who": f"agent:{address}", "meeting": run.meeting_id, "kind": '%"kind":"withheld"%'},
     )
-    found = (entries.from_json(row[0]) for row in rows)
+    written = (entries.from_json(row[0]) for row in rows)
     return tuple(
-        Refusal(name_of(one.id), one.author, one.body.what, one.body.reason, one.body.text)
-        for one in found
-        if isinstance(one.body, Withheld) and one.body.run == run.run_id
+        Refusal(name_of(entry.id), entry.author, entry.body.what, entry.body.reason, entry.body.text)
+        for entry in written
+        if isinstance(entry.body, Withheld) and entry.body.run == run.run_id
     )
 
 
-def _is_with_anothers(tx: Tx, run: Run, user_id: str) -> bool:
+def _is_with_others_agent(tx: Tx, run: Run, user_id: str) -> bool:
     """Return whether it is a talk with another user's agent, whose state and steps belong to that user."""
     row = tx.one("SELECT agent FROM talks WHERE talk_id = :talk", {"talk": run.talk_session_id or ""})
     return row is not None and row[0] != "" and row[0].rpartition("/")[0] != user_id
@@ -136,7 +136,7 @@ def source(tx: Tx, run: Run, envelope_id: str) -> str | None:
     return None if found is None else json.dumps({"sender": found[0], "text": found[1], "data": json.loads(found[2])})
 
 
-def _said(tx: Tx, run: Run, said: str | None) -> tuple[str, bool]:
+def _text_of(tx: Tx, run: Run, stored: str | None) -> tuple[str, bool]:
     """Return a talk's messages, a task's result, or else the beginning of the text; and whether it is complete."""
     if run.talk_session_id is not None:
         rows = tx.read(
@@ -144,8 +144,8 @@ def _said(tx: Tx, run: Run, said: str | None) -> tuple[str, bool]:
             {"talk": run.talk_session_id, "run": run.run_id},
         )
         return "".join(row[0] for row in rows), True
-    text = said or ""
-    if len(text) < KEPT_WORDS:
+    text = stored or ""
+    if len(text) < KEPT_CHARS:
         return text, True
     row = tx.one("SELECT result FROM tasks WHERE task_id = :id AND status = 'done'", {"id": run.envelope_id})
     return (row[0], True) if row is not None and row[0] is not None else (text, False)
@@ -164,19 +164,19 @@ def _step_of(envelope_id: str, row: Row) -> Step:
     number, kind, name, outcome, request, result, created, ended, run_id, key, done = row
     if not outcome:
         outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
-    asked = _parsed(request) if kind in (StepKind.TOOL, StepKind.MODEL) else request
-    named = idempotency_key(envelope_id, key) if key else ""
+    parsed_request = _parsed(request) if kind in (StepKind.TOOL, StepKind.MODEL) else request
+    step_key = idempotency_key(envelope_id, key) if key else ""
     return Step(
         number,
         kind,
         name,
         outcome,
-        asked,
+        parsed_request,
         _parsed(result),
         at(created),
         None if ended is None else at(ended),
         run_id,
-        named,
+        step_key,
     )
 
 

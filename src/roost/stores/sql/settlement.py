@@ -30,11 +30,13 @@ from roost.stores.sql.talks import runs as talk_runs
 
 
 def settle_many(tx: Tx, calls: Calls) -> list[tuple[Settled, ...] | None]:
-    """Settle the closings of several calls together; leave all but the first call that also has notes or writes."""
-    rich = [call for call in calls if any(call[1:])]
-    together = [call for call in calls if not any(call[1:]) or call is rich[0]]
+    """Settle the closings of several calls together; of the calls with `notes` or `writes` only the first one."""
+    with_extras = [call for call in calls if any(call[1:])]
+    together = [call for call in calls if not any(call[1:]) or call is with_extras[0]]
     together.sort(key=lambda call: not any(call[1:]))  # first, since writes refer to the positions of its closings
-    settled = iter(settle(tx, tuple(c for call in together for c in call[0]), *(rich[0][1:] if rich else ())))
+    settled = iter(
+        settle(tx, tuple(c for call in together for c in call[0]), *(with_extras[0][1:] if with_extras else ()))
+    )
     results = {id(call): tuple(islice(settled, len(call[0]))) for call in together}
     return [results.get(id(call)) for call in calls]
 
@@ -69,8 +71,8 @@ def settle(
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
     ended = talk_runs.end(tx, closings)
-    there = [c.brain_context for c, run in zip(closings, ended, strict=True) if not run.update.gone]
-    brain_context.write(tx, (context for context in there if context is not None))
+    contexts = [c.brain_context for c, run in zip(closings, ended, strict=True) if not run.update.gone]
+    brain_context.write(tx, (context for context in contexts if context is not None))
     return [_settle_talk(tx, replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
 
 
@@ -103,95 +105,101 @@ def _settle_agents(
     notes: tuple[tuple[str, int, StateChange], ...],
     writes: tuple[MemoryWrite, ...],
 ) -> tuple[Settled, ...]:
-    ours, errors = _ours(tx, closings)
-    memories = agent_state.remembered(tx, closings, ours, writes)
-    if memories.refused:
-        ours = [c for c in ours if id(c) not in memories.refused]
-    gone = [c.envelope.envelope_id for c in ours if c.verdict in FINAL]
-    removed = _remove(tx, gone)
-    taken = [c for c in ours if c.envelope.envelope_id in removed or (c.verdict in KEPT and _keep_on(tx, c))]
-    told = _eventful(taken, errors)
-    for c in told:
+    unfenced, errors = _unfenced(tx, closings)
+    states = agent_state.compute(tx, closings, unfenced, writes)
+    if states.refused:
+        unfenced = [c for c in unfenced if id(c) not in states.refused]
+    final = [c.envelope.envelope_id for c in unfenced if c.verdict in FINAL]
+    removed = _remove(tx, final)
+    settling = [
+        c for c in unfenced if c.envelope.envelope_id in removed or (c.verdict in KEPT and _keep_envelope(tx, c))
+    ]
+    eventful = _eventful(settling, errors)
+    for c in eventful:
         if c.run_id and not _is_plain(c):
             record(tx, c, c.outcome)
-    noted = _noted(tx, notes)
-    append(tx, sorted([*_changed(told), *noted], key=_by_id))
-    _keep(tx, told, errors, noted)
-    if memories.texts:
-        agent_state.write(tx, memories)
-    _end_tasks(tx, [c for c in told if c.envelope.recorded])
-    brain_context.write(tx, (c.brain_context for c in told if c.brain_context is not None))
-    posted = post_each(tx, [(c.sent, c.ended) for c in told])
-    answers = answer(tx, [c for c in told if c.envelope.ask is not None and c.verdict not in KEPT])
+    changes = _valid_changes(tx, notes)
+    append(tx, sorted([*_changes_of(eventful), *changes], key=_by_id))
+    _update_agents(tx, eventful, errors, changes)
+    if states.texts:
+        agent_state.write(tx, states)
+    _end_tasks(tx, [c for c in eventful if c.envelope.recorded])
+    brain_context.write(tx, (c.brain_context for c in eventful if c.brain_context is not None))
+    posted = post_each(tx, [(c.sent, c.ended) for c in eventful])
+    answers = answer(tx, [c for c in eventful if c.envelope.ask is not None and c.verdict not in KEPT])
     settled = {
-        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(told, posted, strict=True)
+        id(c): _settled(tx, c, sent, *answers.get(id(c), _NO_ANSWER)) for c, sent in zip(eventful, posted, strict=True)
     }
-    if len(taken) == len(closings):
-        return tuple(settled.get(id(c), _TAKEN) for c in closings)
-    settled = dict.fromkeys(map(id, taken), _TAKEN) | settled
-    _cut_off(tx, [c for c in closings if c.run_id and id(c) not in settled and not _is_plain(c)])
+    if len(settling) == len(closings):
+        return tuple(settled.get(id(c), _ACCEPTED) for c in closings)
+    settled = dict.fromkeys(map(id, settling), _ACCEPTED) | settled
+    _record_stopped(tx, [c for c in closings if c.run_id and id(c) not in settled and not _is_plain(c)])
     for c in closings:
         if c.verdict is Verdict.RELEASED:
             settled[id(c)] = _released(tx, c)
-        elif id(c) in memories.refused:
+        elif id(c) in states.refused:
             _released(tx, c)
     return tuple(settled.get(id(c), _REFUSED) for c in closings)
 
 
-def _cut_off(tx: Tx, stopped: list[Closing]) -> None:
+def _record_stopped(tx: Tx, stopped: list[Closing]) -> None:
     """Record attempts that have no effect any more: the run and its cost, nothing else.
 
-    Their agents were stopped or taken over, or their tasks cancelled. For a deleted agent nothing is recorded, though a
-    new one may have its name.
+    Their agents were stopped or taken over, or their tasks cancelled. For a deleted agent nothing is recorded, even if
+    a new agent has its name.
     """
     keys = sorted({c.envelope.address for c in stopped})
-    born = {row[0]: row[1] for row in bulk.among(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
-    there = [c for c in stopped if c.started >= born.get(c.envelope.address, NEVER)]
-    for c in there:
+    created = {row[0]: row[1] for row in bulk.read(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
+    existing = [c for c in stopped if c.started >= created.get(c.envelope.address, NEVER)]
+    for c in existing:
         record(tx, c, RunOutcome.STOPPED)
-    bulk.using(
+    bulk.with_batch(
         tx,
-        "UPDATE tasks SET attempts = given.attempts, started = COALESCE(tasks.started, given.started) FROM given"
-        " WHERE tasks.task_id = given.task_id AND tasks.status = 'cancelled'",
+        "UPDATE tasks SET attempts = batch.attempts, started = COALESCE(tasks.started, batch.started) FROM batch"
+        " WHERE tasks.task_id = batch.task_id AND tasks.status = 'cancelled'",
         {"task_id": "TEXT", "attempts": "BIGINT", "started": "DOUBLE PRECISION"},
-        [(c.envelope.envelope_id, c.envelope.attempts, c.started) for c in there if c.envelope.recorded],
+        [(c.envelope.envelope_id, c.envelope.attempts, c.started) for c in existing if c.envelope.recorded],
     )
 
 
-def _ours(tx: Tx, closings: tuple[Closing, ...]) -> tuple[Sequence[Closing], dict[str, int]]:
-    """Return the attempts whose agents were not taken over, and each agent's number of failures in a row.
+def _unfenced(tx: Tx, closings: tuple[Closing, ...]) -> tuple[Sequence[Closing], dict[str, int]]:
+    """Return the attempts whose epoch is current, and each agent's number of failures in a row.
 
-    In the usual case, no takeover and no failure, one count is enough.
+    In the usual case, where all epochs are current and no agent has failed, one count is enough.
     """
     claimed = sorted({(c.envelope.address, c.epoch) for c in closings})
     if len(claimed) > bulk.FEW:
-        counted = bulk.using(tx, _WELL.format(tx.for_update), {"agent": "TEXT", "reign": "BIGINT"}, claimed)
+        counted = bulk.with_batch(
+            tx, _COUNT_CLAIMS.format(tx.for_update), {"agent": "TEXT", "claimed_epoch": "BIGINT"}, claimed
+        )
         if sum(count for [count] in counted) == len(claimed):
             return closings, dict.fromkeys((address for address, _ in claimed), 0)
-    addresses, locked = sorted({address for address, _ in claimed}), f" ORDER BY address{tx.for_update}"
-    rows = bulk.among(tx, "SELECT address, epoch, errors FROM agents WHERE address IN", addresses, locked)
+    addresses, ending = sorted({address for address, _ in claimed}), f" ORDER BY address{tx.for_update}"
+    rows = bulk.read(tx, "SELECT address, epoch, errors FROM agents WHERE address IN", addresses, ending)
     epochs = {address: epoch for address, epoch, _ in rows}
-    ours = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
-    return ours, {address: count for address, _, count in rows}
+    unfenced = [c for c in closings if epochs.get(c.envelope.address) == c.epoch]
+    return unfenced, {address: count for address, _, count in rows}
 
 
-def _remove(tx: Tx, gone: list[str]) -> set[str]:
-    """Delete envelopes and return those that existed; of a concurrent cancel and this, one gets each."""
-    there = set(gone)
-    if bulk.FEW < len(there) == len(gone) and bulk.all_there(tx, _COUNT, gone, f"{tx.for_update}) AS found"):
-        bulk.change(tx, _DELETE, gone)
-        return there
-    return {row[0] for row in bulk.change(tx, _DELETE, gone, " RETURNING envelope_id")}
+def _remove(tx: Tx, envelope_ids: list[str]) -> set[str]:
+    """Delete envelopes and return those that existed. If a task is cancelled concurrently, one of both deletes it."""
+    distinct = set(envelope_ids)
+    if bulk.FEW < len(distinct) == len(envelope_ids) and bulk.all_exist(
+        tx, _COUNT_ENVELOPES, envelope_ids, f"{tx.for_update}) AS found"
+    ):
+        bulk.write(tx, _DELETE_ENVELOPES, envelope_ids)
+        return distinct
+    return {row[0] for row in bulk.write(tx, _DELETE_ENVELOPES, envelope_ids, " RETURNING envelope_id")}
 
 
-def _eventful(taken: list[Closing], errors: Mapping[str, int]) -> list[Closing]:
-    """Return the closings with more effects than being done, and all of agents that have failed."""
-    told = [c for c in taken if not _is_uneventful(c)]
-    failing = {c.envelope.address for c in told if c.verdict is not Verdict.DONE}
+def _eventful(settling: list[Closing], errors: Mapping[str, int]) -> list[Closing]:
+    """Return the closings with an effect other than `done`, and all closings of agents with failures."""
+    eventful = [c for c in settling if not _is_uneventful(c)]
+    failing = {c.envelope.address for c in eventful if c.verdict is not Verdict.DONE}
     failing |= {address for address, count in errors.items() if count}
     if not failing:
-        return told
-    return [c for c in taken if c.envelope.address in failing or not _is_uneventful(c)]
+        return eventful
+    return [c for c in settling if c.envelope.address in failing or not _is_uneventful(c)]
 
 
 def _is_uneventful(c: Closing) -> bool:
@@ -200,29 +208,29 @@ def _is_uneventful(c: Closing) -> bool:
     return not c.usage.tokens and c.envelope.ask is None and _is_plain(c)
 
 
-def _changed(told: list[Closing]) -> list[tuple[str, StateChange]]:
-    return [(c.envelope.address, change) for c in told for change in c.changes]
+def _changes_of(closings: list[Closing]) -> list[tuple[str, StateChange]]:
+    return [(c.envelope.address, change) for c in closings for change in c.changes]
 
 
-def _by_id(noted: tuple[str, StateChange]) -> tuple[str, str]:
-    return noted[0], noted[1].change_id
+def _by_id(change: tuple[str, StateChange]) -> tuple[str, str]:
+    return change[0], change[1].change_id
 
 
-def _noted(tx: Tx, notes: tuple[tuple[str, int, StateChange], ...]) -> list[tuple[str, StateChange]]:
-    """Return the notes of agents that were not taken over, stopped or deleted meanwhile."""
+def _valid_changes(tx: Tx, notes: tuple[tuple[str, int, StateChange], ...]) -> list[tuple[str, StateChange]]:
+    """Return the announced changes of agents that were not taken over, stopped or deleted meanwhile."""
     keys = sorted({key for key, _, _ in notes})
-    there = {(row[0], row[1]) for row in bulk.among(tx, "SELECT address, epoch FROM agents WHERE address IN", keys)}
-    return [(key, change) for key, epoch, change in notes if (key, epoch) in there]
+    current = {(row[0], row[1]) for row in bulk.read(tx, "SELECT address, epoch FROM agents WHERE address IN", keys)}
+    return [(key, change) for key, epoch, change in notes if (key, epoch) in current]
 
 
-_TAKEN, _REFUSED = Settled(True), Settled(False)
+_ACCEPTED, _REFUSED = Settled(True), Settled(False)
 _NO_ANSWER: tuple[None, tuple[Envelope, ...]] = (None, ())
-_WELL = (
-    "SELECT count(DISTINCT address) FROM (SELECT address FROM given CROSS JOIN agents WHERE address = given.agent"
-    " AND epoch = given.reign AND errors = 0 ORDER BY address{}) AS found"
+_COUNT_CLAIMS = (
+    "SELECT count(DISTINCT address) FROM (SELECT address FROM batch CROSS JOIN agents WHERE address = batch.agent"
+    " AND epoch = batch.claimed_epoch AND errors = 0 ORDER BY address{}) AS found"
 )
-_DELETE = "DELETE FROM inbox WHERE envelope_id IN"
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
+_DELETE_ENVELOPES = "DELETE FROM inbox WHERE envelope_id IN"
+_COUNT_ENVELOPES = "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE envelope_id IN"
 
 
 def _is_plain(c: Closing) -> bool:
@@ -230,27 +238,27 @@ def _is_plain(c: Closing) -> bool:
     return c.verdict is Verdict.DONE and c.envelope.kind is Kind.TASK and not c.envelope.recorded and not c.journaled
 
 
-def _keep_on(tx: Tx, c: Closing) -> bool:
+def _keep_envelope(tx: Tx, c: Closing) -> bool:
     """Keep the envelope in its inbox for another attempt."""
     if c.verdict is Verdict.WAITING:
         return park(tx, [c.envelope.envelope_id]) is not None
     if c.verdict is Verdict.REPEATED:
         return _repeat(tx, c)
-    ids = {"id": c.envelope.envelope_id, "due": c.due, "tries": c.envelope.attempts}
-    failed = (
-        "UPDATE inbox SET due = :due, attempts = :tries, suspect = 0, status = 'ready' WHERE envelope_id = :id"
+    ids = {"id": c.envelope.envelope_id, "due": c.due, "attempts": c.envelope.attempts}
+    query = (
+        "UPDATE inbox SET due = :due, attempts = :attempts, suspect = 0, status = 'ready' WHERE envelope_id = :id"
         " RETURNING attempts"
     )
-    if not tx.write(failed, ids):
+    if not tx.write(query, ids):
         return False
     arm(tx, c.envelope.address, "retry", c.due, earlier=True)
     if c.journaled:
-        steps.freshen(tx, c.envelope.envelope_id)
+        steps.prepare_retry(tx, c.envelope.envelope_id)
     return True
 
 
 def _repeat(tx: Tx, c: Closing) -> bool:
-    """Run it again at once: it ended without harm to the process."""
+    """Let the envelope run again at once. It ended without a crash, so it is no longer suspect."""
     ids = {"id": c.envelope.envelope_id}
     if c.envelope.suspect:
         return bool(tx.write("UPDATE inbox SET suspect = 0 WHERE envelope_id = :id RETURNING envelope_id", ids))
@@ -258,11 +266,11 @@ def _repeat(tx: Tx, c: Closing) -> bool:
 
 
 def _released(tx: Tx, c: Closing) -> Settled:
-    """Release it: it was ended from outside and is not counted; one from quarantine returns there."""
+    """Release an envelope whose attempt was ended from outside and is not counted; it may return to quarantine."""
     if c.envelope.suspect:
         ids = {"id": c.envelope.envelope_id, "quarantined": int(Suspicion.QUARANTINED)}
         tx.write("UPDATE inbox SET suspect = :quarantined WHERE envelope_id = :id AND suspect > :quarantined", ids)
-    return _TAKEN
+    return _ACCEPTED
 
 
 def _settled(
@@ -270,35 +278,37 @@ def _settled(
 ) -> Settled:
     posted += late
     if _is_plain(c) and c.sleep is None:
-        return Settled(True, posted, answered=answered) if posted or answered is not None else _TAKEN
+        return Settled(True, posted, answered=answered) if posted or answered is not None else _ACCEPTED
     posted += _fall_asleep(tx, c)
     if c.envelope.kind is Kind.MAIL and c.verdict is Verdict.DONE:
         processed = {"mail": c.envelope.body, "now": c.ended}
         tx.write("UPDATE mail SET processed = :now WHERE mail_id = :mail", processed)
     if c.verdict is Verdict.DEAD:
-        add_dead_letter(tx, dead_letters.failed(c))
+        add_dead_letter(tx, dead_letters.last_attempt_failed(c))
     over = c.envelope.envelope_id if c.envelope.recorded and c.verdict not in KEPT else None
     return Settled(True, posted, over, answered)
 
 
-def _keep(tx: Tx, taken: list[Closing], errors: Mapping[str, int], noted: list[tuple[str, StateChange]]) -> None:
+def _update_agents(
+    tx: Tx, closings: list[Closing], errors: Mapping[str, int], changes: list[tuple[str, StateChange]]
+) -> None:
     """Update the agents' rows: last activity and number of failures in a row."""
-    kept: dict[str, tuple[float, int]] = {}
-    for c in taken:
+    failures: dict[str, tuple[float, int]] = {}
+    for c in closings:
         address = c.envelope.address
         if c.fault in ("expired", "withdrawn"):  # it was not attempted
             continue
-        before = kept[address][1] if address in kept else errors[address]
+        before = failures[address][1] if address in failures else errors[address]
         if c.state is None and not c.changes and c.verdict is Verdict.DONE and not before:
             continue
         failed = c.verdict in (Verdict.RETRY, Verdict.DEAD)
-        kept[address] = (c.ended, before + 1 if failed else before if c.verdict in KEPT else 0)
-    active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in noted}
-    active |= kept
-    bulk.using(
+        failures[address] = (c.ended, before + 1 if failed else before if c.verdict in KEPT else 0)
+    active: dict[str, tuple[float, int | None]] = {key: (change.at, None) for key, change in changes}
+    active |= failures
+    bulk.with_batch(
         tx,
-        "UPDATE agents SET last_active = given.now, errors = COALESCE(given.errors, agents.errors) FROM given"
-        " WHERE agents.address = given.address",
+        "UPDATE agents SET last_active = batch.now, errors = COALESCE(batch.errors, agents.errors) FROM batch"
+        " WHERE agents.address = batch.address",
         {"address": "TEXT", "now": "DOUBLE PRECISION", "errors": "BIGINT"},
         [(address, ended, count) for address, (ended, count) in active.items()],
     )
@@ -315,11 +325,11 @@ _STATUS = {
 
 
 def _end_tasks(tx: Tx, ended: list[Closing]) -> None:
-    bulk.using(
+    bulk.with_batch(
         tx,
-        "UPDATE tasks SET status = given.status, attempts = given.attempts,"
-        " started = COALESCE(tasks.started, given.started), ended = given.ended, result = given.result,"
-        " error = given.error, fault = given.fault FROM given WHERE tasks.task_id = given.task_id",
+        "UPDATE tasks SET status = batch.status, attempts = batch.attempts,"
+        " started = COALESCE(tasks.started, batch.started), ended = batch.ended, result = batch.result,"
+        " error = batch.error, fault = batch.fault FROM batch WHERE tasks.task_id = batch.task_id",
         {
             "task_id": "TEXT",
             "status": "TEXT",

@@ -1,4 +1,4 @@
-"""Storage used by a user, summed over what grows with the content that people and agents write."""
+"""Storage used by a user: the sum of the texts that people and agents write."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SUMS = (
 )
 
 
-def stored(tx: Tx, user_id: str) -> int:
-    """Return about how many characters the user has stored, in talks and elsewhere."""
+def stored_chars(tx: Tx, user_id: str) -> int:
+    """Return the approximate number of characters that the user has stored."""
     names = {"user": user_id, "box": f"user:{user_id}", "agents": f"agent:{user_id}/"}
     rows = [tx.one(sql, {name: value for name, value in names.items() if f":{name}" in sql}) for sql in _SUMS]
     return sum(int(row[0] or 0) for row in rows if row is not None)

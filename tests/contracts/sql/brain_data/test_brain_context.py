@@ -89,7 +89,7 @@ def test_of_an_agent_it_is_written_with_the_try_and_gone_with_the_agent(store: D
     store.write(agents.create, "ann", ("d",), AgentConfig(), change, 10)
     envelope = Envelope("task_1", "ann/d", Kind.TASK, "from:x", Priority.NORMAL, "user:ann", "do", 1.0, 1.0)
     store.write(effects.post_all, (SendTask(envelope),), 1.0)
-    taken = store.write(claims.take, (ClaimRequest("ann/d", True),), ClaimEnvironment(2.0, lambda: "change_2"))[0]
+    taken = store.write(claims.claim, (ClaimRequest("ann/d", True),), ClaimEnvironment(2.0, lambda: "change_2"))[0]
     place = ContextKey("ann/d", "from:x", "ann")
     written = ContextWrite(place, "app", ContextEntry("run_1", "[]"), {Scope.OWN: {"a": "1"}})
     closing = Closing("run_1", envelope, taken.epoch, Verdict.DONE, "done", 1.0, 2.0, brain_context=written)

@@ -42,7 +42,7 @@ def remember(store: Driven, *texts: str, agent: str = "d", user: str = "ann", **
 def found(store: Driven, query: str = "", *, agent: str = "d", user: str = "ann", limit: int = MOST) -> list[str]:
     """What the owner finds; the agent itself finds the same."""
     listed: list[Memory] = store.read(memories.listed, user, agent, asked(query), limit, None)
-    assert store.read(memories.recalled, f"{user}/{agent}", asked(query), limit) == listed
+    assert store.read(memories.search, f"{user}/{agent}", asked(query), limit) == listed
     return [one.text for one in listed]
 
 
@@ -166,8 +166,8 @@ def test_no_more_than_the_bound_are_remembered_but_one_can_replace_another(store
     store.write(memories.forget, "ann", "d", "b")
     store.write(memories.remember, "ann", "d", "c", "three", 9.0, 2)
     assert found(store) == ["three", "four"]
-    assert store.read(memories.known, "ann/d", "c") == (True, 2)
-    assert store.read(memories.known, "ann/d", "b") == (False, 2)
+    assert store.read(memories.find_key, "ann/d", "c") == (True, 2)
+    assert store.read(memories.find_key, "ann/d", "b") == (False, 2)
 
 
 @pytest.mark.parametrize("query", ["", "green or blue", "green"])

@@ -52,13 +52,13 @@ def test_one_reaches_ones_own_and_those_that_are_shared(store: Driven) -> None:
     shared, private = create(store, "e", user="bob", shared=True), create(store, "f", user="bob")
     for number in range(3):
         given(store, mine, f"task_{number}")
-    config, waiting = store.read(agents.reach, "ann", mine, False)
+    config, waiting = store.read(agents.recipient, "ann", mine, False)
     assert (config.inbox_limit, waiting) == (7, 3)
-    assert store.read(agents.reach, "ann", shared, False)[1] == 0
-    assert store.read(agents.reach, "ann", private, True)[1] == 0, "a known agent may be answered"
+    assert store.read(agents.recipient, "ann", shared, False)[1] == 0
+    assert store.read(agents.recipient, "ann", private, True)[1] == 0, "a known agent may be answered"
     for key in (private, "ann/nobody"):
         with pytest.raises(NotFound, match="no agent"):
-            store.read(agents.reach, "ann", key, False)
+            store.read(agents.recipient, "ann", key, False)
 
 
 def test_how_much_waits_is_counted_as_far_as_it_matters(store: Driven) -> None:
@@ -170,17 +170,17 @@ def test_all_about_an_agent_is_seen_by_its_owner(store: Driven) -> None:
     taken = take(store, address)
     done = Closing("run_1", replace(first, attempts=1), taken.epoch, Verdict.DONE, "did", 1.0, 2.0, state='{"a": 1}')
     assert store.write(settlement.settle, (done,))[0].taken
-    seen = store.read(inspection.seen, "ann", "d", 10)
+    seen = store.read(inspection.inspect, "ann", "d", 10)
     assert (seen.agent.agent_id, seen.memory, seen.memories) == ("d", '{"a": 1}', 0)
     assert dict(seen.lanes) == {"same": 2}
     assert [run.run_id for run in seen.runs] == ["run_1"]
     assert [one.cause for one in seen.changes] == ["created"]
     store.write(inspection.set_memory, "ann", "d", '{"b": 2}')
-    assert store.read(inspection.seen, "ann", "d", 10).memory == '{"b": 2}'
-    for op, more in ((inspection.seen, 10), (inspection.set_memory, "{}")):
+    assert store.read(inspection.inspect, "ann", "d", 10).memory == '{"b": 2}'
+    for op, more in ((inspection.inspect, 10), (inspection.set_memory, "{}")):
         with pytest.raises(NotFound):
             store.write(op, "bob", "d", more)
-    assert store.read(inspection.seen, "ann", "d", 10).memory == '{"b": 2}'
+    assert store.read(inspection.inspect, "ann", "d", 10).memory == '{"b": 2}'
 
 
 def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> None:
@@ -248,13 +248,13 @@ def test_what_a_turn_sends_before_its_end_is_sent_once_and_by_who_still_may(stor
 
 def test_a_mailbox_is_its_owners(store: Driven) -> None:
     create(store, "d")
-    assert store.read(mail.owned, "ann", "user:ann") is None
-    assert store.read(mail.owned, "ann", "agent:ann/d") is None
+    assert store.read(mail.check_owner, "ann", "user:ann") is None
+    assert store.read(mail.check_owner, "ann", "agent:ann/d") is None
     for box in ("user:bob", "agent:ann/nobody", "agent:bob/d", "d", ""):
         with pytest.raises(NotFound, match="no mailbox"):
-            store.read(mail.owned, "ann", box)
+            store.read(mail.check_owner, "ann", box)
     with pytest.raises(NotFound, match="no mailbox"):
-        store.read(mail.owned, "bob", "agent:ann/d")
+        store.read(mail.check_owner, "bob", "agent:ann/d")
 
 
 def test_tokens_are_counted_once_a_run_by_the_day_and_the_profile(store: Driven) -> None:
@@ -270,7 +270,7 @@ def test_tokens_are_counted_once_a_run_by_the_day_and_the_profile(store: Driven)
         )
         assert store.write(settlement.settle, (closing,))[0].taken
         assert not store.write(settlement.settle, (closing,))[0].taken, "and not once more"
-    assert store.read(token_usage.used, "1970-01-01", "p") == 20
-    assert store.read(token_usage.used, "1970-01-01", "q") == 10
-    assert store.read(token_usage.used, "1970-01-02", "p") == 10
-    assert store.read(token_usage.used, "1970-01-02", "nobody") == 0
+    assert store.read(token_usage.tokens_used, "1970-01-01", "p") == 20
+    assert store.read(token_usage.tokens_used, "1970-01-01", "q") == 10
+    assert store.read(token_usage.tokens_used, "1970-01-02", "p") == 10
+    assert store.read(token_usage.tokens_used, "1970-01-02", "nobody") == 0

@@ -73,7 +73,7 @@ def test_of_a_step_the_newest_question_counts(store: Driven, mine: Attempt) -> N
     store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 3.0)
     newer = Approval("approval_2", "ann", "d", None, "run_2", 1, Question.UNKNOWN, "pay", {}, at(4.0))
     assert store.write(
-        steps.take_up, replace(mine, run_id="run_2"), 1, StepOutcome.ASKED, 4.0, ApprovalRequest(newer, None)
+        steps.begin_again, replace(mine, run_id="run_2"), 1, StepOutcome.ASKED, 4.0, ApprovalRequest(newer, None)
     )
     assert store.read(approvals.of_step, "task_1", 1).approval_id == "approval_2"
     assert store.read(approvals.of_step, "task_1", 2) is None
@@ -124,8 +124,8 @@ def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Atte
     for number, (kind, outcome) in enumerate(
         [("model", "done"), ("tool", "done"), ("tool", "failed"), ("model", "done")], start=1
     ):
-        store.write(steps.note, mine, number, kind, "x", "{}", '"r"', StepOutcome(outcome), 2.0)
-    store.write(steps.freshen, "task_1")
+        store.write(steps.record, mine, number, kind, "x", "{}", '"r"', StepOutcome(outcome), 2.0)
+    store.write(steps.prepare_retry, "task_1")
     found = {one.number: one.outcome for one in store.read(steps.recorded, ["task_1"]) if one.kind != StepKind.GIVEN}
     assert found == {1: "done", 2: "done", 3: "retried", 4: "stale"}, "nothing was done on what the model said last"
     assert store.read(steps.recorded, ["task_1"])[0].kind == StepKind.GIVEN
@@ -133,13 +133,13 @@ def test_after_a_failure_what_failed_is_not_used_again(store: Driven, mine: Atte
 
 def test_of_a_try_that_has_done_nothing_nothing_is_used_again(store: Driven, mine: Attempt) -> None:
     store.write(steps.open, mine, 2.0)
-    store.write(steps.note, mine, 1, "tool", "x", "{}", '"no"', StepOutcome.FAILED, 2.0)
-    store.write(steps.freshen, "task_1")
+    store.write(steps.record, mine, 1, "tool", "x", "{}", '"no"', StepOutcome.FAILED, 2.0)
+    store.write(steps.prepare_retry, "task_1")
     assert [(one.kind, one.outcome) for one in store.read(steps.recorded, ["task_1"])] == [("tool", "retried")]
 
 
 def test_a_try_that_may_not_notes_nothing(store: Driven, mine: Attempt) -> None:
-    store.write(steps.note, replace(mine, epoch=99), 1, "tool", "x", "{}", '"r"', StepOutcome.DONE, 2.0)
+    store.write(steps.record, replace(mine, epoch=99), 1, "tool", "x", "{}", '"r"', StepOutcome.DONE, 2.0)
     assert store.read(steps.recorded, ["task_1"]) == ()
 
 
@@ -150,7 +150,7 @@ def test_the_traceback_of_a_failed_try_is_kept_with_its_run(store: Driven, mine:
 
 
 def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: Driven, mine: Attempt) -> None:
-    store.write(steps.note, mine, 1, "tool", "pay", '{"euros": 5}', '"paid"', StepOutcome.DONE, 2.0)
+    store.write(steps.record, mine, 1, "tool", "pay", '{"euros": 5}', '"paid"', StepOutcome.DONE, 2.0)
     done = closing(store, mine, Verdict.DONE, given='{"profile": "p"}')
     assert store.write(settlement.settle, (replace(done, text="5 paid"),))[0].taken
     logged = store.read(run_history.entry, "ann", "run_1")

@@ -53,7 +53,7 @@ def test_an_answer_is_given_once_and_what_was_given_up_stays_so(store: Driven) -
     assert store.write(requests_sql.answer_to, "task_1", 1, False) is None
     assert store.write(requests_sql.answer_to, "task_1", 1, True) == '{"timeout": true}'
     names = [request_name(D, "task_1", number) for number in (1, 2)]
-    given = store.write(requests.give, [Answered(name, {"text": "yes"}) for name in names])
+    given = store.write(requests.set_answers, [Answered(name, {"text": "yes"}) for name in names])
     assert given == {names[1]}, "nobody waits for the other any more"
     assert store.write(requests_sql.answer_to, "task_1", 1, True) == '{"timeout": true}'
     assert store.write(requests_sql.answer_to, "task_1", 2, True) == '{"text": "yes"}'
@@ -81,7 +81,7 @@ def test_only_a_try_that_still_may_puts_steps_on_record(store: Driven) -> None:
     for other in (replace(mine, epoch=7), replace(mine, envelope_id="task_gone")):
         assert store.write(steps.open, other, 2.0) is False
         assert store.write(steps.begin, other, 1, *begun) is False
-        assert store.write(steps.take_up, other, 1, StepOutcome.BEGUN, 2.0) is False
+        assert store.write(steps.begin_again, other, 1, StepOutcome.BEGUN, 2.0) is False
     assert recorded(store) == ()
     assert store.write(steps.begin, mine, 1, *begun)
     store.write(steps.end, replace(mine, run_id="run_2"), 1, StepOutcome.DONE, '"another\'s"', 3.0)

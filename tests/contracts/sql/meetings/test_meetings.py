@@ -21,7 +21,7 @@ from roost.stores.sql import retention, settlement
 from roost.stores.sql.agents import agents
 from roost.stores.sql.meetings import actions, receive, registry
 from roost.stores.sql.meetings import registry as registry_sql
-from roost.stores.sql.meetings.outcomes import Acted, Heard
+from roost.stores.sql.meetings.outcomes import ActionResult, Received
 from roost.stores.sql.schedules import schedules
 from roost.stores.sql.tables.envelopes import ENVELOPE, envelope_of
 from tests.contracts.conftest import Driven
@@ -44,15 +44,17 @@ def create(store: Driven, agent: str, user: str = "ann", **config: Any) -> str:
 
 def call(
     store: Driven, *required: str, by: str = ANN, key: str | None = None, topic: str = "news", **more: Any
-) -> Acted:
+) -> ActionResult:
     body = Called(topic, 10_000_000, required, **more)
     effect = WriteEntry(name(), by, f"meeting_{next(numbers):09}", body, key=key)
-    acted: Acted = store.write(actions.call, effect, 100.0, NOBODY)
+    acted: ActionResult = store.write(actions.call, effect, 100.0, NOBODY)
     return acted
 
 
-def act(store: Driven, meeting: str, body: Body, by: str = ANN, user: str = "ann", key: str | None = None) -> Acted:
-    acted: Acted = store.write(actions.act, name(), user, by, meeting, lambda view: body, 200.0, key, NOBODY)
+def act(
+    store: Driven, meeting: str, body: Body, by: str = ANN, user: str = "ann", key: str | None = None
+) -> ActionResult:
+    acted: ActionResult = store.write(actions.act, name(), user, by, meeting, lambda view: body, 200.0, key, NOBODY)
     return acted
 
 
@@ -69,7 +71,7 @@ def posted(store: Driven) -> list[Envelope]:
 
 
 def view(store: Driven, who: str, meeting: str) -> View:
-    seated: ParticipantLog = store.read(registry_sql.seated, who, meeting)
+    seated: ParticipantLog = store.read(registry_sql.load_log, who, meeting)
     return seated.version.view
 
 
@@ -101,9 +103,9 @@ def test_meetings_that_one_has_called_count_until_they_are_over(store: Driven) -
     call(store, D)
     call(store, E, by=D)
     settle(store)
-    assert [store.read(registry_sql.under_way, who) for who in (ANN, D, E)] == [2, 1, 0]
+    assert [store.read(registry_sql.count_called, who) for who in (ANN, D, E)] == [2, 1, 0]
     act(store, meeting, Ended())
-    assert store.read(registry_sql.under_way, ANN) == 1
+    assert store.read(registry_sql.count_called, ANN) == 1
 
 
 def test_what_is_heard_leaves_the_inbox_and_is_answered_in_one_write(store: Driven) -> None:
@@ -111,7 +113,7 @@ def test_what_is_heard_leaves_the_inbox_and_is_answered_in_one_write(store: Driv
     assert {str(view(store, who, meeting).phase) for who in (ANN, D, E)} == {"running"}
     assert view(store, D, meeting) == view(store, E, meeting) == view(store, ANN, meeting)
     assert settle(store) == []  # nobody has to be asked
-    assert store.read(registry.of_agents, ["ann/d"]) == {"ann/d": (meeting,)}
+    assert store.read(registry.meetings_of_agents, ["ann/d"]) == {"ann/d": (meeting,)}
 
 
 def test_one_that_sleeps_or_is_stopped_hears_nothing_until_it_is_back(store: Driven) -> None:
@@ -119,10 +121,10 @@ def test_one_that_sleeps_or_is_stopped_hears_nothing_until_it_is_back(store: Dri
     change = StateChange(name(), 1.0, None, State.STOPPED, "asked", "ann")
     store.write(agents.stop, "ann", "d", change, None)
     meeting = call(store, D).seated.meeting_id
-    heard: Heard = store.write(receive.receive_posts, name(), posted(store), (), 300.0, NOBODY)
+    heard: Received = store.write(receive.receive_posts, name(), posted(store), (), 300.0, NOBODY)
     assert (heard.posted, heard.unready) == ((), ("ann/d",))
     assert len(posted(store)) == 1
-    assert store.read(registry_sql.seated, D, meeting) is None
+    assert store.read(registry_sql.load_log, D, meeting) is None
 
 
 def test_new_words_lead_to_one_turn_which_is_posted_again_only_when_it_is_over(store: Driven) -> None:
@@ -132,7 +134,7 @@ def test_new_words_lead_to_one_turn_which_is_posted_again_only_when_it_is_over(s
     assert sorted(e.address for e in first) == ["ann/d", "ann/e"]
     act(store, meeting, Said("two"))
     assert settle(store) == first
-    seated: ParticipantLog = store.read(registry_sql.seated, D, meeting)
+    seated: ParticipantLog = store.read(registry_sql.load_log, D, meeting)
     [turn] = [e for e in first if e.address == "ann/d"]
     heard = EndTurn(name(), D, meeting, {**seated.version.view.seen, ANN: 3}, ())  # it knows of the first one only
     written = WriteEntry(name(), D, meeting, Said("well"))
@@ -176,7 +178,7 @@ def test_a_timer_is_fired_once_and_looks_at_the_meeting(store: Driven) -> None:
     fired = store.write(schedules.fire, 20_000.0, name, lambda address, task_id: False)
     assert fired.meetings == ((ANN, meeting),)
     assert fired.looked == ()
-    heard: Heard = store.write(receive.receive_posts, name(), (), fired.meetings, 20_000.0, NOBODY)
+    heard: Received = store.write(receive.receive_posts, name(), (), fired.meetings, 20_000.0, NOBODY)
     assert [change.phase for change in heard.changes] == ["failed"]  # the deadline has passed
     assert store.write(schedules.fire, 20_000.0, name, lambda address, task_id: False).meetings == ()
 
@@ -212,7 +214,7 @@ def test_a_stranger_sees_nothing(store: Driven) -> None:
     meeting = running(store)
     for who in (None, ANN, D, "user:bob"):
         with pytest.raises(NotFound):
-            store.read(registry_sql.seen, "bob", meeting, who)
+            store.read(registry_sql.find_for_user, "bob", meeting, who)
     assert store.read(registry_sql.listed, "bob", None, None, 10, LAST) == []
     with pytest.raises(NotFound):
         store.write(actions.join, name(), "bob", "user:bob", meeting, 1.0, NOBODY)
@@ -223,12 +225,12 @@ def test_meetings_that_one_attends_are_those_it_is_in_or_invited_to(store: Drive
     create(store, "e")
     first, second = (call(store, D, topic=topic) for topic in ("one", "two"))
     call(store, E, topic="without it")
-    assert [one.topic for one in store.read(registry_sql.attended, ANN)] == ["without it", "two", "one"]
+    assert [one.topic for one in store.read(registry_sql.open_meetings, ANN)] == ["without it", "two", "one"]
     settle(store)
-    assert [one.topic for one in store.read(registry_sql.attended, D)] == ["two", "one"]
+    assert [one.topic for one in store.read(registry_sql.open_meetings, D)] == ["two", "one"]
     act(store, first.seated.meeting_id, Ended())
     settle(store)
-    assert [one.topic for one in store.read(registry_sql.attended, D)] == ["two"]
+    assert [one.topic for one in store.read(registry_sql.open_meetings, D)] == ["two"]
     assert second.seated.meeting_id != first.seated.meeting_id
 
 
@@ -264,7 +266,7 @@ def test_of_what_is_over_and_old_the_minutes_are_left_and_then_nothing(store: Dr
     assert sorted(page.keys) == [(D, meeting), (E, meeting), (ANN, meeting)]
     assert store.write(retention.remove, "meeting_logs", 1_000.0, page.keys) == 3
     assert set(rows(store, "meeting_log")) == {ANN}  # of the one that continues
-    who, seated, minutes = store.read(registry_sql.seen, "ann", meeting, None)
+    who, seated, minutes = store.read(registry_sql.find_for_user, "ann", meeting, None)
     assert (who, seated) == (ANN, None)
     assert "remember this" in minutes
     assert "we did" in minutes

@@ -35,11 +35,11 @@ class Forgetful(dict[str, int]):
 
 
 def used(tx: Tx) -> None:
-    capacity.use(tx, "ann/d")
+    capacity.subtract(tx, "ann/d")
 
 
 def lacks(tx: Tx) -> dict[str, int]:
-    return capacity.lacking(tx, {"ann/d": 1})
+    return capacity.without_room(tx, {"ann/d": 1})
 
 
 @pytest.mark.parametrize(("op", "looks"), [(used, 1), (lacks, 1), (lacks, 2)])

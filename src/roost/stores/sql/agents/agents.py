@@ -22,48 +22,48 @@ from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql import mail
 from roost.stores.sql.brain_data import brain_context
-from roost.stores.sql.journal.steps import forget_journal
+from roost.stores.sql.journal.steps import delete_journal
 from roost.stores.sql.meetings import membership, registry
-from roost.stores.sql.meetings.outcomes import Heard
+from roost.stores.sql.meetings.outcomes import Received
 from roost.stores.sql.sending import requests
 from roost.stores.sql.sending.effects import post
 from roost.stores.sql.sleep.conditions import (
     await_condition,
+    check_meetings,
+    clear_wake_condition,
     fall_asleep,
-    forget_sleep,
-    look_at_meetings,
     wake_up,
 )
 from roost.stores.sql.tables import agent_changes, capacity
 from roost.stores.sql.tables.parked import PARKED
 
-_WAITS = f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.{PARKED})"
-"""Whether the agent has an envelope parked for a person's decision."""
+_IS_PARKED = f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.{PARKED})"
+"""Condition: the agent has an envelope parked for a person's decision."""
 _AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
     " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth,"
-    f" {_WAITS}"
+    f" {_IS_PARKED}"
 )
 
 
 def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, change: StateChange, most: int) -> None:
-    """Create all of them or none. Raise Conflict if one exists, LimitReached beyond `most`."""
-    have = tx.write(
+    """Create agents, all of them or none. Raise Conflict if one exists, LimitReached beyond `most`."""
+    counted = tx.write(
         "INSERT INTO users (user_id, talks, agents) VALUES (:user, 0, :count)"
         " ON CONFLICT (user_id) DO UPDATE SET agents = users.agents + :count RETURNING agents",
         {"user": user_id, "count": len(agent_ids)},
     )
-    if have[0][0] > most:
+    if counted[0][0] > most:
         raise _too_many(most)
     keys = [f"{user_id}/{agent_id}" for agent_id in agent_ids]
     capacity.forget(tx, keys)
-    _refuse_known(tx, keys)
+    _refuse_existing(tx, keys)
     text = config.to_json()
     rows = [
         (key, user_id, agent_id, text, change.after, change.at, change.at)
         for key, agent_id in zip(keys, agent_ids, strict=True)
     ]
-    bulk.insert(tx, "agents", _NEW, rows, constants=_AT_FIRST)
+    bulk.insert(tx, "agents", _NEW, rows, constants=_NEW_CONSTANTS)
     agent_changes.forget(tx, keys)
     agent_changes.begin(tx, keys, change)
     for key in keys if config.subscriptions else ():
@@ -72,24 +72,24 @@ def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, 
 
 def check_new(tx: Tx, user_id: str, agent_ids: Sequence[str], most: int) -> None:
     """Raise what `create` would raise now."""
-    have = tx.one("SELECT agents FROM users WHERE user_id = :user", {"user": user_id})
-    if (have[0] if have else 0) + len(agent_ids) > most:
+    row = tx.one("SELECT agents FROM users WHERE user_id = :user", {"user": user_id})
+    if (row[0] if row else 0) + len(agent_ids) > most:
         raise _too_many(most)
-    _refuse_known(tx, [f"{user_id}/{agent_id}" for agent_id in agent_ids])
+    _refuse_existing(tx, [f"{user_id}/{agent_id}" for agent_id in agent_ids])
 
 
 def _too_many(most: int) -> LimitReached:
     return LimitReached(f"you may have {most:,} agents, and no more are allowed: delete some first")
 
 
-def _refuse_known(tx: Tx, keys: Sequence[str]) -> None:
+def _refuse_existing(tx: Tx, keys: Sequence[str]) -> None:
     """Raise Conflict if one of them exists, or is named twice."""
-    there = bulk.among(tx, "SELECT agent_id FROM agents WHERE address IN", keys)
-    twice = [] if len(set(keys)) == len(keys) else [key for key, count in Counter(keys).items() if count > 1]
-    if there:
-        raise Conflict(f"there is an agent {there[0][0]!r} already: choose another id, or configure that one")
-    if twice:
-        raise Conflict(f"the agent {twice[0].rpartition('/')[2]!r} is named twice: name each once")
+    existing = bulk.read(tx, "SELECT agent_id FROM agents WHERE address IN", keys)
+    duplicates = [] if len(set(keys)) == len(keys) else [key for key, count in Counter(keys).items() if count > 1]
+    if existing:
+        raise Conflict(f"there is an agent {existing[0][0]!r} already: choose another id, or configure that one")
+    if duplicates:
+        raise Conflict(f"the agent {duplicates[0].rpartition('/')[2]!r} is named twice: name each once")
 
 
 _NEW = ("address", "user_id", "agent_id", "config", "state", "created", "last_active")
@@ -106,7 +106,7 @@ _OWNED = (
     "memory_words",
 )
 """Tables whose rows belong to an agent."""
-_AT_FIRST = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
+_NEW_CONSTANTS = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
 
 
 def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
@@ -118,25 +118,27 @@ def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> l
     """Return agents by id, after `after`."""
     rows = tx.read(
         f"SELECT {_AGENT} FROM agents WHERE user_id = :user AND agent_id > :after"
-        " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(":state IS", _TEXT + " IS"),
+        " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(
+            ":state IS", _STATE_AS_TEXT + " IS"
+        ),
         {"user": user_id, "after": after, "limit": limit, "state": state},
     )
     return _with_meetings(tx, user_id, [_agent_of(row) for row in rows])
 
 
-def _with_meetings(tx: Tx, user_id: str, listed: list[Agent]) -> list[Agent]:
-    found = registry.of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in listed])
-    if not found:
-        return listed
-    return [replace(agent, meetings=found.get(f"{user_id}/{agent.agent_id}", ())) for agent in listed]
+def _with_meetings(tx: Tx, user_id: str, agents: list[Agent]) -> list[Agent]:
+    meetings = registry.meetings_of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in agents])
+    if not meetings:
+        return agents
+    return [replace(agent, meetings=meetings.get(f"{user_id}/{agent.agent_id}", ())) for agent in agents]
 
 
-_TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot infer the type of a NULL parameter
+_STATE_AS_TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot infer the type of a NULL parameter
 
 
-def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
+def recipient(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
     """Return the config and the inbox depth of an agent this user may send to (their own, or a shared one)."""
-    config = reached(tx, user_id, key, known)
+    config = recipient_config(tx, user_id, key, known)
     depth = tx.one(
         "SELECT count(*) FROM (SELECT 1 FROM inbox WHERE address = :address AND address <> '' LIMIT :most) AS waiting",
         {"address": key, "most": config.inbox_limit},
@@ -144,7 +146,7 @@ def reach(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int
     return config, depth[0] if depth else 0
 
 
-def reached(tx: Tx, user_id: str, key: str, known: bool = False) -> AgentConfig:
+def recipient_config(tx: Tx, user_id: str, key: str, known: bool = False) -> AgentConfig:
     row = tx.one("SELECT user_id, config FROM agents WHERE address = :address", {"address": key})
     config = AgentConfig.from_json(row[1]) if row else None
     if row is None or config is None or (row[0] != user_id and not config.shared and not known):
@@ -159,7 +161,7 @@ def audience(
 
     `exact`: report `waiting` for agents that wait for a person, which costs a query for each.
     """
-    state = f"CASE WHEN state = 'idle' AND {_WAITS} THEN 'waiting' ELSE state END" if exact else "state"
+    state = f"CASE WHEN state = 'idle' AND {_IS_PARKED} THEN 'waiting' ELSE state END" if exact else "state"
     rows = tx.read(
         f"SELECT agent_id, {state}, config FROM agents WHERE user_id = :user AND agent_id > :after"
         " AND config LIKE :like ESCAPE '!' ORDER BY agent_id LIMIT :limit",
@@ -177,7 +179,7 @@ def _like(group: str) -> str:
 
 def depths(tx: Tx, keys: Sequence[str], most: int) -> dict[str, int]:
     """Return the inbox depth of each agent, counted up to `most`."""
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         "SELECT address, (SELECT count(*) FROM (SELECT 1 FROM inbox i WHERE i.address = agents.address"
         " AND i.address <> '' LIMIT ?) AS waiting) FROM agents WHERE address IN",
@@ -200,17 +202,17 @@ def configure(tx: Tx, user_id: str, agent_id: str, config: AgentConfig, now: flo
     return get(tx, user_id, agent_id)
 
 
-def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, news: Publish) -> Told | None:
+def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publish) -> Told | None:
     """Stop an agent; its inbox stays. Return None if it was stopped already.
 
     Its running turn can no longer write. Callers that wait for its answers get a failure, the participants of its
-    meetings see that it left, and the event `news` is published.
+    meetings see that it left, and `event` is published.
     """
     key = _stop(tx, user_id, agent_id, change)
     if key is None:
         return None
-    left = membership.leave(tx, change.change_id, f"agent:{key}", change.at)
-    return _tell(tx, key, membership.STOPPED, news, left)
+    departures = membership.leave(tx, change.change_id, f"agent:{key}", change.at)
+    return _notify(tx, key, membership.STOPPED, event, departures)
 
 
 def restart(tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: StateChange) -> tuple[bool, Told]:
@@ -219,15 +221,15 @@ def restart(tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: 
     Return whether it was running, and the effects of the start.
     """
     key = _stop(tx, user_id, agent_id, stopped)
-    told = start(tx, user_id, agent_id, started)
-    assert told is not None
-    return key is not None, told
+    effects = start(tx, user_id, agent_id, started)
+    assert effects is not None
+    return key is not None, effects
 
 
-def _tell(tx: Tx, key: str, why: str, news: Publish | None, left: Heard) -> Told:
-    """Publish `news` and fail the requests that wait for this agent; `left`: the effects in meetings."""
-    posted = () if news is None else post(tx, news)
-    return Told(requests.end(tx, key, why), posted + left.posted, left.changes)
+def _notify(tx: Tx, key: str, reason: str, event: Publish | None, departures: Received) -> Told:
+    """Publish `event` and fail the requests that wait for this agent. `departures`: its effects in meetings."""
+    posted = () if event is None else post(tx, event)
+    return Told(requests.fail_all(tx, key, reason), posted + departures.posted, departures.changes)
 
 
 def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | None:
@@ -241,7 +243,7 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | Non
         "UPDATE agents SET state = 'stopped', epoch = epoch + 1, wake = NULL, wants_load = 0 WHERE address = :address",
         {"address": key},
     )
-    forget_sleep(tx, [key])
+    clear_wake_condition(tx, [key])
     return key
 
 
@@ -252,10 +254,10 @@ def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Told | No
         return None
     move(state, State.IDLE, agent_id)
     tx.write("UPDATE agents SET state = 'idle', errors = 0 WHERE address = :address", {"address": key})
-    look_at_meetings(tx, [key], 0.0)
+    check_meetings(tx, [key], 0.0)
     agent_changes.append(tx, [(key, replace(change, before=state))])
-    came = membership.come_back(tx, change.change_id, f"agent:{key}", change.at)
-    return Told((), came.posted, came.changes)
+    rejoined = membership.rejoin(tx, change.change_id, f"agent:{key}", change.at)
+    return Told((), rejoined.posted, rejoined.changes)
 
 
 def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange) -> bool:
@@ -263,12 +265,12 @@ def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange
 
     The change is recorded with its cause; the state stays the same.
     """
-    key, state, was = _locked(tx, user_id, agent_id)
-    if was is paused:
+    key, state, was_paused = _locked(tx, user_id, agent_id)
+    if was_paused is paused:
         return False
     tx.write("UPDATE agents SET paused = :paused WHERE address = :address", {"address": key, "paused": int(paused)})
-    if was:
-        look_at_meetings(tx, [key], 0.0)
+    if was_paused:
+        check_meetings(tx, [key], 0.0)
     agent_changes.append(tx, [(key, replace(change, before=state, after=""))])
     return True
 
@@ -306,22 +308,22 @@ def wake_now(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> bool:
     return True
 
 
-def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> Told:
+def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) -> Told:
     """Delete the agent with everything that belongs to it, its talks too; notify others as `stop` does."""
     key, _, _ = _locked(tx, user_id, agent_id)
     capacity.forget(tx, [key])
     agent_changes.forget(tx, [key])
-    op_id, now = (news.event_id, news.created) if news is not None else (key, 0.0)
-    left = membership.abandon(tx, op_id, f"agent:{key}", "it was deleted", now)
-    told = _tell(tx, key, "it was deleted", news, left)
+    op_id, now = (event.event_id, event.created) if event is not None else (key, 0.0)
+    departures = membership.leave_deleted(tx, op_id, f"agent:{key}", "it was deleted", now)
+    notified = _notify(tx, key, "it was deleted", event, departures)
     ids = {"address": key, "user": user_id}
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
-    for talk_id, talker in talks:
-        tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talker})
+    for talk_id, talk_owner in talks:
+        tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talk_owner})
         for table in ("parts", "messages", "runs"):
             tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
         brain_context.forget(tx, talk_id)
-        forget_journal(tx, talk_id)
+        delete_journal(tx, talk_id)
     brain_context.forget(tx, key)
     tx.write("DELETE FROM talks WHERE agent = :address AND agent <> ''", ids)
     tx.write(
@@ -332,24 +334,24 @@ def delete(tx: Tx, user_id: str, agent_id: str, news: Publish | None = None) -> 
     )
     for table in _OWNED:
         tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
-    forget_journal(tx, key)
+    delete_journal(tx, key)
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
     tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
-    return replace(told, talks=tuple(talk_id for talk_id, _ in talks))
+    return replace(notified, talks=tuple(talk_id for talk_id, _ in talks))
 
 
 def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[AgentChange]:
     """Return the changes of its state, newest first, before `before`."""
-    key = _known(tx, user_id, agent_id)
+    key = _key_of(tx, user_id, agent_id)
     rows = tx.read(
         "SELECT change_id, at, before, after, cause, asked_by FROM agent_changes"
         " WHERE address = :address AND change_id < :before ORDER BY change_id DESC LIMIT :limit",
         {"address": key, "limit": limit, "before": before},
     )
     return [
-        AgentChange(at(when), State(b) if b else None, State(a), cause, by, name)
-        for name, when, b, a, cause, by in rows
+        AgentChange(at(time), State(before_state) if before_state else None, State(after_state), cause, by, change_id)
+        for change_id, time, before_state, after_state, cause, by in rows
     ]
 
 
@@ -359,7 +361,7 @@ def record_idle(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Non
     agent_changes.append_idle(tx, key, change)
 
 
-# --- working ---------------------------------------------------------------------------------------
+# --- agents with work ---------------------------------------------------------------------------------------
 
 
 def unfinished(tx: Tx, after: str, limit: int) -> list[str]:
@@ -394,7 +396,7 @@ def _row(tx: Tx, columns: str, user_id: str, agent_id: str, ending: str = "") ->
     )
 
 
-def _known(tx: Tx, user_id: str, agent_id: str) -> str:
+def _key_of(tx: Tx, user_id: str, agent_id: str) -> str:
     return str(found(_row(tx, "address", user_id, agent_id), agent_id)[0])
 
 
@@ -420,21 +422,21 @@ def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
 
 
 def _agent_of(row: Row) -> Agent:
-    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth, waits = row
-    wanted = wake.from_json(condition) if condition else None
-    until = wake.next_time(wanted) if wanted else None
+    agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth, is_parked = row
+    wake_condition = wake.from_json(condition) if condition else None
+    until = wake.next_time(wake_condition) if wake_condition else None
     return Agent(
         agent_id=agent_id,
         user_id=user_id,
         config=AgentConfig.from_json(config),
-        state=State.WAITING if waits and state == State.IDLE else State(state),
+        state=State.WAITING if is_parked and state == State.IDLE else State(state),
         paused=bool(paused),
         created=at(created),
         last_active=at(last_active),
         queue_depth=depth,
         sleep_until=at(until) if until is not None else None,
-        wake_events=wake.patterns(wanted) if wanted else (),
-        wake_condition=wanted,
+        wake_events=wake.patterns(wake_condition) if wake_condition else (),
+        wake_condition=wake_condition,
         wake_reason=woken,
         error_count=errors,
     )

@@ -19,8 +19,8 @@ from roost.stores.sql.agents import agents
 from roost.stores.sql.brain_data import memories
 from roost.stores.sql.meetings import registry
 
-LANES = 100
-"""Lanes and timers shown at most."""
+MOST_LANES = 100
+"""Largest number of lanes and of timers that are returned."""
 _RUN = (
     "run_id, kind, envelope_id, outcome, attempts, started, ended, fault, root, model, input_tokens, output_tokens,"
     " cost"
@@ -28,8 +28,8 @@ _RUN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An agent as the store has it."""
+class StoredAgent:
+    """Everything that the store has about an agent."""
 
     agent: Agent
     memory: str | None
@@ -41,10 +41,10 @@ class Seen:
     meetings: tuple[MeetingSummary, ...]
 
 
-def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
+def inspect(tx: Tx, user_id: str, agent_id: str, limit: int) -> StoredAgent:
     """Return everything about an agent, with up to `limit` of its newest changes and runs."""
     agent = agents.get(tx, user_id, agent_id)
-    ids = {"address": f"{user_id}/{agent_id}", "limit": limit, "lanes": LANES}
+    ids = {"address": f"{user_id}/{agent_id}", "limit": limit, "lanes": MOST_LANES}
     memory = tx.one("SELECT memory FROM agents WHERE address = :address", ids)
     lanes = tx.read(
         "SELECT lane, count(*) AS depth FROM inbox WHERE address = :address AND address <> ''"
@@ -56,7 +56,7 @@ def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
         f"SELECT {_RUN} FROM runs WHERE address = :address AND address <> '' ORDER BY run_id DESC LIMIT :limit", ids
     )
     changes = agents.history(tx, user_id, agent_id, limit, "\x7f")
-    return Seen(
+    return StoredAgent(
         agent,
         memory[0] if memory else None,
         memories.count(tx, f"{user_id}/{agent_id}"),
@@ -64,7 +64,7 @@ def seen(tx: Tx, user_id: str, agent_id: str, limit: int) -> Seen:
         tuple((key, at(due)) for key, due in timers),
         tuple(changes),
         tuple(_run_of(row) for row in runs),
-        registry.attended(tx, f"agent:{user_id}/{agent_id}"),
+        registry.open_meetings(tx, f"agent:{user_id}/{agent_id}"),
     )
 
 

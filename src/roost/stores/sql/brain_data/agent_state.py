@@ -1,4 +1,4 @@
-"""State of agents as turns leave it: each change is applied to the values it was based on.
+"""State of agents: each change by a turn is applied to the values it was based on.
 
 A turn whose base values have changed, because another turn was refused or a person edited them, is refused too.
 """
@@ -17,7 +17,7 @@ from roost.stores import bulk
 
 
 @dataclass(slots=True)
-class Memories:
+class NewStates:
     """State of agents after these closings, and the closings that were based on other values."""
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -25,76 +25,78 @@ class Memories:
     """Refused closings, by the id of the object."""
 
 
-def remembered(tx: Tx, closings: Sequence[Closing], ours: Sequence[Closing], writes: Sequence[MemoryWrite]) -> Memories:
-    """Compute the states in the order of the changes; `ours` are the closings that may be settled at all."""
-    memories = Memories()
-    told = [c for c in ours if c.state is not None and c.verdict is Verdict.DONE]
-    if not told and not writes:
-        return memories
-    locked = f" ORDER BY envelope_id{tx.for_update}"
-    ids = sorted({c.envelope.envelope_id for c in told})
-    there = {row[0] for row in bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", ids, locked)}
-    keys = sorted({c.envelope.address for c in told} | {w.address for w in writes})
-    locked = f" ORDER BY address{tx.for_update}"
-    rows = bulk.among(tx, "SELECT address, epoch, memory FROM agents WHERE address IN", keys, locked)
+def compute(
+    tx: Tx, closings: Sequence[Closing], unfenced: Sequence[Closing], writes: Sequence[MemoryWrite]
+) -> NewStates:
+    """Compute the states in the order of the changes; `unfenced`: the closings that may be settled."""
+    states = NewStates()
+    with_state = [c for c in unfenced if c.state is not None and c.verdict is Verdict.DONE]
+    if not with_state and not writes:
+        return states
+    ending = f" ORDER BY envelope_id{tx.for_update}"
+    ids = sorted({c.envelope.envelope_id for c in with_state})
+    existing = {row[0] for row in bulk.read(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", ids, ending)}
+    keys = sorted({c.envelope.address for c in with_state} | {write.address for write in writes})
+    ending = f" ORDER BY address{tx.for_update}"
+    rows = bulk.read(tx, "SELECT address, epoch, memory FROM agents WHERE address IN", keys, ending)
     epochs, texts = {row[0]: row[1] for row in rows}, {row[0]: row[2] or "" for row in rows}
-    for change in _in_order(closings, {id(c) for c in told}, writes):
+    for change in _in_order(closings, {id(c) for c in with_state}, writes):
         if isinstance(change, MemoryWrite):
             if epochs.get(change.address) == change.epoch:
-                texts[change.address] = memories.texts[change.address] = _added(change, texts[change.address])
+                texts[change.address] = states.texts[change.address] = _rebased(change, texts[change.address])
                 _mark(tx, change)
-        elif change.envelope.envelope_id in there:
+        elif change.envelope.envelope_id in existing:
             key = change.envelope.address
-            text = _followed(change, texts[key])
+            text = _applied(change, texts[key])
             if text is None:
-                memories.refused.add(id(change))
+                states.refused.add(id(change))
             else:
-                texts[key] = memories.texts[key] = text
-    return memories
+                texts[key] = states.texts[key] = text
+    return states
 
 
-def write(tx: Tx, memories: Memories) -> None:
-    bulk.using(
+def write(tx: Tx, states: NewStates) -> None:
+    bulk.with_batch(
         tx,
-        "UPDATE agents SET memory = given.memory FROM given WHERE agents.address = given.address",
+        "UPDATE agents SET memory = batch.memory FROM batch WHERE agents.address = batch.address",
         {"address": "TEXT", "memory": "TEXT"},
-        sorted(memories.texts.items()),
+        sorted(states.texts.items()),
     )
 
 
 def add(tx: Tx, address: str, knew: str | None, memory: str, now: float) -> None:
     """Write the state changes of a talk's turn, in the transaction that ends the turn."""
     row = tx.one(f"SELECT memory FROM agents WHERE address = :address{tx.for_update}", {"address": address})
-    text = _added(MemoryWrite("", 0, knew, memory, None), (row[0] if row else "") or "")
+    text = _rebased(MemoryWrite("", 0, knew, memory, None), (row[0] if row else "") or "")
     ids = {"address": address, "memory": text, "now": now}
     tx.write("UPDATE agents SET memory = :memory, last_active = :now WHERE address = :address", ids)
 
 
 def _in_order(
-    closings: Sequence[Closing], told: set[int], writes: Sequence[MemoryWrite]
+    closings: Sequence[Closing], with_state: set[int], writes: Sequence[MemoryWrite]
 ) -> list[Closing | MemoryWrite]:
     changes: list[Closing | MemoryWrite] = []
-    left = list(writes)
-    for place, closing in enumerate(closings):
-        while left and left[0].position <= place:
-            changes.append(left.pop(0))
-        if id(closing) in told:
+    remaining = list(writes)
+    for position, closing in enumerate(closings):
+        while remaining and remaining[0].position <= position:
+            changes.append(remaining.pop(0))
+        if id(closing) in with_state:
             changes.append(closing)
-    return changes + left
+    return changes + remaining
 
 
-def _followed(c: Closing, there: str) -> str | None:
-    """Return the state with the turn's changes; None if it changed names that differ from what it knew."""
+def _applied(c: Closing, stored: str) -> str | None:
+    """Return the state with the turn's changes; None if it changed names whose stored values differ from its base."""
     knew, memory = c.knew or "", c.state or "{}"
-    if knew == there:
+    if knew == stored:
         return memory
-    return None if conflicting(knew, memory, there) else json.dumps(merged(knew, memory, there))
+    return None if conflicting(knew, memory, stored) else json.dumps(merged(knew, memory, stored))
 
 
-def _added(change: MemoryWrite, there: str) -> str:
-    if (change.knew or "") == there:
+def _rebased(change: MemoryWrite, stored: str) -> str:
+    if (change.knew or "") == stored:
         return change.memory
-    return json.dumps(rebased(change.knew, change.memory, there))
+    return json.dumps(rebased(change.knew, change.memory, stored))
 
 
 def _mark(tx: Tx, change: MemoryWrite) -> None:

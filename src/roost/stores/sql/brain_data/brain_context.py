@@ -24,8 +24,8 @@ def read(tx: Tx, place: ContextKey, app: str, limit: int) -> tuple[list[ContextE
     for scope in Scope:
         ids[scope], ids[f"{scope}_lane"] = place.of(scope, app)
     values: dict[Scope, dict[str, str]] = {scope: {} for scope in Scope}
-    one = "SELECT '{0}', name, value FROM diary_values WHERE owner = :{0} AND lane = :{0}_lane"
-    for scope, name, value in tx.read(" UNION ALL ".join(one.format(scope) for scope in Scope), ids):
+    query = "SELECT '{0}', name, value FROM diary_values WHERE owner = :{0} AND lane = :{0}_lane"
+    for scope, name, value in tx.read(" UNION ALL ".join(query.format(scope) for scope in Scope), ids):
         values[Scope(scope)][name] = value
     return entries[::-1], values
 

@@ -23,8 +23,8 @@ _AMONG = f"IN ({', '.join('?' * QUERY_WORDS)})"
 def remember(tx: Tx, user_id: str, agent_id: str, key: str, text: str, now: float, most: int) -> Memory:
     """Set the memory under a key, as the newest one. Raise LimitReached beyond `most`."""
     effect = Remember(_locked(tx, user_id, agent_id), key, text, now)
-    there, count = known(tx, effect.address, key)
-    if not there:
+    exists, count = find_key(tx, effect.address, key)
+    if not exists:
         check_room(count, most)
     _put(tx, effect)
     return Memory(key, text, at(now))
@@ -35,7 +35,7 @@ def forget(tx: Tx, user_id: str, agent_id: str, key: str) -> bool:
     return _remove(tx, _locked(tx, user_id, agent_id), key)
 
 
-def settle(tx: Tx, effect: Remember) -> tuple[()]:
+def apply(tx: Tx, effect: Remember) -> tuple[()]:
     """Apply an effect of a turn as it is settled. The lock on the agent's row keeps numbers unique."""
     row = tx.one(f"SELECT 1 FROM agents WHERE address = :address{tx.for_update}", {"address": effect.address})
     if row is not None:
@@ -51,13 +51,13 @@ def listed(
     if tx.one("SELECT 1 FROM agents WHERE user_id = :user AND agent_id = :agent", ids) is None:
         raise unknown(agent_id)
     address = f"{user_id}/{agent_id}"
-    if before is not None and not known(tx, address, before)[0]:
+    if before is not None and not find_key(tx, address, before)[0]:
         raise NotFound(f"there is no memory {before!r:.80}: it was forgotten, or it never existed")
-    return recalled(tx, address, wanted, limit, before)
+    return search(tx, address, wanted, limit, before)
 
 
-def recalled(tx: Tx, address: str, wanted: Sequence[str] | None, limit: int, before: str | None = None) -> list[Memory]:
-    """Return the same for the agent itself."""
+def search(tx: Tx, address: str, wanted: Sequence[str] | None, limit: int, before: str | None = None) -> list[Memory]:
+    """Return memories like `listed`, for the agent itself: the owner is not checked."""
     if wanted is not None and not wanted:
         return []
     after = () if before is None else (address, before)
@@ -68,11 +68,11 @@ def recalled(tx: Tx, address: str, wanted: Sequence[str] | None, limit: int, bef
     return [Memory(key, text, at(created)) for key, text, created in rows]
 
 
-def known(tx: Tx, address: str, key: str) -> tuple[bool, int]:
+def find_key(tx: Tx, address: str, key: str) -> tuple[bool, int]:
     """Return whether there is a memory under the key, and how many there are."""
     ids = {"address": address, "key": key}
-    there = tx.one("SELECT 1 FROM memories WHERE address = :address AND key = :key", ids)
-    return there is not None, count(tx, address)
+    row = tx.one("SELECT 1 FROM memories WHERE address = :address AND key = :key", ids)
+    return row is not None, count(tx, address)
 
 
 def count(tx: Tx, address: str) -> int:

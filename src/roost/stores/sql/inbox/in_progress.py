@@ -1,4 +1,4 @@
-"""Envelopes that a turn is working on: the steps on record, and what the turn sends before it ends."""
+"""Envelopes in progress: recorded steps, and effects that a turn sends before it ends."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from roost.stores.sql.sending.effects import post_all
 def recorded(tx: Tx, envelope: Envelope, epoch: int) -> tuple[Recorded, ...] | None:
     """Return the steps recorded by earlier attempts; None if it is gone or belongs to another activation."""
     ids = {"id": envelope.envelope_id, "address": envelope.address, "epoch": epoch}
-    there = "SELECT 1 FROM agents a JOIN inbox i ON i.envelope_id = :id WHERE a.address = :address AND a.epoch = :epoch"
-    if tx.one(there, ids) is None:
+    query = "SELECT 1 FROM agents a JOIN inbox i ON i.envelope_id = :id WHERE a.address = :address AND a.epoch = :epoch"
+    if tx.one(query, ids) is None:
         return None
     return steps.recorded(tx, [envelope.envelope_id])
 
 
 def post_now(
-    tx: Tx, place: Attempt, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
+    tx: Tx, attempt: Attempt, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
 ) -> tuple[Envelope, ...] | None:
-    """Post what a turn sends before it ends, and record each under its key. Return None if the turn lost its claim."""
-    if not steps.open(tx, place, now):
+    """Post effects before the turn ends, and record each under its key. Return None if the turn lost its claim."""
+    if not steps.open(tx, attempt, now):
         return None
-    named = json.dumps([(key, _name(effect)) for key, effect in zip(keys, effects, strict=True)])
-    if not _note(tx, place, step, named, now):  # an earlier attempt was committed, and its reply was lost
-        return _still_there(tx, effects)
+    results = json.dumps([(key, _name(effect)) for key, effect in zip(keys, effects, strict=True)])
+    if not _record(tx, attempt, step, results, now):  # an earlier attempt was committed, and its reply was lost
+        return _existing(tx, effects)
     return post_all(tx, effects, now)
 
 
-def _still_there(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
+def _existing(tx: Tx, effects: tuple[Effect, ...]) -> tuple[Envelope, ...]:
     mail = (effect.envelope for effect in effects if type(effect) is SendMail and effect.envelope is not None)
     sent = {e.envelope_id: e for e in (*mail, *(e for effect in effects for e in messages(effect)))}
-    rows = bulk.among(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
+    rows = bulk.read(tx, "SELECT envelope_id FROM inbox WHERE envelope_id IN", sorted(sent))
     return tuple(sent[row[0]] for row in rows)
 
 
-def _note(tx: Tx, place: Attempt, number: int, named: str, now: float) -> bool:
+def _record(tx: Tx, attempt: Attempt, number: int, results: str, now: float) -> bool:
     """Record sends; return False if they are recorded already."""
     rows = tx.write(
         "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"
         " VALUES (:id, :step, 'sent', '', :result, 1, :now, :holder) ON CONFLICT (envelope_id, step) DO NOTHING"
         " RETURNING step",
-        {"id": place.envelope_id, "step": number, "result": named, "now": now, "holder": place.holder},
+        {"id": attempt.envelope_id, "step": number, "result": results, "now": now, "holder": attempt.holder},
     )
     return bool(rows)
 
 
 def _name(effect: Effect) -> str:
-    """Return what a repeated turn gets as the result: the id, or the number of recipients."""
+    """Return the recorded result of a send: the id, or the number of recipients."""
     if type(effect) is SendTask:
         return effect.envelope.envelope_id
     if type(effect) is Broadcast:

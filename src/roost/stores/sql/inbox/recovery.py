@@ -26,7 +26,7 @@ _TALKS = (
 _CLOSED = "0"
 """Stored in place of a process name: the last process was closed."""
 _SIBLINGS = 100
-"""Envelopes of an agent that are quarantined because another one crashed there."""
+"""Largest number of envelopes of an agent that are quarantined after one of them crashed."""
 
 
 def recover(tx: Tx, now: float, process: str) -> int:
@@ -37,35 +37,35 @@ def recover(tx: Tx, now: float, process: str) -> int:
     row = tx.one("SELECT value FROM meta WHERE name = 'running'")
     if row is not None and row[0] == process:
         return 0
-    _say_running(tx, process)
+    _set_process(tx, process)
     if row is None or row[0] == _CLOSED:
         return 0
-    _count_tries(tx)
-    found = _under_way(tx, now)
-    bulk.change(tx, "UPDATE inbox SET suspect = suspect + 1 WHERE envelope_id IN", found)
-    return len(found)
+    _count_attempts(tx)
+    suspects = _possibly_running(tx, now)
+    bulk.write(tx, "UPDATE inbox SET suspect = suspect + 1 WHERE envelope_id IN", suspects)
+    return len(suspects)
 
 
 def retire(tx: Tx) -> None:
     """Unregister a process that is closing: what it leaves is not suspect."""
-    _say_running(tx, _CLOSED)
-    _return_all(tx)
+    _set_process(tx, _CLOSED)
+    _return_to_quarantine(tx)
 
 
 def isolate(tx: Tx, envelope_ids: Sequence[str]) -> bool:
     """Record that these start in quarantine; return False if none of them exists any more."""
     sql = f"UPDATE inbox SET suspect = {int(Suspicion.ISOLATED)} WHERE envelope_id IN"
-    return bool(bulk.change(tx, sql, envelope_ids, " RETURNING envelope_id"))
+    return bool(bulk.write(tx, sql, envelope_ids, " RETURNING envelope_id"))
 
 
 def step_out(tx: Tx, envelope_ids: Sequence[str]) -> None:
     """Record that these left quarantine to wait for an answer."""
     sql = f"UPDATE inbox SET suspect = {int(Suspicion.OUTSIDE)} WHERE suspect = {int(Suspicion.ISOLATED)}"
-    bulk.change(tx, f"{sql} AND envelope_id IN", envelope_ids)
+    bulk.write(tx, f"{sql} AND envelope_id IN", envelope_ids)
 
 
-def _count_tries(tx: Tx) -> None:
-    """Count an attempt of what was in quarantine or, if nothing was, of what had left it to wait for an answer.
+def _count_attempts(tx: Tx) -> None:
+    """Count an attempt of envelopes in quarantine or, if there are none, of those that left it to wait for an answer.
 
     The agent's next envelopes may be like the one that crashed: they go to quarantine at once, and not after two more
     crashes, which would count against whatever is in quarantine by then.
@@ -80,30 +80,30 @@ def _count_tries(tx: Tx) -> None:
             " WHERE address = :address AND address <> '' ORDER BY envelope_id LIMIT :most)",
             {"mark": int(Suspicion.QUARANTINED), "address": address, "most": _SIBLINGS},
         )
-    _return_all(tx)
+    _return_to_quarantine(tx)
 
 
-def _return_all(tx: Tx) -> None:
-    """Return to quarantine what was running there or had left it."""
+def _return_to_quarantine(tx: Tx) -> None:
+    """Return envelopes to quarantine that were running there or had left it."""
     sql = "UPDATE inbox SET suspect = :quarantined WHERE suspect > :quarantined"
     tx.write(sql, {"quarantined": int(Suspicion.QUARANTINED)})
 
 
-def _say_running(tx: Tx, value: str) -> None:
+def _set_process(tx: Tx, value: str) -> None:
     tx.write(
         "INSERT INTO meta (name, value) VALUES ('running', :value) ON CONFLICT (name) DO UPDATE SET value = :value",
         {"value": value},
     )
 
 
-def _under_way(tx: Tx, now: float) -> list[str]:
-    """Return what may have been running: of each agent the heads of its first lanes, of each talk the next message.
+def _possibly_running(tx: Tx, now: float) -> list[str]:
+    """Return envelopes that may have been running: the heads of each agent's first lanes, each talk's next message.
 
     Envelopes with recorded steps were certainly started: a turn that waits for an answer frees its slot. For the rest,
     starts are not recorded, since that would cost a write for each turn.
     """
     bounds = {"now": now, "quarantined": int(Suspicion.QUARANTINED)}
-    found = [row[0] for row in tx.read(_TALKS, bounds)]
+    suspects = [row[0] for row in tx.read(_TALKS, bounds)]
     count: dict[str, int] = {}
     most: dict[str, int] = {}
     for address, head, begun, config in tx.read(_HEADS, {**bounds, "idle": str(State.IDLE)}):
@@ -111,5 +111,5 @@ def _under_way(tx: Tx, now: float) -> list[str]:
             most[address] = AgentConfig.from_json(config).max_concurrent_tasks
         count[address] = count.get(address, 0) + 1 - begun
         if begun or count[address] <= most[address]:
-            found.append(head)
-    return found
+            suspects.append(head)
+    return suspects

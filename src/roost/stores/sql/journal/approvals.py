@@ -21,7 +21,7 @@ WAITED_FOR = (
     " AND EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = approvals.envelope_id AND s.step = approvals.step"
     " AND s.outcome = 'asked')"
 )
-"""Whether a run waits for it: its step is not over and was not asked again."""
+"""Condition: a run waits for the decision. Its step is not over and was not asked again."""
 
 
 def get(tx: Tx, user_id: str, approval_id: str) -> Approval:
@@ -41,11 +41,11 @@ def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[App
 
 def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
     """Decide an approval. Raise Conflict if it was decided before, or no run waits for it any more."""
-    there = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
-    if there.decision is not None:
-        if there.decision is decision and there.note == note:
-            return Decided(there)
-        raise Conflict(f"this approval was {there.decision} already: it cannot be decided again")
+    known = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
+    if known.decision is not None:
+        if known.decision is decision and known.note == note:
+            return Decided(known)
+        raise Conflict(f"this approval was {known.decision} already: it cannot be decided again")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
         f" WHERE approval_id = :id AND {WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",

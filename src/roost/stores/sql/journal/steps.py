@@ -15,27 +15,27 @@ from roost.stores.sql.sending.effects import post
 _RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
 
 
-def open(tx: Tx, place: Attempt, now: float) -> bool:
+def open(tx: Tx, attempt: Attempt, now: float) -> bool:
     """Record the input of the turn. Return False if the run lost its claim."""
-    if not _is_ours(tx, place):
+    if not _owns_claim(tx, attempt):
         return False
-    if place.given is not None:
-        keep_given(tx, place.envelope_id, place.holder, place.given, now)
+    if attempt.given is not None:
+        record_input(tx, attempt.envelope_id, attempt.holder, attempt.given, now)
     return True
 
 
-def keep_given(tx: Tx, envelope_id: str, holder: str, given: Mapping[str, Any], now: float) -> None:
+def record_input(tx: Tx, envelope_id: str, holder: str, turn_input: Mapping[str, Any], now: float) -> None:
     """Record the input of the first attempt, before anything else of it."""
     tx.write(
         "INSERT INTO steps (envelope_id, step, kind, name, result, done, created, holder)"
         " VALUES (:id, 0, 'given', '', :given, 1, :now, :holder) ON CONFLICT (envelope_id, step) DO NOTHING",
-        {"id": envelope_id, "given": json.dumps(given), "now": now, "holder": holder},
+        {"id": envelope_id, "given": json.dumps(turn_input), "now": now, "holder": holder},
     )
 
 
 def begin(
     tx: Tx,
-    place: Attempt,
+    attempt: Attempt,
     number: int,
     kind: str,
     name: str,
@@ -43,21 +43,21 @@ def begin(
     request: str | None,
     outcome: str,
     now: float,
-    asked: ApprovalRequest | None = None,
+    question: ApprovalRequest | None = None,
 ) -> bool:
     """Record that a step starts, or that a person is asked about it. Return False if the run lost its claim."""
-    if not _is_ours(tx, place):
+    if not _owns_claim(tx, attempt):
         return False
     ids = {
-        "id": place.envelope_id,
+        "id": attempt.envelope_id,
         "step": number,
         "kind": kind,
         "name": name,
         "key": key,
         "request": request,
         "outcome": outcome,
-        "run": place.run_id,
-        "holder": place.holder,
+        "run": attempt.run_id,
+        "holder": attempt.holder,
         "now": now,
     }
     tx.write(
@@ -66,30 +66,30 @@ def begin(
         " ON CONFLICT (envelope_id, step) DO NOTHING",
         ids,
     )
-    if asked is not None:
-        _ask(tx, place, asked)
+    if question is not None:
+        _record_question(tx, attempt, question)
     return True
 
 
-def take_up(
-    tx: Tx, place: Attempt, number: int, outcome: str, now: float, asked: ApprovalRequest | None = None
+def begin_again(
+    tx: Tx, attempt: Attempt, number: int, outcome: str, now: float, question: ApprovalRequest | None = None
 ) -> bool:
-    """Do the same for a step that an earlier attempt left open."""
-    if not _is_ours(tx, place):
+    """Record the same for a step that an earlier attempt left open."""
+    if not _owns_claim(tx, attempt):
         return False
     tx.write(
         "UPDATE steps SET outcome = :outcome, run_id = :run, created = :now, done = 0, result = NULL"
         " WHERE envelope_id = :id AND step = :step",
-        {"id": place.envelope_id, "step": number, "outcome": outcome, "run": place.run_id, "now": now},
+        {"id": attempt.envelope_id, "step": number, "outcome": outcome, "run": attempt.run_id, "now": now},
     )
-    if asked is not None:
-        _ask(tx, place, asked)
+    if question is not None:
+        _record_question(tx, attempt, question)
     return True
 
 
 def end(
     tx: Tx,
-    place: Attempt,
+    attempt: Attempt,
     number: int,
     outcome: str,
     result: str | None,
@@ -101,14 +101,14 @@ def end(
     `begun`: the arguments of `begin`, if that may not have been written.
     """
     if begun is not None:
-        begin(tx, place, *begun)
+        begin(tx, attempt, *begun)
     tx.write(
         "UPDATE steps SET result = :result, done = 1, outcome = :outcome, ended = :now WHERE envelope_id = :id"
         f" AND step = :step AND run_id = :run AND outcome IN ({_listed(OPEN)})",
         {
-            "id": place.envelope_id,
+            "id": attempt.envelope_id,
             "step": number,
-            "run": place.run_id,
+            "run": attempt.run_id,
             "outcome": outcome,
             "result": result,
             "now": now,
@@ -116,9 +116,9 @@ def end(
     )
 
 
-def note(
+def record(
     tx: Tx,
-    place: Attempt,
+    attempt: Attempt,
     number: int,
     kind: str,
     name: str,
@@ -128,17 +128,17 @@ def note(
     now: float,
 ) -> None:
     """Record a step that is never reused."""
-    if begin(tx, place, number, kind, name, "", request, StepOutcome.BEGUN, now):
-        end(tx, place, number, outcome, result, now)
+    if begin(tx, attempt, number, kind, name, "", request, StepOutcome.BEGUN, now):
+        end(tx, attempt, number, outcome, result, now)
 
 
 def recorded(tx: Tx, envelope_ids: Sequence[str]) -> tuple[Recorded, ...]:
     """Return the steps that earlier attempts recorded, in order."""
-    rows = bulk.among(tx, f"{_RECORDED} IN", sorted(envelope_ids), " ORDER BY envelope_id, step")
+    rows = bulk.read(tx, f"{_RECORDED} IN", sorted(envelope_ids), " ORDER BY envelope_id, step")
     return tuple(_recorded_of(row) for row in rows)
 
 
-def freshen(tx: Tx, envelope_id: str) -> None:
+def prepare_retry(tx: Tx, envelope_id: str) -> None:
     """Prepare a retry: failed steps are not reused, and nothing is reused of an attempt without results."""
     tx.write(
         "UPDATE steps SET outcome = CASE WHEN outcome = 'failed' THEN 'retried' ELSE 'stale' END"
@@ -155,40 +155,40 @@ def freshen(tx: Tx, envelope_id: str) -> None:
     )
 
 
-def _ask(tx: Tx, place: Attempt, asked: ApprovalRequest) -> None:
+def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> None:
     """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire."""
-    a = asked.approval
+    approval = question.approval
     rows = tx.write(
         "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
         " arguments, created, decision) VALUES (:approval, :user, :holder, :agent, :talk, :id, :step, :run, :kind,"
         " :tool, :arguments, :now, '') ON CONFLICT (approval_id) DO NOTHING RETURNING step",
         {
-            "approval": a.approval_id,
-            "user": place.user_id,
-            "holder": place.holder,
-            "agent": place.agent_id,
-            "talk": place.holder if place.is_talk else None,
-            "id": place.envelope_id,
-            "step": a.step,
-            "run": place.run_id,
-            "kind": a.kind,
-            "tool": a.tool,
-            "arguments": json.dumps(a.arguments),
-            "now": a.created.timestamp(),
+            "approval": approval.approval_id,
+            "user": attempt.user_id,
+            "holder": attempt.holder,
+            "agent": attempt.agent_id,
+            "talk": attempt.holder if attempt.is_talk else None,
+            "id": attempt.envelope_id,
+            "step": approval.step,
+            "run": attempt.run_id,
+            "kind": approval.kind,
+            "tool": approval.tool,
+            "arguments": json.dumps(approval.arguments),
+            "now": approval.created.timestamp(),
         },
     )
-    if rows and asked.mail is not None:
-        post(tx, asked.mail)
-    every = (place.envelope_id, *place.others)
-    bulk.change(tx, "UPDATE inbox SET expires = NULL WHERE envelope_id IN", sorted(every))
+    if rows and question.mail is not None:
+        post(tx, question.mail)
+    envelope_ids = (attempt.envelope_id, *attempt.others)
+    bulk.write(tx, "UPDATE inbox SET expires = NULL WHERE envelope_id IN", sorted(envelope_ids))
 
 
-def _is_ours(tx: Tx, place: Attempt) -> bool:
+def _owns_claim(tx: Tx, attempt: Attempt) -> bool:
     """Return whether the run still owns its agent or talk, and its envelope is not settled."""
-    ids = {"holder": place.holder, "id": place.envelope_id}
-    table, column = ("talks", "talk_id") if place.is_talk else ("agents", "address")
+    ids = {"holder": attempt.holder, "id": attempt.envelope_id}
+    table, column = ("talks", "talk_id") if attempt.is_talk else ("agents", "address")
     row = tx.one(f"SELECT h.epoch FROM {table} h JOIN inbox i ON i.envelope_id = :id WHERE h.{column} = :holder", ids)
-    return row is not None and row[0] == place.epoch
+    return row is not None and row[0] == attempt.epoch
 
 
 def _recorded_of(row: Row) -> Recorded:
@@ -204,7 +204,7 @@ def _listed(outcomes: frozenset[StepOutcome]) -> str:
     return ", ".join(f"'{one}'" for one in sorted(outcomes))
 
 
-def forget_journal(tx: Tx, holder: str) -> None:
+def delete_journal(tx: Tx, holder: str) -> None:
     """Delete the journal of a talk or an agent."""
     for table in ("steps", "approvals"):
         tx.write(f"DELETE FROM {table} WHERE holder = :holder AND holder <> ''", {"holder": holder})

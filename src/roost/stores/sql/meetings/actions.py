@@ -23,19 +23,19 @@ from roost.core.meetings.view.view import ParticipantStatus, View
 from roost.core.values.addresses import unknown
 from roost.errors import Conflict, Forbidden, NotFound
 from roost.ports import Tx
-from roost.stores.sql.meetings.membership import go
-from roost.stores.sql.meetings.outcomes import Acted
+from roost.stores.sql.meetings.membership import remove
+from roost.stores.sql.meetings.outcomes import ActionResult
 from roost.stores.sql.meetings.registry import unknown as unknown_meeting
 from roost.stores.sql.meetings.rows import OPEN, LoadedSeat
 from roost.stores.sql.meetings.session import MeetingSession
 
 log = logging.getLogger("roost.meetings")
 
-# --- what turns do -----------------------------------------------------------------------------------
+# --- actions of turns -----------------------------------------------------------------------------------
 
 
 def effects(tx: Tx, many: Sequence[MeetingEffect], now: float) -> tuple[Envelope, ...]:
-    """Apply what turns do in meetings; return the envelopes put into inboxes. A refused action is recorded as refused.
+    """Apply actions of turns in meetings; return the envelopes put into inboxes. Refused actions are recorded.
 
     The actions of one turn in one meeting are sent to the others together.
     """
@@ -71,12 +71,12 @@ def _write(session: MeetingSession, one: WriteEntry) -> None:
         session.write(loaded, one.body)
     except Forbidden as refused:
         log.info("the meeting refused a turn's entry: %s", refused, extra={"agent": one.participant, "run": one.run})
-        if not _is_needless(one, loaded.seat.view):
+        if not _may_be_dropped(one, loaded.seat.view):
             session.withhold(loaded, one.body, str(refused), one.run)
 
 
-def _is_needless(one: WriteEntry, view: View) -> bool:
-    """Return whether nothing is lost without it: it was done before, or the brain did not say it itself."""
+def _may_be_dropped(one: WriteEntry, view: View) -> bool:
+    """Return whether a refused entry needs no record: it was written before, or it does not come from the brain."""
     is_up = isinstance(one.body, Raised) and one.participant in view.floor.hands
     return is_up or isinstance(one.body, Accepted | Passed)
 
@@ -101,27 +101,27 @@ def _end_turn(session: MeetingSession, one: EndTurn) -> None:
         loaded.row.heard, loaded.row.asked = json.dumps(dict(one.heard)), json.dumps(list(one.asked))
     session.touch(loaded)
     if one.failed:
-        go(session, loaded, one.failed)
+        remove(session, loaded, one.failed)
 
 
-# --- what people do ----------------------------------------------------------------------------------
+# --- actions of people ----------------------------------------------------------------------------------
 
 
-def call(tx: Tx, one: WriteEntry, now: float, awake: frozenset[str]) -> Acted:
+def call(tx: Tx, one: WriteEntry, now: float, awake: frozenset[str]) -> ActionResult:
     """Call a meeting. With a key used before return that meeting; raise Conflict if it differs."""
     session = MeetingSession(tx, one.effect_id, now, awake)
     if not is_person(one.participant) and session.config(one.participant) is None:
         raise unknown(one.participant.rpartition("/")[2])
-    if one.key is not None and (there := _called_with(tx, one)) is not None:
-        loaded = session.find(one.participant, there)
+    if one.key is not None and (existing := _meeting_with_key(tx, one)) is not None:
+        loaded = session.find(one.participant, existing)
         if loaded is None:
             raise Conflict(f"the key {one.key!r:.80} was used for a meeting that is long over: use a new key")
-        if (said := loaded.seat.view.call) is None or not _same(said, one.body):
+        if (earlier_call := loaded.seat.view.call) is None or not _is_same(earlier_call, one.body):
             raise Conflict(f"the key {one.key!r:.80} was used for another meeting: use a new key for a new one")
-        return _acted(loaded, session)
+        return _result(loaded, session)
     loaded = _call(session, one)
     session.close()
-    return _acted(loaded, session)
+    return _result(loaded, session)
 
 
 def act(
@@ -134,36 +134,36 @@ def act(
     now: float,
     key: str | None,
     awake: frozenset[str],
-) -> Acted:
+) -> ActionResult:
     """Write the body that `make` returns for the participant's view."""
     session = MeetingSession(tx, op_id, now, awake)
     loaded = session.find(participant, meeting_id)
     if loaded is None or loaded.row.user_id != user_id:
-        _explain(tx, user_id, participant, meeting_id)
+        _check_access(tx, user_id, participant, meeting_id)
         raise unknown_meeting(meeting_id)
     body = make(loaded.seat.view)
-    if key is not None and _written_with(tx, loaded, key, body):
-        return _acted(loaded, session)
+    if key is not None and _is_written_with_key(tx, loaded, key, body):
+        return _result(loaded, session)
     entry = session.write(loaded, body, key)
     session.close()
-    return _acted(loaded, session, entry.number)
+    return _result(loaded, session, entry.number)
 
 
 def join(
     tx: Tx, op_id: str, user_id: str, participant: str, meeting_id: str, now: float, awake: frozenset[str]
-) -> Acted:
+) -> ActionResult:
     """Join a meeting: accept an invitation, come late or again, or join an open meeting or one of an own agent."""
     session = MeetingSession(tx, op_id, now, awake)
     if not is_person(participant) and session.config(participant) is None:
         raise unknown(participant.rpartition("/")[2])
-    loaded = session.find(participant, meeting_id) or _come(tx, session, user_id, participant, meeting_id)
+    loaded = session.find(participant, meeting_id) or _join_uninvited(tx, session, user_id, participant, meeting_id)
     if loaded.row.participant == participant:
         session.write(loaded, Accepted() if loaded.seat.status is ParticipantStatus.INVITED else Joined())
     session.close()
-    return _acted(loaded, session)
+    return _result(loaded, session)
 
 
-def _come(tx: Tx, session: MeetingSession, user_id: str, participant: str, meeting_id: str) -> LoadedSeat:
+def _join_uninvited(tx: Tx, session: MeetingSession, user_id: str, participant: str, meeting_id: str) -> LoadedSeat:
     """Join without an invitation: through an own agent in the meeting, or because it is open."""
     row = tx.one(
         "SELECT participant FROM meetings WHERE user_id = :user AND meeting_id = :meeting AND status = 'in'"
@@ -185,7 +185,7 @@ def _come(tx: Tx, session: MeetingSession, user_id: str, participant: str, meeti
     return made
 
 
-def _called_with(tx: Tx, one: WriteEntry) -> str | None:
+def _meeting_with_key(tx: Tx, one: WriteEntry) -> str | None:
     row = tx.one(
         "SELECT meeting_id FROM meetings WHERE participant = :who AND key = :key",
         {"who": one.participant, "key": one.key},
@@ -193,33 +193,33 @@ def _called_with(tx: Tx, one: WriteEntry) -> str | None:
     return str(row[0]) if row else None
 
 
-def _written_with(tx: Tx, loaded: LoadedSeat, key: str, body: Body) -> bool:
+def _is_written_with_key(tx: Tx, loaded: LoadedSeat, key: str, body: Body) -> bool:
     written = tx.one(
         "SELECT author, number FROM meeting_log WHERE participant = :who AND meeting_id = :meeting AND key = :key",
         {"who": loaded.row.participant, "meeting": loaded.row.meeting_id, "key": key},
     )
     if written is None:
         return False
-    there = next((e for e in loaded.seat.log if (e.author, e.number) == tuple(written)), None)
-    if there is None or not _same(there.body, body):
+    existing = next((e for e in loaded.seat.log if (e.author, e.number) == tuple(written)), None)
+    if existing is None or not _is_same(existing.body, body):
         raise Conflict(f"the key {key!r:.80} was used for something else: use a new key")
     return True
 
 
-def _same(there: Body, body: Body) -> bool:
+def _is_same(stored: Body, body: Body) -> bool:
     """Return whether both are equal, except for values that depend on the time."""
-    if isinstance(there, Moved) and isinstance(body, Moved):
-        body = replace(body, answers=there.answers)
-    elif isinstance(there, Called) and isinstance(body, Called):
-        body = replace(body, deadline=there.deadline)
+    if isinstance(stored, Moved) and isinstance(body, Moved):
+        body = replace(body, answers=stored.answers)
+    elif isinstance(stored, Called) and isinstance(body, Called):
+        body = replace(body, deadline=stored.deadline)
     try:
-        said, more = (json.dumps(shapes.plain(one), sort_keys=True) for one in (there, body))
+        stored_text, new_text = (json.dumps(shapes.plain(one), sort_keys=True) for one in (stored, body))
     except (TypeError, ValueError, RecursionError):  # a value that JSON cannot hold was never stored
         return False
-    return type(there) is type(body) and said == more
+    return type(stored) is type(body) and stored_text == new_text
 
 
-def _explain(tx: Tx, user_id: str, participant: str, meeting_id: str) -> None:
+def _check_access(tx: Tx, user_id: str, participant: str, meeting_id: str) -> None:
     """Raise Forbidden with the reason for a user who knows the meeting through agents or has only its minutes."""
     rows = tx.read(
         "SELECT participant, minutes IS NULL FROM meetings WHERE user_id = :user AND meeting_id = :meeting",
@@ -231,8 +231,8 @@ def _explain(tx: Tx, user_id: str, participant: str, meeting_id: str) -> None:
         raise Forbidden(f"{participant} does not take part in the meeting: join it first")
 
 
-def _acted(loaded: LoadedSeat, session: MeetingSession, number: int = 0) -> Acted:
+def _result(loaded: LoadedSeat, session: MeetingSession, number: int = 0) -> ActionResult:
     row = loaded.row
-    heard, asked = row.told
-    seated = ParticipantLog(row.participant, row.meeting_id, loaded.seat.version, heard, asked)
-    return Acted(seated, tuple(session.posted), tuple(session.changes), number)
+    seen_entries, asked = row.last_turn
+    seated = ParticipantLog(row.participant, row.meeting_id, loaded.seat.version, seen_entries, asked)
+    return ActionResult(seated, tuple(session.posted), tuple(session.changes), number)

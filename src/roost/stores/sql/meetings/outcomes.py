@@ -10,8 +10,8 @@ from roost.core.meetings.participants.participant_log import ParticipantLog
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Result of posts and timers: envelopes put into inboxes, and what changed for which participant.
+class Received:
+    """Result of received posts and due timers: envelopes put into inboxes, and changes for participants.
 
     `unready`: agents that may not work now; the posts to them stay in their inboxes.
     """
@@ -22,7 +22,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class ActionResult:
     """Result of an action. `number`: of the entry, among those of its author; 0 if none was written."""
 
     seated: ParticipantLog

@@ -16,7 +16,7 @@ from roost.core.meetings.view.view import Phase
 from roost.errors import Invalid
 from roost.ports import Tx
 from roost.stores import bulk
-from roost.stores.sql.meetings.outcomes import Heard
+from roost.stores.sql.meetings.outcomes import Received
 from roost.stores.sql.meetings.rows import LoadedSeat
 from roost.stores.sql.meetings.session import LONGEST_SYNC, TIMER, MeetingSession
 from roost.stores.sql.tables.envelopes import ENVELOPE, envelope_of
@@ -31,40 +31,42 @@ def receive_posts(
     ticks: Sequence[tuple[str, str]],
     now: float,
     awake: frozenset[str],
-) -> Heard:
+) -> Received:
     """Move posts from inboxes to logs, and process meetings whose timers are due."""
     session = MeetingSession(tx, op_id, now, awake)
     agents = {e.address for e in envelopes} | {who.removeprefix("agent:") for who, _ in ticks if not is_person(who)}
     ready = _ready(tx, session, sorted(agents))
     ids = [e.envelope_id for e in envelopes if e.address in ready]
-    gone = {row[0] for row in bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", ids, " RETURNING envelope_id")}
-    heard = merged_posts(e for e in sorted(envelopes, key=lambda one: one.created) if e.envelope_id in gone)
-    session.load((f"agent:{e.address}", post.meeting) for e, post in heard)
-    for e, post in heard:
-        session.hear(f"agent:{e.address}", e.sender, post, e.hops, e.root)
+    removed = {
+        row[0] for row in bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", ids, " RETURNING envelope_id")
+    }
+    posts_to_read = merged_posts(e for e in sorted(envelopes, key=lambda one: one.created) if e.envelope_id in removed)
+    session.load((f"agent:{e.address}", post.meeting) for e, post in posts_to_read)
+    for e, post in posts_to_read:
+        session.receive(f"agent:{e.address}", e.sender, post, e.hops, e.root)
     for participant, meeting_id in ticks:
         _tick(tx, session, participant, meeting_id, ready, now)
     session.close()
     unready = tuple(sorted({e.address for e in envelopes} - ready))
-    return Heard(tuple(session.posted), tuple(session.changes), unready)
+    return Received(tuple(session.posted), tuple(session.changes), unready)
 
 
 def _ready(tx: Tx, session: MeetingSession, keys: Sequence[str]) -> set[str]:
     """Return agents that may work now: not asleep, stopped or paused."""
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         "SELECT address, config, state, paused FROM agents WHERE address IN",
         keys,
         f" ORDER BY address{tx.for_update}",
     )
     for address, config, *_ in rows:
-        session.know(address, config)
+        session.cache_config(address, config)
     return {address for address, _, state, paused in rows if state == "idle" and not paused}
 
 
 def merged_posts(envelopes: Iterable[Envelope]) -> list[tuple[Envelope, Post]]:
-    """Parse posts; merge those of one sender to one recipient, however many envelopes they came in."""
-    found: dict[tuple[str, ...], tuple[Envelope, Post, list[Entry]]] = {}
+    """Parse posts; merge those of one sender to one recipient in one meeting."""
+    groups: dict[tuple[str, ...], tuple[Envelope, Post, list[Entry]]] = {}
     for e in envelopes:
         try:
             post = posts.from_json(e.body)
@@ -72,23 +74,23 @@ def merged_posts(envelopes: Iterable[Envelope]) -> list[tuple[Envelope, Post]]:
             log.warning("skipping an unreadable meeting post: %s", error, extra={"agent": e.address})
             continue
         is_plain = not post.is_answer and post.digest is None
-        name = (e.address, e.sender, post.meeting, post.creator) if is_plain else (e.envelope_id,)
-        found.setdefault(name, (e, post, []))[2].extend(post.entries)
+        group = (e.address, e.sender, post.meeting, post.creator) if is_plain else (e.envelope_id,)
+        groups.setdefault(group, (e, post, []))[2].extend(post.entries)
     return [
-        (e, post if len(post.entries) == len(told) else replace(post, entries=tuple(told)))
-        for e, post, told in found.values()
+        (e, post if len(post.entries) == len(entries) else replace(post, entries=tuple(entries)))
+        for e, post, entries in groups.values()
     ]
 
 
 def _tick(tx: Tx, session: MeetingSession, participant: str, meeting_id: str, ready: set[str], now: float) -> None:
     tx.write("DELETE FROM timers WHERE address = :who AND key = :key", {"who": participant, "key": TIMER + meeting_id})
     is_ready = is_person(participant) or participant.removeprefix("agent:") in ready
-    if not is_ready and not _decides(session.find(participant, meeting_id), session.ms):
+    if not is_ready and not _must_start_meeting(session.find(participant, meeting_id), session.ms):
         ids = {"who": participant, "meeting": meeting_id}  # processed when the agent is back
         tx.write("UPDATE meetings SET timer = NULL WHERE participant = :who AND meeting_id = :meeting", ids)
         return
     if not is_ready:
-        _hear_before(tx, session, participant, meeting_id)
+        _receive_waiting(tx, session, participant, meeting_id)
     loaded = session.find(participant, meeting_id)
     if loaded is None:
         return
@@ -101,7 +103,7 @@ def _tick(tx: Tx, session: MeetingSession, participant: str, meeting_id: str, re
     row.pace = min(row.pace * 2, LONGEST_SYNC)
 
 
-def _decides(loaded: LoadedSeat | None, ms: int) -> bool:
+def _must_start_meeting(loaded: LoadedSeat | None, ms: int) -> bool:
     """Return whether a call's deadline has passed and this participant has to start the meeting.
 
     That needs no brain: it is not delayed because an agent sleeps or is paused while all others wait.
@@ -113,12 +115,12 @@ def _decides(loaded: LoadedSeat | None, ms: int) -> bool:
     return is_late and view.chair == loaded.seat.me
 
 
-def _hear_before(tx: Tx, session: MeetingSession, participant: str, meeting_id: str) -> None:
+def _receive_waiting(tx: Tx, session: MeetingSession, participant: str, meeting_id: str) -> None:
     """Process the posts of a participant that may not work: others may have answered in time."""
     posts = [e for e in waiting_posts(tx, participant.removeprefix("agent:")) if meeting_of(e.lane) == meeting_id]
-    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", [e.envelope_id for e in posts])
+    bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", [e.envelope_id for e in posts])
     for e, post in merged_posts(posts):
-        session.hear(participant, e.sender, post, e.hops, e.root)
+        session.receive(participant, e.sender, post, e.hops, e.root)
 
 
 def waiting_posts(tx: Tx, key: str) -> list[Envelope]:

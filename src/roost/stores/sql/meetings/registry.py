@@ -23,11 +23,11 @@ from roost.stores.sql.meetings.rows import (
     version_of,
 )
 
-ATTENDED = 100
+MOST_OPEN = 100
 _SUMMARY = "m.meeting_id, m.topic, m.creator, m.phase, m.participant, m.status, m.called, m.over"
 
 
-def seated(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None:
+def load_log(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None:
     """Return a participant's log, for the participant itself: the owner is not checked."""
     values = tx.one(
         f"SELECT {FIELDS} FROM meetings WHERE participant = :who AND meeting_id = :meeting AND minutes IS NULL",
@@ -39,11 +39,11 @@ def seated(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None:
     version = version_of(tx, row)
     if unknown_game(version.log) is not None:
         return None
-    heard, asked = row.told
-    return ParticipantLog(participant, meeting_id, version, heard, asked)
+    seen_entries, asked = row.last_turn
+    return ParticipantLog(participant, meeting_id, version, seen_entries, asked)
 
 
-def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
+def find_for_user(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
     """Return the user's participant, its log, and the minutes; long after the end only the minutes are left."""
     rows = tx.read(
         "SELECT participant, minutes FROM meetings WHERE user_id = :user AND meeting_id = :meeting"
@@ -55,13 +55,13 @@ def seen(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[st
         raise unknown(meeting_id)
     if found[1] is not None:
         return found[0], None, found[1]
-    sits = seated(tx, found[0], meeting_id)
-    if sits is None:
-        _explain(tx, found[0], meeting_id)
-    return found[0], sits, ""
+    seat = load_log(tx, found[0], meeting_id)
+    if seat is None:
+        _check_game(tx, found[0], meeting_id)
+    return found[0], seat, ""
 
 
-def _explain(tx: Tx, participant: str, meeting_id: str) -> None:
+def _check_game(tx: Tx, participant: str, meeting_id: str) -> None:
     """Raise Unavailable if the game of a meeting is not registered here."""
     row = tx.one(
         "SELECT entry FROM meeting_log l JOIN meetings m ON m.participant = l.participant"
@@ -93,17 +93,17 @@ def listed(
     return [_summary(row) for row in rows]
 
 
-def attended(tx: Tx, participant: str) -> tuple[MeetingSummary, ...]:
+def open_meetings(tx: Tx, participant: str) -> tuple[MeetingSummary, ...]:
     """Return up to 100 meetings it is in or invited to and that are not over, newest first."""
     rows = tx.read(
         f"SELECT {_SUMMARY} FROM meetings m WHERE m.participant = :who AND m.{OPEN} AND m.status IN ('in', 'invited')"
         " ORDER BY m.meeting_id DESC LIMIT :limit",
-        {"who": participant, "limit": ATTENDED},
+        {"who": participant, "limit": MOST_OPEN},
     )
     return tuple(_summary(row) for row in rows)
 
 
-def under_way(tx: Tx, participant: str) -> int:
+def count_called(tx: Tx, participant: str) -> int:
     """Return the number of meetings it called that are not over."""
     row = tx.one(
         f"SELECT count(*) FROM meetings WHERE participant = :who AND creator = :who AND {OPEN}", {"who": participant}
@@ -111,9 +111,9 @@ def under_way(tx: Tx, participant: str) -> int:
     return int(row[0]) if row else 0
 
 
-def of_agents(tx: Tx, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def meetings_of_agents(tx: Tx, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the meetings that agents are in, newest first."""
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         f"SELECT participant, meeting_id FROM meetings WHERE status = 'in' AND {OPEN} AND participant IN",
         [f"agent:{key}" for key in keys],
@@ -127,12 +127,12 @@ def of_agents(tx: Tx, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def compact(tx: Tx, participant: str, meeting_id: str) -> bool:
     """Keep only the minutes of a meeting that is over for a participant."""
-    kept = seated(tx, participant, meeting_id)
-    if kept is None:
+    seat = load_log(tx, participant, meeting_id)
+    if seat is None:
         return False
-    view = kept.version.view
-    one = view.participants.get(participant)
-    if not view.is_over and one is not None and one.status in (ParticipantStatus.IN, ParticipantStatus.INVITED):
+    view = seat.version.view
+    own = view.participants.get(participant)
+    if not view.is_over and own is not None and own.status in (ParticipantStatus.IN, ParticipantStatus.INVITED):
         return False
     ids = {"who": participant, "meeting": meeting_id, "minutes": minutes_of(view)}
     tx.write("UPDATE meetings SET minutes = :minutes WHERE participant = :who AND meeting_id = :meeting", ids)

@@ -16,7 +16,7 @@ from roost.ports import Tx
 from roost.stores import bulk
 
 SYNC = 15.0
-"""Seconds without news after which the others are asked; doubled each time there are none."""
+"""Seconds without a new entry after which the others are asked for entries; doubled each time."""
 OPEN = "phase IN ('calling', 'running')"
 VERSIONS = Versions()
 
@@ -53,12 +53,13 @@ class ParticipantRow:
     key: str | None = None
 
     @property
-    def told(self) -> tuple[Vector, tuple[str, ...]]:
-        return _told(self.heard, self.asked)
+    def last_turn(self) -> tuple[Vector, tuple[str, ...]]:
+        """Return the entries that the brain was given, and the keys of those it was asked about."""
+        return _parsed(self.heard, self.asked)
 
 
 @lru_cache(maxsize=1_024)
-def _told(heard: str, asked: str) -> tuple[Vector, tuple[str, ...]]:
+def _parsed(heard: str, asked: str) -> tuple[Vector, tuple[str, ...]]:
     return json.loads(heard), tuple(json.loads(asked))
 
 

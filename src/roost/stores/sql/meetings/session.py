@@ -83,7 +83,7 @@ class MeetingSession:
         for participant, meeting_id in wanted:
             names.setdefault(meeting_id, {})[participant] = None
         for meeting_id, people in names.items():
-            rows = bulk.among(
+            rows = bulk.read(
                 self._tx,
                 f"SELECT {FIELDS} FROM meetings WHERE minutes IS NULL AND meeting_id = ? AND participant IN",
                 sorted(people),
@@ -93,7 +93,7 @@ class MeetingSession:
             self._loaded_seats |= dict.fromkeys((one, meeting_id) for one in people)
             self._loaded_seats |= {(row[0], meeting_id): self._load(row) for row in rows}
 
-    def know(self, key: str, config: str) -> None:
+    def cache_config(self, key: str, config: str) -> None:
         """Set an agent's config that the caller has read already."""
         self._configs[key] = AgentConfig.from_json(config)
 
@@ -123,9 +123,9 @@ class MeetingSession:
             self._configs[key] = AgentConfig.from_json(row[0]) if row else None
         return self._configs[key]
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- posts and entries ----------------------------------------------------------------------------
 
-    def hear(self, participant: str, sender: str, post: Post, hops: int = 0, root: str = "") -> None:
+    def receive(self, participant: str, sender: str, post: Post, hops: int = 0, root: str = "") -> None:
         """Process a received post. For an unknown meeting only invitations are accepted."""
         loaded = self.find(participant, post.meeting)
         if loaded is None:
@@ -161,20 +161,20 @@ class MeetingSession:
         loaded.seat.withhold(body, reason, run, self.ms)
         self.touch(loaded)
 
-    # --- the end of it ---------------------------------------------------------------------------
+    # --- storing ---------------------------------------------------------------------------
 
     def close(self) -> None:
         """Let participants do what is due, deliver what was sent, and store everything."""
-        waiting = list(self._touched.values())
-        while waiting:
-            loaded = waiting.pop(0)
+        pending = list(self._touched.values())
+        while pending:
+            loaded = pending.pop(0)
             if loaded.unknown_game is None:
                 loaded.seat.act(self.ms, self._accepts(loaded.seat.me))
-            waiting += [one for one in self.route(loaded) if one not in waiting]
-        kept = list(self._touched.values())
-        for loaded in kept:
-            self._look(loaded)
-        self._keep(kept)
+            pending += [one for one in self.route(loaded) if one not in pending]
+        touched = list(self._touched.values())
+        for loaded in touched:
+            self._update(loaded)
+        self._store(touched)
         self._post()
 
     def _accepts(self, me: str) -> bool | None:
@@ -186,33 +186,33 @@ class MeetingSession:
 
     def route(self, loaded: LoadedSeat) -> list[LoadedSeat]:
         """Deliver what a seat sends; return the people's seats that received it."""
-        heard: list[LoadedSeat] = []
+        receivers: list[LoadedSeat] = []
         outgoing, loaded.seat.outgoing = loaded.seat.outgoing, []
         me, row = loaded.seat.me, loaded.row
         for to, post in outgoing:
             if not is_person(to):
                 self._sent.append((to, me, post, row.hops, row.root))
                 continue
-            self.hear(to, me, post, row.hops, row.root)
+            self.receive(to, me, post, row.hops, row.root)
             if (one := self._touched.get((to, post.meeting))) is not None:
-                heard.append(one)
-        return heard
+                receivers.append(one)
+        return receivers
 
-    def _look(self, loaded: LoadedSeat) -> None:
+    def _update(self, loaded: LoadedSeat) -> None:
         """Update the row; decide whether the brain is asked, and when the meeting is checked again."""
         row, view = loaded.row, loaded.seat.view
         if loaded.unknown_game is not None and not loaded.is_new:  # unchanged until the game is registered
             row.contents, row.entries = loaded.seat.version.contents, loaded.seat.log.size
             row.timer = row.timer or self._now + LONGEST_SYNC
             return
-        mine = view.participants.get(row.participant)
-        row.phase, row.status = str(view.phase), str(mine.status) if mine else ""
+        participant = view.participants.get(row.participant)
+        row.phase, row.status = str(view.phase), str(participant.status) if participant else ""
         row.topic = view.call.topic if view.call else row.topic
         row.called = view.called_at / 1000 if view.called_at is not None else row.called
         row.over = view.over_at / 1000 if view.over_at is not None else None
         row.contents = loaded.seat.version.contents
         row.entries = loaded.seat.log.size
-        at_once = self._ask(loaded)
+        at_once = self._start_turn(loaded)
         self._arm(loaded)
         before = loaded.before
         if loaded.is_new or (before.contents, before.phase, before.status) != (
@@ -232,11 +232,11 @@ class MeetingSession:
                 )
             )
 
-    def _ask(self, loaded: LoadedSeat) -> bool:
+    def _start_turn(self, loaded: LoadedSeat) -> bool:
         row = loaded.row
         if is_person(row.participant) or (config := self.config(row.participant)) is None:
             return False
-        heard, asked = row.told
+        heard, asked = row.last_turn
         if row.turn:  # checked again after that turn
             return is_pressing(loaded.seat.view, row.participant, asked, loaded.seat.fresh.values())
         found = attention(
@@ -246,10 +246,10 @@ class MeetingSession:
             return False
         row.turns += 1
         row.turn = turn_id(row.meeting_id, row.participant, row.turns)
-        self.posted.append(self._turn(row, config))
+        self.posted.append(self._turn_envelope(row, config))
         return found.at_once
 
-    def _turn(self, row: ParticipantRow, config: AgentConfig) -> Envelope:
+    def _turn_envelope(self, row: ParticipantRow, config: AgentConfig) -> Envelope:
         address = row.participant.removeprefix("agent:")
         return Envelope(
             row.turn,
@@ -280,20 +280,20 @@ class MeetingSession:
         if row.timer is None or due < row.timer - 0.001:
             row.timer = due
 
-    def _keep(self, kept: Sequence[LoadedSeat]) -> None:
+    def _store(self, seats: Sequence[LoadedSeat]) -> None:
         rows = []
-        for loaded in kept:
+        for loaded in seats:
             row = loaded.row
             for entry in loaded.seat.fresh.values():
                 key = loaded.key[1] if loaded.key is not None and loaded.key[0].id == entry.id else None
                 rows.append((row.participant, row.meeting_id, entry.author, entry.number, to_json(entry), key))
-        bulk.insert(self._tx, "meeting_log", _LOG, rows, _NEWER)
-        changed = [one.row for one in kept if one.is_new or one.row != one.before]
+        bulk.insert(self._tx, "meeting_log", _LOG, rows, _REPLACE_ENTRY)
+        changed = [one.row for one in seats if one.is_new or one.row != one.before]
         values = [tuple(getattr(row, name) for name in COLUMNS) for row in changed]
-        bulk.insert(self._tx, "meetings", COLUMNS, values, _REPLACED)
+        bulk.insert(self._tx, "meetings", COLUMNS, values, _REPLACE_ROW)
         timers = [
             (row.participant, TIMER + row.meeting_id, row.timer)
-            for row, before in ((one.row, one.before) for one in kept)
+            for row, before in ((one.row, one.before) for one in seats)
             if row.timer is not None and row.timer != before.timer
         ]
         arm_all(self._tx, timers)
@@ -301,16 +301,16 @@ class MeetingSession:
     def _post(self) -> None:
         """Put posts into agents' inboxes; skip agents that no longer exist."""
         keys = sorted({to.removeprefix("agent:") for to, *_ in self._sent})
-        there = {row[0] for row in bulk.among(self._tx, "SELECT address FROM agents WHERE address IN", keys)}
+        existing = {row[0] for row in bulk.read(self._tx, "SELECT address FROM agents WHERE address IN", keys)}
         texts: dict[int, str] = {}
-        made: list[Envelope] = []
+        envelopes: list[Envelope] = []
         for number, (to, sender, post, hops, root) in enumerate(self._sent):
             address = to.removeprefix("agent:")
-            if address not in there:
+            if address not in existing:
                 continue
             if id(post) not in texts:
                 texts[id(post)] = posts.to_json(post)
-            made.append(
+            envelopes.append(
                 Envelope(
                     f"{self._op_id}:{number}",
                     address,
@@ -325,14 +325,14 @@ class MeetingSession:
                     root=root,
                 )
             )
-        put_all(self._tx, [*made, *self.posted], recorded=False)
-        self.posted += made
+        put_all(self._tx, [*envelopes, *self.posted], recorded=False)
+        self.posted += envelopes
 
 
 _LOG = ("participant", "meeting_id", "author", "number", "entry", "key")
-_NEWER = (
+_REPLACE_ENTRY = (
     " ON CONFLICT (participant, meeting_id, author, number) DO UPDATE SET entry = excluded.entry, key = excluded.key"
 )
-_REPLACED = " ON CONFLICT (participant, meeting_id) DO UPDATE SET " + ", ".join(
+_REPLACE_ROW = " ON CONFLICT (participant, meeting_id) DO UPDATE SET " + ", ".join(
     f"{name} = excluded.{name}" for name in COLUMNS if name not in ("participant", "meeting_id", "user_id", "key")
 )

@@ -17,12 +17,12 @@ _PREFIX = "schedule:"
 
 
 def was_ahead(tx: Tx, now: float) -> bool:
-    """Return whether a time on record is later than now: a clock was wrong."""
+    """Return whether a stored time is more than an hour ahead, which means that a clock was wrong."""
     newest = tx.one("SELECT max(run_id) FROM runs")
-    if newest is not None and newest[0] and _coroutines(newest[0]) > now + AHEAD:
+    if newest is not None and newest[0] and _time_of_id(newest[0]) > now + AHEAD:
         return True
-    wrong = "SELECT 1 FROM schedules WHERE last > :limit AND (next IS NOT NULL OR paused = 1) LIMIT 1"
-    return tx.one(wrong, {"limit": now + AHEAD}) is not None
+    query = "SELECT 1 FROM schedules WHERE last > :limit AND (next IS NOT NULL OR paused = 1) LIMIT 1"
+    return tx.one(query, {"limit": now + AHEAD}) is not None
 
 
 def realign(tx: Tx, now: float) -> Realigned:
@@ -40,7 +40,7 @@ def realign(tx: Tx, now: float) -> Realigned:
     )
 
 
-def _coroutines(run_id: str) -> float:
+def _time_of_id(run_id: str) -> float:
     """Return the time in an id."""
     try:
         return int(run_id.rpartition("_")[2][:12], 16) / 1000
@@ -58,13 +58,13 @@ def _schedules(tx: Tx, now: float, limit: float) -> tuple[str, ...]:
             continue
         if isinstance(rule, rules.Every) and rule.start > now:
             rule = rules.Every(rule.seconds, now)
-        following = None if paused else rules.next_after(rule, now)
+        next_time = None if paused else rules.next_after(rule, now)
         tx.write(
             "UPDATE schedules SET last = :now, next = :next, rule = :rule WHERE schedule_id = :id",
-            {"id": schedule_id, "now": now, "next": following, "rule": rules.to_json(rule)},
+            {"id": schedule_id, "now": now, "next": next_time, "rule": rules.to_json(rule)},
         )
-        if following is not None:
-            arm_all(tx, [(address, _PREFIX + schedule_id, following)])
+        if next_time is not None:
+            arm_all(tx, [(address, _PREFIX + schedule_id, next_time)])
         changed.append(schedule_id)
     return tuple(changed)
 
@@ -82,12 +82,12 @@ def _sleepers(tx: Tx, now: float, limit: float) -> tuple[str, ...]:
         condition = wake.from_json(text)
         if since is not None and since > limit:
             condition = wake.sooner(condition, since - now, now)
-        following = wake.next_time(condition)
-        if following is None or following == due:
+        next_time = wake.next_time(condition)
+        if next_time is None or next_time == due:
             continue
         ids = {"address": address, "wake": wake.to_json(condition)}
         tx.write("UPDATE agents SET wake = :wake WHERE address = :address", ids)
-        arm_all(tx, [(address, "wake", following)])
+        arm_all(tx, [(address, "wake", next_time)])
         changed.append(address)
     return tuple(changed)
 
@@ -111,7 +111,7 @@ def _retries(tx: Tx, now: float) -> tuple[str, ...]:
     limit = now + LONGEST_RETRY + AHEAD
     rows = tx.read("SELECT address FROM timers WHERE key = 'retry' AND due > :limit", {"limit": limit})
     addresses = sorted(row[0] for row in rows)
-    bulk.change(
+    bulk.write(
         tx,
         "UPDATE inbox SET due = ? WHERE attempts > 0 AND due > ? AND address <> '' AND address IN",
         addresses,

@@ -28,8 +28,8 @@ from roost.stores.sql.tables.timers import arm_all
 __all__ = ["change", "create", "delete", "fire", "get", "listed", "next_due", "realign", "was_ahead"]
 
 BATCH = 2_000
-AGAIN = 10.0
-"""Seconds after which a due sleeper that no dispatcher has checked is checked again."""
+RECHECK = 10.0
+"""Seconds after which a due timer fires again, unless its agent or meeting was checked."""
 _SCHEDULE = (
     "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
 )
@@ -46,37 +46,44 @@ def fire(tx: Tx, now: float, new_id: Callable[[], str], has_begun: Callable[[str
     rows = tx.read(
         "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
     )
-    bulk.using(
+    bulk.with_batch(
         tx,
-        "DELETE FROM timers WHERE (address, key) IN (SELECT address, key FROM given)",
+        "DELETE FROM timers WHERE (address, key) IN (SELECT address, key FROM batch)",
         {"address": "TEXT", "key": "TEXT"},
         rows,
     )
-    # A check of the sleeper removes this timer. Until then it is due again, in case the check never happens.
-    # The same for meetings.
-    again = [(address, key, now + AGAIN) for address, key in rows if key == "wake" or key.startswith(_MEETING)]
-    arm_all(tx, again)
-    looked = {address: key for address, key in rows if not key.startswith((_PREFIX, _MEETING))}
-    looked_at = tuple((who, key.removeprefix(_MEETING)) for who, key in rows if key.startswith(_MEETING))
+    # The check of a sleeping agent or a meeting removes this timer. Until then it is due again: a check may be lost.
+    rechecks = [(address, key, now + RECHECK) for address, key in rows if key == "wake" or key.startswith(_MEETING)]
+    arm_all(tx, rechecks)
+    agents_to_check = {address: key for address, key in rows if not key.startswith((_PREFIX, _MEETING))}
+    meetings_to_check = tuple(
+        (participant, key.removeprefix(_MEETING)) for participant, key in rows if key.startswith(_MEETING)
+    )
     mail.check(tx, [address for address, key in rows if key == "mail"], now)
     expiring = [address for address, key in rows if key == "expiry"]
-    _watch_on(tx, expiring, now)
-    ticking = [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)]
-    posted, cancelled = _tick(tx, ticking, now, new_id, has_begun)
+    _rearm_expiry(tx, expiring, now)
+    schedule_ids = [key.removeprefix(_PREFIX) for _, key in rows if key.startswith(_PREFIX)]
+    posted, cancelled = _tick(tx, schedule_ids, now, new_id, has_begun)
     return Fired(
-        tuple(looked), tuple(posted), tuple(cancelled), len(rows) == BATCH, next_due(tx), looked_at, tuple(expiring)
+        tuple(agents_to_check),
+        tuple(posted),
+        tuple(cancelled),
+        len(rows) == BATCH,
+        next_due(tx),
+        meetings_to_check,
+        tuple(expiring),
     )
 
 
-def _watch_on(tx: Tx, addresses: Sequence[str], now: float) -> None:
-    """Arm the timer for the next expiry, or to look again soon at envelopes that have expired and are still there."""
-    rows = bulk.among(
+def _rearm_expiry(tx: Tx, addresses: Sequence[str], now: float) -> None:
+    """Arm the timer for the next expiry, or a recheck for envelopes that have expired and are still in the inbox."""
+    rows = bulk.read(
         tx,
         "SELECT address, min(CASE WHEN expires > ? THEN expires ELSE ? END) FROM inbox"
         " WHERE expires IS NOT NULL AND address <> '' AND address IN",
         addresses,
         " GROUP BY address",
-        first=(now, now + AGAIN),
+        first=(now, now + RECHECK),
     )
     watch_expiry(tx, {row[0]: row[1] for row in rows})
 
@@ -91,7 +98,7 @@ def _tick(
     tx: Tx, schedule_ids: Sequence[str], now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool]
 ) -> tuple[list[Envelope], list[tuple[str, str]]]:
     """Return what these schedules post now, and the tasks they cancelled, each with its agent."""
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         "SELECT s.schedule_id, s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last,"
         " a.config FROM schedules s JOIN agents a ON a.address = s.address WHERE s.paused = 0 AND s.schedule_id IN",
@@ -115,7 +122,7 @@ def _tick(
                 waiting, running = [], []
             envelope = _envelope(new_id(), schedule_id, address, prompt, Priority(priority), settings, now)
             if depths.get(address, 0) >= settings.inbox_limit:
-                refuse_tick(tx, envelope, schedule_id, dead_letters.crowded_out(envelope, settings.inbox_limit))
+                refuse_tick(tx, envelope, schedule_id, dead_letters.inbox_full(envelope, settings.inbox_limit))
                 continue
             depths[address] = depths.get(address, 0) + 1
             posted.append((envelope, schedule_id))
@@ -129,23 +136,23 @@ def _tick(
     return [envelope for envelope, _ in posted if envelope.envelope_id not in replaced], cancelled
 
 
-def _advance(tx: Tx, reached: Sequence[tuple[str, str, float, float | None]]) -> None:
+def _advance(tx: Tx, advanced: Sequence[tuple[str, str, float, float | None]]) -> None:
     """Advance schedules, each with its agent, its last posted time and its next time."""
-    bulk.using(
+    bulk.with_batch(
         tx,
-        "UPDATE schedules SET last = given.last, next = given.next FROM given"
-        " WHERE schedules.schedule_id = given.schedule_id",
+        "UPDATE schedules SET last = batch.last, next = batch.next FROM batch"
+        " WHERE schedules.schedule_id = batch.schedule_id",
         {"schedule_id": "TEXT", "last": "DOUBLE PRECISION", "next": "DOUBLE PRECISION"},
-        [(schedule_id, last, following) for schedule_id, _, last, following in reached],
+        [(schedule_id, last, next_time) for schedule_id, _, last, next_time in advanced],
     )
-    arm_all(tx, [(address, _PREFIX + name, due) for name, address, _, due in reached if due is not None])
+    arm_all(tx, [(address, _PREFIX + name, due) for name, address, _, due in advanced if due is not None])
 
 
 def _unfinished(
     tx: Tx, schedule_ids: Sequence[str], has_begun: Callable[[str, str], bool]
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """Return each schedule's tasks that wait and those that have started; a hand-over is not a start."""
-    rows = bulk.among(
+    """Return for each schedule its waiting tasks and its started ones. A task that was only handed over still waits."""
+    rows = bulk.read(
         tx,
         "SELECT t.schedule_id, t.address, t.task_id, i.attempts > 0 OR i.status <> 'ready' FROM tasks t"
         " JOIN inbox i ON i.envelope_id = t.task_id WHERE t.status = 'queued' AND t.schedule_id IN",
@@ -153,21 +160,21 @@ def _unfinished(
         " ORDER BY t.task_id",
     )
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for schedule_id, address, task_id, was_tried in rows:
-        begun = was_tried or has_begun(address, task_id)
-        found.setdefault(schedule_id, ([], []))[1 if begun else 0].append(task_id)
+    for schedule_id, address, task_id, was_attempted in rows:
+        has_started = was_attempted or has_begun(address, task_id)
+        found.setdefault(schedule_id, ([], []))[1 if has_started else 0].append(task_id)
     return found
 
 
 def _depths(tx: Tx, addresses: Sequence[str]) -> dict[str, int]:
-    rows = bulk.among(
+    rows = bulk.read(
         tx, "SELECT address, count(*) FROM inbox WHERE address <> '' AND address IN", addresses, " GROUP BY address"
     )
     return {row[0]: row[1] for row in rows}
 
 
 def _cancel(tx: Tx, task_ids: Sequence[str], now: float) -> None:
-    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", task_ids)
+    bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", task_ids)
     for task_id in task_ids:
         tx.write("UPDATE tasks SET status = 'cancelled', ended = :now WHERE task_id = :id", {"id": task_id, "now": now})
 
@@ -193,7 +200,7 @@ def _envelope(
     )
 
 
-# --- schedules as people see them --------------------------------------------------------------------
+# --- schedules of users --------------------------------------------------------------------
 
 
 def create(
@@ -224,11 +231,11 @@ def create(
         is not None
     ):
         raise Conflict(f"this agent has a schedule {name!r} already: choose another name, or change that one")
-    have = tx.one(
+    count = tx.one(
         "SELECT count(*) FROM schedules WHERE address = :address AND (next IS NOT NULL OR paused = 1)",
         {"address": address},
     )
-    if have is not None and have[0] >= most:
+    if count is not None and count[0] >= most:
         raise LimitReached(f"this agent has {most:,} schedules, and no more are allowed: delete some first")
     when = rules.from_json(rule)
     last = _start(when, now)
@@ -334,7 +341,7 @@ def _schedule_of(row: Row) -> Schedule:
         missed,
         catch_up,
         paused,
-        following,
+        next_time,
         created,
     ) = row
     return Schedule(
@@ -349,6 +356,6 @@ def _schedule_of(row: Row) -> Schedule:
         MissedPolicy(missed),
         catch_up,
         bool(paused),
-        None if following is None else at(following),
+        None if next_time is None else at(next_time),
         at(created),
     )

@@ -28,20 +28,20 @@ from roost.stores.sql.tables.timers import arm
 
 
 def post_many(tx: Tx, calls: Calls) -> list[tuple[Envelope, ...] | None]:
-    """Post tasks of people in a batch; leave those that may be duplicates or whose recipient is gone.
+    """Post tasks of people in a batch; return None for possible duplicates and for unknown recipients.
 
-    Also leave tasks to an inbox without room for all of them, and everything if there is another kind of effect:
-    whether there is room depends on what came before.
+    Also return None for tasks to an inbox without room for all of them, and for all calls if there is another kind of
+    effect, since the room in an inbox depends on earlier effects.
     """
     if any(type(effect) is not SendTask for effect, *_ in calls):
         return [None] * len(calls)
-    short = capacity.lacking(tx, Counter(effect.envelope.address for effect, *_ in calls))
-    tasks = [effect.envelope for effect, *_ in calls if _is_new(effect) and effect.envelope.address not in short]
-    lost = missing(tx, tasks)
-    posted = [envelope for envelope in tasks if envelope.address not in lost]
+    full = capacity.without_room(tx, Counter(effect.envelope.address for effect, *_ in calls))
+    tasks = [effect.envelope for effect, *_ in calls if _is_new(effect) and effect.envelope.address not in full]
+    unknown_recipients = unknown_addresses(tx, tasks)
+    posted = [envelope for envelope in tasks if envelope.address not in unknown_recipients]
     post_tasks(tx, [(envelope, None) for envelope in posted])
-    there = {envelope.envelope_id for envelope in posted}
-    return [(effect.envelope,) if effect.envelope.envelope_id in there else None for effect, *_ in calls]
+    posted_ids = {envelope.envelope_id for envelope in posted}
+    return [(effect.envelope,) if effect.envelope.envelope_id in posted_ids else None for effect, *_ in calls]
 
 
 def _is_new(effect: SendTask) -> bool:
@@ -59,7 +59,7 @@ def post(tx: Tx, effect: Effect, now: float = 0.0) -> tuple[Envelope, ...]:
     if type(effect) is SendMail:
         return _post_mail(tx, effect)
     if type(effect) is Remember:
-        return memories.settle(tx, effect)
+        return memories.apply(tx, effect)
     if type(effect) is Broadcast:
         return _post_broadcast(tx, effect, insert_all(tx, effect.envelopes))
     if isinstance(effect, MeetingEffect):
@@ -74,15 +74,15 @@ def post_all(tx: Tx, effects: tuple[Effect, ...], now: float) -> tuple[Envelope,
 
 def post_each(tx: Tx, outgoing: list[tuple[tuple[Effect, ...], float]]) -> list[tuple[Envelope, ...]]:
     """Post the effects of several turns, each at its time; return the envelopes of each."""
-    plain = [envelope for effects, _ in outgoing for effect in effects for envelope in _plain(effect)]
-    left = insert_all(tx, plain)
-    return [_post_rest(tx, effects, now, left) if effects else () for effects, now in outgoing]
+    between_agents = [envelope for effects, _ in outgoing for effect in effects for envelope in _messages_of(effect)]
+    undelivered = insert_all(tx, between_agents)
+    return [_post_others(tx, effects, now, undelivered) if effects else () for effects, now in outgoing]
 
 
 def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
     if m.key is not None and same_mail(tx, m.sender, m.key, m.recipient, m.subject, m.body):
         return ()
-    posted = () if m.envelope is None else _post_letter(tx, m.envelope, m.check_by)
+    posted = () if m.envelope is None else _post_mail_envelope(tx, m.envelope, m.check_by)
     tx.write(
         "INSERT INTO mail (mail_id, thread_id, sender, recipient, subject, body, priority, rank, status, reply_to,"
         " created, expires, key) VALUES (:id, :thread, :sender, :recipient, :subject, :body, :priority, :rank,"
@@ -123,7 +123,7 @@ def same_mail(tx: Tx, sender: str, key: str, recipient: str, subject: str, body:
     return row[0] if row else None
 
 
-def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope, ...]:
+def _post_mail_envelope(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope, ...]:
     """Post mail, preceded by earlier mail of its lane that no longer has to wait for the next check.
 
     A lane is as urgent as its most urgent mail, and its order is strict: older mail becomes due with this one.
@@ -141,65 +141,69 @@ def _post_letter(tx: Tx, e: Envelope, check_by: float | None) -> tuple[Envelope,
     return (*sorted((envelope_of(row, journaled=True) for row in rows), key=lambda one: one.envelope_id), e)
 
 
-def _post_broadcast(tx: Tx, effect: Broadcast, left: Left) -> tuple[Envelope, ...]:
+def _post_broadcast(tx: Tx, effect: Broadcast, undelivered: Undelivered) -> tuple[Envelope, ...]:
     """Return the envelopes of a broadcast; agents that were deleted since are skipped."""
     for envelope in effect.crowded:
-        add_dead_letter(tx, dead_letters.crowded_out(envelope))
-    if not left:
+        add_dead_letter(tx, dead_letters.inbox_full(envelope))
+    if not undelivered:
         return effect.envelopes
     for envelope in effect.envelopes:
-        if left.get(envelope.envelope_id) == "full":
-            add_dead_letter(tx, dead_letters.crowded_out(envelope))
-    return tuple(e for e in effect.envelopes if e.envelope_id not in left)
+        if undelivered.get(envelope.envelope_id) == "full":
+            add_dead_letter(tx, dead_letters.inbox_full(envelope))
+    return tuple(e for e in effect.envelopes if e.envelope_id not in undelivered)
 
 
 def _is_message(effect: Effect) -> TypeGuard[SendTask]:
     return type(effect) is SendTask and not effect.envelope.recorded
 
 
-def _plain(effect: Effect) -> tuple[Envelope, ...]:
-    """Return its messages between agents, which leave no record."""
+def _messages_of(effect: Effect) -> tuple[Envelope, ...]:
+    """Return the messages between agents in an effect. They leave no record."""
     return messages(effect) if type(effect) is Broadcast or _is_message(effect) else ()
 
 
-Left = Mapping[str, str]
+Undelivered = Mapping[str, str]
 """Envelopes that were not put into an inbox, by id, with the reason: `lost` or `full`."""
 
 
-def insert_all(tx: Tx, envelopes: Sequence[Envelope]) -> Left:
+def insert_all(tx: Tx, envelopes: Sequence[Envelope]) -> Undelivered:
     """Put messages between agents into inboxes; return those without a recipient or without room."""
-    lost = missing(tx, envelopes)
-    left = {e.envelope_id: "lost" for e in envelopes if e.address in lost} if lost else {}
-    left |= dict.fromkeys(capacity.crowded_out(tx, envelopes), "full")
-    put_all(tx, [e for e in envelopes if e.envelope_id not in left] if left else envelopes, recorded=False)
-    return left
+    unknown_recipients = unknown_addresses(tx, envelopes)
+    undelivered = (
+        {e.envelope_id: "lost" for e in envelopes if e.address in unknown_recipients} if unknown_recipients else {}
+    )
+    undelivered |= dict.fromkeys(capacity.overflow(tx, envelopes), "full")
+    put_all(
+        tx, [e for e in envelopes if e.envelope_id not in undelivered] if undelivered else envelopes, recorded=False
+    )
+    return undelivered
 
 
-def missing(tx: Tx, envelopes: Sequence[Envelope]) -> set[str]:
+def unknown_addresses(tx: Tx, envelopes: Sequence[Envelope]) -> set[str]:
     """Return the addresses at which no agent exists any more."""
     addresses = sorted({envelope.address for envelope in envelopes})
-    if bulk.all_there(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
+    if bulk.all_exist(tx, "SELECT count(*) FROM agents WHERE address IN", addresses):
         return set()
-    known = bulk.among(tx, "SELECT address FROM agents WHERE address IN", addresses)
+    known = bulk.read(tx, "SELECT address FROM agents WHERE address IN", addresses)
     return set(addresses).difference(row[0] for row in known)
 
 
-def _post_rest(tx: Tx, effects: tuple[Effect, ...], now: float, left: Left) -> tuple[Envelope, ...]:
+def _post_others(tx: Tx, effects: tuple[Effect, ...], now: float, undelivered: Undelivered) -> tuple[Envelope, ...]:
     posted: list[Envelope] = []
-    if attended := tuple(effect for effect in effects if isinstance(effect, MeetingEffect)):
-        posted += actions.effects(tx, attended, now)
+    if meeting_effects := tuple(effect for effect in effects if isinstance(effect, MeetingEffect)):
+        posted += actions.effects(tx, meeting_effects, now)
     for effect in effects:
         try:
             if isinstance(effect, MeetingEffect):
                 continue
             if type(effect) is Broadcast:
-                posted += _post_broadcast(tx, effect, left)
+                posted += _post_broadcast(tx, effect, undelivered)
             elif not _is_message(effect):
                 posted += post(tx, effect, now)
-            elif (why := left.get(effect.envelope.envelope_id)) is None:
+            elif (reason := undelivered.get(effect.envelope.envelope_id)) is None:
                 posted.append(effect.envelope)
-            elif why == "full":
-                raise capacity.full(tx, effect.envelope.address)
+            elif reason == "full":
+                raise capacity.full_error(tx, effect.envelope.address)
             else:
                 raise unknown(effect.envelope.address.rpartition("/")[2])
         except (NotFound, Conflict, LimitReached) as error:  # the recipient existed and had room when the turn sent it

@@ -22,12 +22,12 @@ def publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
     if tx.for_share:  # a turn that falls asleep waits for this commit and then finds the event
         tx.read(f"SELECT 1 FROM users WHERE user_id = :user{tx.for_share}", {"user": p.user_id})
     posted: list[Envelope] = []
-    crowded = 0
+    refused = 0
     for address, config, awaited in subscribers(tx, p):
         envelope = event_envelope(p, address, config)
-        if capacity.lacking(tx, {address: 1}) and not _is_lacked(tx, address, awaited):
-            add_dead_letter(tx, dead_letters.crowded_out(envelope, config["inbox_limit"]))
-            crowded += 1
+        if capacity.without_room(tx, {address: 1}) and not _is_awaited(tx, address, awaited):
+            add_dead_letter(tx, dead_letters.inbox_full(envelope, config["inbox_limit"]))
+            refused += 1
         elif put(tx, envelope):
             posted.append(envelope)
     tx.write(
@@ -47,19 +47,19 @@ def publish(tx: Tx, p: Publish) -> tuple[Envelope, ...]:
             "root": p.root,
         },
     )
-    if not posted and not crowded and not p.optional:
+    if not posted and not refused and not p.optional:
         add_dead_letter(tx, dead_letters.unsubscribed(p))
     return tuple(posted)
 
 
 def subscribers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[str]]]:
     """Return the agents that receive an event, with their config and the patterns they sleep on."""
-    whole, first, rest = patterns.heads(p.name)
+    exact, first, rest = patterns.heads(p.name)
     rows = tx.read(
         "SELECT s.address, s.pattern, s.fields, s.awaited, a.config FROM subscriptions s"
         " JOIN agents a ON a.address = s.address"
-        " WHERE s.user_id = :user AND s.head IN (:whole, :first, :rest) ORDER BY s.address",
-        {"user": p.user_id, "whole": whole, "first": first, "rest": rest},
+        " WHERE s.user_id = :user AND s.head IN (:exact, :first, :rest) ORDER BY s.address",
+        {"user": p.user_id, "exact": exact, "first": first, "rest": rest},
     )
     found: dict[str, tuple[str, list[str]]] = {}
     for address, pattern, fields, awaited, config in rows:
@@ -70,8 +70,8 @@ def subscribers(tx: Tx, p: Publish) -> list[tuple[str, Mapping[str, Any], list[s
     return [(address, json.loads(config), awaited) for address, (config, awaited) in found.items()]
 
 
-def _is_lacked(tx: Tx, address: str, awaited: Sequence[str]) -> bool:
-    """Return whether a sleeper still lacks an event for one of these patterns: then a full inbox accepts it."""
+def _is_awaited(tx: Tx, address: str, awaited: Sequence[str]) -> bool:
+    """Return whether a sleeping agent still waits for an event of one of these patterns; a full inbox accepts it."""
     if not awaited:
         return False
     rows = tx.read(
@@ -79,5 +79,5 @@ def _is_lacked(tx: Tx, address: str, awaited: Sequence[str]) -> bool:
         f" AND NOT {PARKED}",
         {"address": address},
     )
-    there = [row[0].removeprefix("event:") for row in rows]
-    return not all(any(patterns.matches(pattern, name) for name in there) for pattern in awaited)
+    received = [row[0].removeprefix("event:") for row in rows]
+    return not all(any(patterns.matches(pattern, name) for name in received) for pattern in awaited)

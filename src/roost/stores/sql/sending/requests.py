@@ -19,7 +19,7 @@ from roost.stores.sql.tables import capacity
 from roost.stores.sql.tables.envelopes import put, put_all
 
 _STEP = ("envelope_id", "step", "name", "created", "key", "holder", "run_id")
-_ASKED = {"kind": "'ask'", "done": "0"}
+_OPEN = {"kind": "'ask'", "done": "0"}
 _STOPPED = {"error": "it is stopped"}
 _ONCE = " ON CONFLICT (envelope_id, step) DO NOTHING"
 
@@ -33,40 +33,40 @@ def ask(tx: Tx, requests: tuple[Request, ...]) -> tuple[Asked, ...]:
     Return for each whether it was posted: False if the recipient does not exist, None if the turn lost its claim, an
     answer if the recipient is stopped, LimitReached if its inbox is full.
     """
-    may = _askers(tx, requests)
-    ours = [r for r in requests if (r.envelope_id, r.holder, r.epoch) in may]
-    asked = bulk.among(
-        tx, "SELECT address, state FROM agents WHERE address IN", sorted({r.envelope.address for r in ours})
+    claims = _valid_claims(tx, requests)
+    valid = [r for r in requests if (r.envelope_id, r.holder, r.epoch) in claims]
+    rows = bulk.read(
+        tx, "SELECT address, state FROM agents WHERE address IN", sorted({r.envelope.address for r in valid})
     )
-    states: dict[str, str] = {row[0]: row[1] for row in asked}
-    may_be = [r for r in ours if states.get(r.envelope.address, State.STOPPED) != State.STOPPED]
-    crowded = capacity.crowded_out(tx, [r.envelope for r in may_be])
-    posted = [r for r in may_be if r.envelope.envelope_id not in crowded]
+    states: dict[str, str] = {row[0]: row[1] for row in rows}
+    reachable = [r for r in valid if states.get(r.envelope.address, State.STOPPED) != State.STOPPED]
+    full = capacity.overflow(tx, [r.envelope for r in reachable])
+    posted = [r for r in reachable if r.envelope.envelope_id not in full]
     put_all(tx, [r.envelope for r in posted], recorded=False)
-    bulk.insert(tx, "steps", _STEP, [_step(r) for r in posted], _ONCE, _ASKED)
-    refused = [r for r in ours if states.get(r.envelope.address) == State.STOPPED]
-    noted = [(*_step(r), json.dumps(_STOPPED)) for r in refused]
-    bulk.insert(tx, "steps", (*_STEP, "result"), noted, _ONCE, {**_ASKED, "done": "1"})
-    found: dict[int, Asked] = {id(r): r.envelope.address in states for r in ours}
-    found |= {id(r): Answered(str(r.envelope.ask), _STOPPED) for r in refused}
-    if crowded:
-        refusals = [r for r in may_be if r.envelope.envelope_id in crowded]
-        found |= {id(r): capacity.full(tx, r.envelope.address) for r in refusals}
-    return tuple(found.get(id(r)) for r in requests)
+    bulk.insert(tx, "steps", _STEP, [_step(r) for r in posted], _ONCE, _OPEN)
+    refused = [r for r in valid if states.get(r.envelope.address) == State.STOPPED]
+    refused_steps = [(*_step(r), json.dumps(_STOPPED)) for r in refused]
+    bulk.insert(tx, "steps", (*_STEP, "result"), refused_steps, _ONCE, {**_OPEN, "done": "1"})
+    results: dict[int, Asked] = {id(r): r.envelope.address in states for r in valid}
+    results |= {id(r): Answered(str(r.envelope.ask), _STOPPED) for r in refused}
+    if full:
+        refusals = [r for r in reachable if r.envelope.envelope_id in full]
+        results |= {id(r): capacity.full_error(tx, r.envelope.address) for r in refusals}
+    return tuple(results.get(id(r)) for r in requests)
 
 
-def _askers(tx: Tx, requests: Sequence[Request]) -> set[tuple[str, str, int]]:
-    """Return the turns among them that may ask: each envelope with its agent or talk, and the epoch of that."""
+def _valid_claims(tx: Tx, requests: Sequence[Request]) -> set[tuple[str, str, int]]:
+    """Return the claims of these turns as stored: envelope, its agent or talk, and the epoch of that."""
     of_agents = sorted({r.envelope_id for r in requests if not r.talk_run})
     of_talks = sorted({r.envelope_id for r in requests if r.talk_run})
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         "SELECT i.envelope_id, a.address, a.epoch FROM inbox i JOIN agents a ON a.address = i.address"
         " WHERE i.envelope_id IN",
         of_agents,
     )
     if of_talks:
-        rows += bulk.among(
+        rows += bulk.read(
             tx,
             "SELECT i.envelope_id, t.talk_id, t.epoch FROM inbox i JOIN talks t ON t.talk_id = i.lane"
             " WHERE i.envelope_id IN",
@@ -86,7 +86,7 @@ def withdraw(tx: Tx, place: Attempt, asked: Sequence[tuple[int, str]], now: floa
     Return the envelopes that these agents may have in memory, by key and id; those of agents that sleep or are stopped
     are removed. A late answer is recorded with the question.
     """
-    found: list[tuple[str, str]] = []
+    posted: list[tuple[str, str]] = []
     for number, address in asked:
         ids = {
             "id": place.envelope_id,
@@ -108,9 +108,9 @@ def withdraw(tx: Tx, place: Attempt, asked: Sequence[tuple[int, str]], now: floa
             " AND (a.state IN ('sleeping', 'stopped') OR a.paused = 1))",
             ids,
         )
-        left = "SELECT envelope_id FROM inbox WHERE address = :address AND address <> '' AND ask = :ask"
-        found += [(address, row[0]) for row in tx.read(left, ids)]
-    return tuple(found)
+        query = "SELECT envelope_id FROM inbox WHERE address = :address AND address <> '' AND ask = :ask"
+        posted += [(address, row[0]) for row in tx.read(query, ids)]
+    return tuple(posted)
 
 
 def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | None:
@@ -131,48 +131,49 @@ def answer(tx: Tx, closings: Sequence[Closing]) -> dict[int, tuple[Answered | No
     An answer that is no longer awaited is delivered as an envelope of the kind `answer`. If a turn of a talk asked, it
     is recorded with the question instead.
     """
-    said = [(c, Answered(str(c.envelope.ask), _answer_of(c))) for c in closings]
-    waiting = give(tx, [answered for _, answered in said])
+    answers = [(c, Answered(str(c.envelope.ask), _answer_of(c))) for c in closings]
+    awaited = set_answers(tx, [answered for _, answered in answers])
     return {
-        id(c): (answered, ()) if answered.request in waiting else (None, _late(tx, c, answered)) for c, answered in said
+        id(c): (answered, ()) if answered.request in awaited else (None, _deliver_late(tx, c, answered))
+        for c, answered in answers
     }
 
 
-def end(tx: Tx, address: str, why: str) -> tuple[Answered, ...]:
+def fail_all(tx: Tx, address: str, why: str) -> tuple[Answered, ...]:
     """Fail all requests that wait for this agent."""
     rows = tx.read(
         "SELECT ask FROM inbox WHERE address = :address AND address <> '' AND ask IS NOT NULL ORDER BY envelope_id",
         {"address": address},
     )
     answers = [Answered(row[0], {"error": why}) for row in rows]
-    waiting = give(tx, answers)
-    return tuple(one for one in answers if one.request in waiting)
+    awaited = set_answers(tx, answers)
+    return tuple(answered for answered in answers if answered.request in awaited)
 
 
-def give(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
+def set_answers(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
     """Answer requests; return the ids of those that were still awaited."""
     names = {request_parts(one.request)[1:]: one for one in answers}
-    given = [(asker, number, _as_json(one.answer)) for (asker, number), one in names.items()]
-    if bulk.FEW < len(names) == len(answers) and _all_wait(tx, list(names)):
-        bulk.using(tx, _GIVE, _GIVEN, given)
+    batch = [(asker, number, _as_json(one.answer)) for (asker, number), one in names.items()]
+    if bulk.FEW < len(names) == len(answers) and _all_awaited(tx, list(names)):
+        bulk.with_batch(tx, _SET_ANSWER, _BATCH, batch)
         return frozenset(one.request for one in answers)
-    rows = bulk.using(tx, f"{_GIVE} RETURNING envelope_id, step", _GIVEN, given)
+    rows = bulk.with_batch(tx, f"{_SET_ANSWER} RETURNING envelope_id, step", _BATCH, batch)
     return frozenset(names[envelope_id, step].request for envelope_id, step in rows)
 
 
-_GIVEN = {"asker": "TEXT", "number": "BIGINT", "answer": "TEXT"}
-_GIVE = (
-    "UPDATE steps SET result = given.answer, done = 1 FROM given"
-    " WHERE envelope_id = given.asker AND step = given.number AND done = 0"
+_BATCH = {"asker": "TEXT", "number": "BIGINT", "answer": "TEXT"}
+_SET_ANSWER = (
+    "UPDATE steps SET result = batch.answer, done = 1 FROM batch"
+    " WHERE envelope_id = batch.asker AND step = batch.number AND done = 0"
 )
 
 
-def _all_wait(tx: Tx, steps: list[tuple[str, int]]) -> bool:
-    """Return whether all are awaited: in the usual case one row says so."""
-    counted = bulk.using(
+def _all_awaited(tx: Tx, steps: list[tuple[str, int]]) -> bool:
+    """Return whether all answers are awaited; reads one row in the usual case."""
+    counted = bulk.with_batch(
         tx,
         "SELECT count(*) FROM (SELECT 1 FROM steps WHERE done = 0 AND (envelope_id, step) IN"
-        f" (SELECT asker, number FROM given){tx.for_update}) AS found",
+        f" (SELECT asker, number FROM batch){tx.for_update}) AS found",
         {"asker": "TEXT", "number": "BIGINT"},
         steps,
     )
@@ -188,10 +189,10 @@ def _as_json(answer: Mapping[str, str]) -> str:
     return "{" + ", ".join([f'"{key}": {json.dumps(value)}' for key, value in answer.items()]) + "}"
 
 
-def _late(tx: Tx, c: Closing, answered: Answered) -> tuple[Envelope, ...]:
+def _deliver_late(tx: Tx, c: Closing, answered: Answered) -> tuple[Envelope, ...]:
     e = c.envelope
     if asks_in_talk(answered.request):
-        _note_late(tx, answered)
+        _record_late(tx, answered)
         return ()
     body = to_body(e.body, answered.answer)
     late = Envelope(
@@ -210,14 +211,14 @@ def _late(tx: Tx, c: Closing, answered: Answered) -> tuple[Envelope, ...]:
     return (late,) if put(tx, late) else ()
 
 
-def _note_late(tx: Tx, answered: Answered) -> None:
+def _record_late(tx: Tx, answered: Answered) -> None:
     """Record a late answer beside what the run has seen, which a replay needs; a deleted talk has no record."""
     _, envelope_id, number = request_parts(answered.request)
     ids = {"id": envelope_id, "step": number}
     row = tx.one("SELECT result FROM steps WHERE envelope_id = :id AND step = :step AND kind = 'ask'", ids)
     if row is not None:
-        kept = {**json.loads(row[0] or "{}"), "late": dict(answered.answer)}
+        result = {**json.loads(row[0] or "{}"), "late": dict(answered.answer)}
         tx.write(
             "UPDATE steps SET result = :kept WHERE envelope_id = :id AND step = :step",
-            {**ids, "kept": json.dumps(kept)},
+            {**ids, "kept": json.dumps(result)},
         )

@@ -31,7 +31,7 @@ def lock(tx: Tx, sleepers: Sequence[tuple[str, str]]) -> None:
     """
     if tx.for_share:
         owners = {key.rpartition("/")[0] for key, condition in sleepers if wake.patterns(wake.from_json(condition))}
-        bulk.among(tx, "SELECT user_id FROM users WHERE user_id IN", sorted(owners), f" ORDER BY 1{tx.for_update}")
+        bulk.read(tx, "SELECT user_id FROM users WHERE user_id IN", sorted(owners), f" ORDER BY 1{tx.for_update}")
 
 
 def fall_asleep(
@@ -60,7 +60,7 @@ def fall_asleep(
 def _start(tx: Tx, run_id: str, envelope_ids: Sequence[str]) -> str:
     """Return the end of ids made when the turn began; for a repeated turn, when its first recorded step ended."""
     began = run_id.partition("_")[2]
-    rows = bulk.among(tx, "SELECT min(created) FROM steps WHERE envelope_id IN", sorted(envelope_ids))
+    rows = bulk.read(tx, "SELECT min(created) FROM steps WHERE envelope_id IN", sorted(envelope_ids))
     return min([began, *(encode(int(first * 1_000), 0) for [first] in rows if first is not None)])
 
 
@@ -113,11 +113,12 @@ def _deliver(tx: Tx, key: str, events: Sequence[Publish], since: str) -> tuple[E
     posted: list[Envelope] = []
     for event in events:
         envelope = event_envelope(event, key, json.loads(row[0]))
-        taken = any(
-            patterns.matches(one.pattern, event.name) and patterns.fields_match(one.fields, event.data)
-            for one in subscriptions
+        is_subscribed = any(
+            patterns.matches(subscription.pattern, event.name)
+            and patterns.fields_match(subscription.fields, event.data)
+            for subscription in subscriptions
         )
-        if not taken and not _was_handled(tx, envelope, since) and put(tx, envelope):
+        if not is_subscribed and not _was_handled(tx, envelope, since) and put(tx, envelope):
             ids = {"id": event.event_id, "letter": dead_letters.unsubscribed(event).letter_id}
             tx.write("UPDATE events SET takers = takers + 1 WHERE event_id = :id", ids)
             tx.write("DELETE FROM dead_letters WHERE letter_id = :letter AND fault = 'untaken'", ids)

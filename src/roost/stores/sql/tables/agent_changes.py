@@ -17,9 +17,9 @@ from roost.ports import Tx
 from roost.stores import bulk
 from roost.stores.sql.tables.parked import PARKED
 
-KNOWN = 100_000
-"""Cached ends of histories, at most."""
-AWAY = frozenset({State.SLEEPING, State.STOPPED})
+CACHE_SIZE = 100_000
+"""Largest number of cached ends of histories."""
+INACTIVE = frozenset({State.SLEEPING, State.STOPPED})
 _COLUMNS = ("address", "change_id", "at", "before", "after", "cause", "asked_by")
 
 
@@ -27,13 +27,13 @@ _COLUMNS = ("address", "change_id", "at", "before", "after", "cause", "asked_by"
 class _End:
     """End of an agent's history."""
 
-    kept: State
+    agent_state: State
     """The state in the agent's row; used if there is no entry."""
     change_id: str
     at: float
     state: State | None
     """State of the last entry; None if there is none."""
-    waits: bool = False
+    is_parked: bool = False
 
 
 def begin(tx: Tx, keys: Sequence[str], change: StateChange) -> None:
@@ -47,7 +47,7 @@ def append(tx: Tx, changes: Sequence[tuple[str, StateChange]]) -> None:
     if not changes:
         return
     ends = _ends(tx, changes)
-    there = _recorded(tx, ends, changes)
+    recorded = _recorded(tx, ends, changes)
     rows: list[tuple[object, ...]] = []
     for key, change in changes:
         end = ends.get(key)
@@ -56,23 +56,23 @@ def append(tx: Tx, changes: Sequence[tuple[str, StateChange]]) -> None:
         for earlier in change.earlier:
             if earlier.change_id > end.change_id:
                 _add(rows, key, end, earlier)
-        if (key, change.change_id) not in there:
+        if (key, change.change_id) not in recorded:
             _add(rows, key, end, change)
     bulk.insert(tx, "agent_changes", _COLUMNS, rows)
 
 
 def _add(rows: list[tuple[object, ...]], key: str, end: _End, change: StateChange) -> None:
-    before = end.state or (State(change.before) if change.before and not change.announced else end.kept)
+    before = end.state or (State(change.before) if change.before and not change.announced else end.agent_state)
     after, cause = State(change.after) if change.after else before, change.cause
     if change.announced:
-        if before in AWAY:
+        if before in INACTIVE:
             return
-        if after is State.IDLE and end.waits:
+        if after is State.IDLE and end.is_parked:
             after, cause = State.WAITING, FOR_A_PERSON
     if after is before and change.after:
         return
     _write(rows, key, end, change, before, after, cause)
-    if after is State.IDLE and before in AWAY and end.waits:
+    if after is State.IDLE and before in INACTIVE and end.is_parked:
         _write(rows, key, end, change, after, State.WAITING, FOR_A_PERSON)
 
 
@@ -94,22 +94,22 @@ def forget(tx: Tx, keys: Sequence[str]) -> None:
 
 def _ends(tx: Tx, changes: Sequence[tuple[str, StateChange]]) -> dict[str, _End]:
     keys = sorted({key for key, _ in changes})
-    known = {} if tx.for_update else tx.ends
-    if len(known) > KNOWN:
-        known.clear()
-    known |= _read(tx, [key for key in keys if key not in known])
+    cached = {} if tx.for_update else tx.ends
+    if len(cached) > CACHE_SIZE:
+        cached.clear()
+    cached |= _read(tx, [key for key in keys if key not in cached])
     idle = sorted({key for key, change in changes for one in (*change.earlier, change) if one.after == State.IDLE})
-    waits = parked_agents(tx, idle)
+    parked = parked_agents(tx, idle)
     for key in idle:
-        if key in known:
-            known[key].waits = key in waits
-    return known
+        if key in cached:
+            cached[key].is_parked = key in parked
+    return cached
 
 
 def _read(tx: Tx, keys: Sequence[str]) -> dict[str, _End]:
-    if tx.for_update:  # what is read must not be older than the lock
-        bulk.among(tx, "SELECT 1 FROM agents WHERE address IN", keys, f" ORDER BY address{tx.for_update}")
-    rows = bulk.among(
+    if tx.for_update:  # lock first: the rows that are read must not be older than the lock
+        bulk.read(tx, "SELECT 1 FROM agents WHERE address IN", keys, f" ORDER BY address{tx.for_update}")
+    rows = bulk.read(
         tx,
         "SELECT a.address, a.state, c.change_id, c.at, c.after FROM agents a LEFT JOIN agent_changes c"
         " ON c.address = a.address AND c.change_id ="
@@ -117,18 +117,18 @@ def _read(tx: Tx, keys: Sequence[str]) -> dict[str, _End]:
         keys,
     )
     return {
-        key: _End(State(kept), change_id or "", at or 0.0, State(state) if state else None)
-        for key, kept, change_id, at, state in rows
+        key: _End(State(agent_state), change_id or "", at or 0.0, State(last_state) if last_state else None)
+        for key, agent_state, change_id, at, last_state in rows
     }
 
 
 def _recorded(tx: Tx, ends: dict[str, _End], changes: Sequence[tuple[str, StateChange]]) -> set[tuple[str, str]]:
     """Return changes that are recorded already: they were passed with a later change."""
     late = sorted((key, c.change_id) for key, c in changes if key in ends and c.change_id <= ends[key].change_id)
-    rows = bulk.using(
+    rows = bulk.with_batch(
         tx,
         "SELECT address, change_id FROM agent_changes WHERE (address, change_id) IN"
-        " (SELECT address, change_id FROM given)",
+        " (SELECT address, change_id FROM batch)",
         {"address": "TEXT", "change_id": "TEXT"},
         late,
     )
@@ -137,12 +137,12 @@ def _recorded(tx: Tx, ends: dict[str, _End], changes: Sequence[tuple[str, StateC
 
 def parked_agents(tx: Tx, keys: Sequence[str]) -> set[str]:
     """Return the agents with an envelope that is parked for a person's decision."""
-    rows = bulk.among(tx, f"SELECT DISTINCT address FROM inbox WHERE address <> '' AND {PARKED} AND address IN", keys)
+    rows = bulk.read(tx, f"SELECT DISTINCT address FROM inbox WHERE address <> '' AND {PARKED} AND address IN", keys)
     return {row[0] for row in rows}
 
 
 def append_idle(tx: Tx, key: str, change: StateChange) -> None:
-    """Append that an agent is idle, if its inbox is empty: its activation may have ended without announcing it."""
+    """Append that an agent is idle if its inbox is empty, since its activation may have ended without announcing it."""
     row = tx.one(f"SELECT 1 FROM inbox WHERE address = :key AND address <> '' AND NOT {PARKED} LIMIT 1", {"key": key})
     if row is None:
         append(tx, [(key, change)])

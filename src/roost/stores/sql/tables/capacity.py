@@ -17,16 +17,16 @@ from roost.errors import LimitReached
 from roost.ports import Tx
 from roost.stores import bulk
 
-KNOWN = 100_000
-"""Cached inboxes, at most."""
+CACHE_SIZE = 100_000
+"""Largest number of cached inboxes."""
 
 
-def use(tx: Tx, address: str, count: int = 1) -> None:
-    """Subtract envelopes that are written."""
-    left = tx.capacity
-    known = left.get(address)
-    if known is not None:  # looked up once: another writer may forget it in between
-        left[address] = known - count
+def subtract(tx: Tx, address: str, count: int = 1) -> None:
+    """Subtract envelopes that are written from the cached number of free places."""
+    free = tx.capacity
+    places = free.get(address)
+    if places is not None:  # looked up once: another writer may forget it in between
+        free[address] = places - count
 
 
 def forget(tx: Tx, addresses: Iterable[str]) -> None:
@@ -35,17 +35,17 @@ def forget(tx: Tx, addresses: Iterable[str]) -> None:
         tx.capacity.pop(address, None)
 
 
-def lacking(tx: Tx, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the inboxes without room for this many more, each with its free places."""
-    left = tx.capacity
-    short = [address for address, count in wanted.items() if left.get(address, 0) < count]
-    counted = _count(tx, sorted(short)) if short else {}
+def without_room(tx: Tx, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return the inboxes without room for this many more envelopes, each with its free places."""
+    free = tx.capacity
+    uncertain = [address for address, count in wanted.items() if free.get(address, 0) < count]
+    counted = _count(tx, sorted(uncertain)) if uncertain else {}
     return {address: max(0, room) for address, room in counted.items() if room < wanted[address]}
 
 
-def crowded_out(tx: Tx, envelopes: Iterable[Envelope]) -> frozenset[str]:
-    """Return the ids of envelopes without room, the last ones of each inbox."""
-    room = lacking(tx, Counter(e.address for e in envelopes))
+def overflow(tx: Tx, envelopes: Iterable[Envelope]) -> frozenset[str]:
+    """Return the ids of the envelopes that exceed the limit, the last ones of each inbox."""
+    room = without_room(tx, Counter(e.address for e in envelopes))
     if not room:
         return frozenset()
     refused: list[str] = []
@@ -59,27 +59,27 @@ def crowded_out(tx: Tx, envelopes: Iterable[Envelope]) -> frozenset[str]:
 
 def check(tx: Tx, address: str) -> None:
     """Raise LimitReached if the inbox is full."""
-    if address in lacking(tx, {address: 1}):
-        raise full(tx, address)
+    if address in without_room(tx, {address: 1}):
+        raise full_error(tx, address)
 
 
-def full(tx: Tx, address: str) -> LimitReached:
+def full_error(tx: Tx, address: str) -> LimitReached:
     row = tx.one("SELECT config FROM agents WHERE address = :address", {"address": address})
-    many = f" ({AgentConfig.from_json(row[0]).inbox_limit:,})" if row else ""
+    limit = f" ({AgentConfig.from_json(row[0]).inbox_limit:,})" if row else ""
     return LimitReached(
-        f"the inbox of the agent {of_key(address).agent_id!r} is full{many}: try again when it has done some of it"
+        f"the inbox of the agent {of_key(address).agent_id!r} is full{limit}: try again when it has done some of it"
     )
 
 
 def _count(tx: Tx, addresses: list[str]) -> dict[str, int]:
     """Count and cache the free places of each inbox of an existing agent."""
-    if len(tx.capacity) + len(addresses) > KNOWN:
+    if len(tx.capacity) + len(addresses) > CACHE_SIZE:
         tx.capacity.clear()
-    depths = {row[0]: row[1] for row in bulk.among(tx, _DEPTH, addresses, " GROUP BY address")}
-    agents = bulk.among(tx, "SELECT address, config FROM agents WHERE address IN", addresses)
+    depths = {row[0]: row[1] for row in bulk.read(tx, _DEPTHS, addresses, " GROUP BY address")}
+    agents = bulk.read(tx, "SELECT address, config FROM agents WHERE address IN", addresses)
     counted = {key: AgentConfig.from_json(config).inbox_limit - depths.get(key, 0) for key, config in agents}
     tx.capacity.update(counted)
     return counted
 
 
-_DEPTH = "SELECT address, count(*) FROM inbox WHERE address <> '' AND address IN"
+_DEPTHS = "SELECT address, count(*) FROM inbox WHERE address <> '' AND address IN"

@@ -1,4 +1,4 @@
-"""New dead letters: for each kind, what is stored so that it can be posted again."""
+"""New dead letters, each stored with the values that are needed to post it again."""
 
 from __future__ import annotations
 
@@ -40,40 +40,44 @@ def add_dead_letter(tx: Tx, letter: DeadLetter) -> None:
         tx.died.append(letter)
 
 
-def failed(c: Closing) -> DeadLetter:
+def last_attempt_failed(c: Closing) -> DeadLetter:
     """Return the dead letter of an envelope after its last attempt."""
     e = c.envelope
     return _letter(
-        e.envelope_id, e.address, LetterKind(e.kind), c.fault or "", c.reason, e.attempts, c.ended, _plain(e)
+        e.envelope_id, e.address, LetterKind(e.kind), c.fault or "", c.reason, e.attempts, c.ended, _as_dict(e)
     )
 
 
-def crowded_out(e: Envelope, limit: int | None = None) -> DeadLetter:
+def inbox_full(e: Envelope, limit: int | None = None) -> DeadLetter:
     """Return the dead letter of an event, broadcast or tick that found the inbox full."""
-    many = "" if limit is None else f" ({limit:,})"
-    reason = f"the inbox of the agent {of_key(e.address).agent_id!r} was full{many}"
-    return _letter(e.envelope_id, e.address, LetterKind(e.kind), "full", reason, 0, e.created, _plain(e))
+    suffix = "" if limit is None else f" ({limit:,})"
+    reason = f"the inbox of the agent {of_key(e.address).agent_id!r} was full{suffix}"
+    return _letter(e.envelope_id, e.address, LetterKind(e.kind), "full", reason, 0, e.created, _as_dict(e))
 
 
 def unsubscribed(p: Publish) -> DeadLetter:
     reason = "no agent subscribes to this event: subscribe one, then retry or drop it"
-    kept = {"effect": "event", **_plain(p)}
+    stored = {"effect": "event", **_as_dict(p)}
     created = at(p.created).timestamp()  # as stored with the event, so that the letter is found by the event
-    return _letter(p.event_id, f"{p.user_id}/", LetterKind.EVENT, "untaken", reason, 0, created, kept)
+    return _letter(p.event_id, f"{p.user_id}/", LetterKind.EVENT, "untaken", reason, 0, created, stored)
 
 
 def undeliverable(effect: Effect, reason: str, now: float) -> DeadLetter:
     """Return the dead letter of an effect of a turn whose recipient was deleted or full meanwhile."""
     if type(effect) is SendTask:
-        name, sender, kept = effect.envelope.envelope_id, effect.envelope.sender, {"effect": "task", **_plain(effect)}
+        name, sender, stored = (
+            effect.envelope.envelope_id,
+            effect.envelope.sender,
+            {"effect": "task", **_as_dict(effect)},
+        )
     elif type(effect) is SendMail:
-        name, sender, kept = effect.mail_id, effect.sender, {"effect": "mail", **_plain(effect)}
+        name, sender, stored = effect.mail_id, effect.sender, {"effect": "mail", **_as_dict(effect)}
     else:
         assert type(effect) is Publish
-        name, sender, kept = effect.event_id, effect.publisher, {"effect": "event", **_plain(effect)}
+        name, sender, stored = effect.event_id, effect.publisher, {"effect": "event", **_as_dict(effect)}
     kind, _, key = sender.partition(":")
     address = key if kind == "agent" else f"{key}/"
-    return _letter(name, address, LetterKind.OUTGOING, "undeliverable", reason, 1, now, kept)
+    return _letter(name, address, LetterKind.OUTGOING, "undeliverable", reason, 1, now, stored)
 
 
 def _letter(
@@ -84,18 +88,20 @@ def _letter(
     reason: str,
     attempts: int,
     now: float,
-    kept: dict[str, Any],
+    stored: dict[str, Any],
 ) -> DeadLetter:
     owner, _, agent_id = address.rpartition("/")
-    return DeadLetter(_letter_id(name, now), owner, agent_id or None, kind, str(fault), reason, attempts, at(now), kept)
+    return DeadLetter(
+        _letter_id(name, now), owner, agent_id or None, kind, str(fault), reason, attempts, at(now), stored
+    )
 
 
 def _letter_id(name: str, now: float) -> str:
     """Return an id ordered by time to the microsecond, and the same when the write is repeated."""
     milliseconds, microseconds = divmod(round(now * 1_000_000), 1_000)
-    chance = int.from_bytes(sha256(name.encode()).digest()[:8]) >> (64 - RANDOM_BITS + 10)
-    return f"letter_{encode(milliseconds, microseconds << (RANDOM_BITS - 10) | chance)}"
+    hash_bits = int.from_bytes(sha256(name.encode()).digest()[:8]) >> (64 - RANDOM_BITS + 10)
+    return f"letter_{encode(milliseconds, microseconds << (RANDOM_BITS - 10) | hash_bits)}"
 
 
-def _plain(thing: Envelope | Effect) -> dict[str, Any]:
+def _as_dict(thing: Envelope | Effect) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(thing).items() if name not in ("journaled", "suspect")}

@@ -26,8 +26,8 @@ _INSERT = (
     f"INSERT INTO inbox ({', '.join(_COLUMNS)}, seq, busy) SELECT {', '.join(f':{name}' for name in _COLUMNS)}, 0, ''"
     " FROM agents WHERE address = :address ON CONFLICT (envelope_id) DO NOTHING RETURNING attempts"
 )
-_MANY = tuple(name for name in _COLUMNS if name not in ("attempts", "recorded"))
-_values = attrgetter(*_MANY)
+_BULK_COLUMNS = tuple(name for name in _COLUMNS if name not in ("attempts", "recorded"))
+_values = attrgetter(*_BULK_COLUMNS)
 
 
 def envelope_of(row: Row, *, journaled: bool = False) -> Envelope:
@@ -104,22 +104,24 @@ def put(tx: Tx, envelope: Envelope) -> bool:
     values = {name: getattr(envelope, name) for name in _COLUMNS}
     values["recorded"] = int(envelope.recorded)
     values["attempts"] = 0
-    there = bool(tx.write(_INSERT, values))
-    capacity.use(tx, envelope.address)
-    if there and envelope.expires is not None:
+    inserted = bool(tx.write(_INSERT, values))
+    capacity.subtract(tx, envelope.address)
+    if inserted and envelope.expires is not None:
         watch_expiry(tx, {envelope.address: envelope.expires})
-    return there
+    return inserted
 
 
 def put_all(tx: Tx, envelopes: Sequence[Envelope], *, recorded: bool) -> None:
     """Insert envelopes to existing agents, all recorded or none; existing rows are unchanged."""
     constants = {"attempts": "0", "recorded": str(int(recorded)), "seq": "0", "busy": "''"}
-    bulk.insert(tx, "inbox", _MANY, [_values(e) for e in envelopes], " ON CONFLICT (envelope_id) DO NOTHING", constants)
+    bulk.insert(
+        tx, "inbox", _BULK_COLUMNS, [_values(e) for e in envelopes], " ON CONFLICT (envelope_id) DO NOTHING", constants
+    )
     expiring: dict[str, float] = {}
-    left = tx.capacity
+    free = tx.capacity
     for envelope in envelopes:
-        if (known := left.get(envelope.address)) is not None:
-            left[envelope.address] = known - 1
+        if (places := free.get(envelope.address)) is not None:
+            free[envelope.address] = places - 1
         if envelope.expires is not None:
             expiring[envelope.address] = min(envelope.expires, expiring.get(envelope.address, envelope.expires))
     watch_expiry(tx, expiring)
@@ -136,10 +138,10 @@ def expired(
 ) -> tuple[tuple[Envelope, int], ...]:
     """Return envelopes that expired unhandled, each with its agent's epoch.
 
-    Of agents that sleep, are stopped or paused, or have a profile that `knows` does not know; and those waiting for a
-    retry.
+    These are envelopes that wait for a retry, and all envelopes of agents that sleep, are stopped or paused, or have an
+    unknown profile. `knows` says whether a profile is known.
     """
-    rows = bulk.among(
+    rows = bulk.read(
         tx,
         f"SELECT {', '.join(f'inbox.{name}' for name in _COLUMNS)}, inbox.suspect, agents.state, agents.paused,"
         " agents.config, agents.epoch FROM inbox JOIN agents ON agents.address = inbox.address WHERE inbox.expires <= ?"
@@ -151,7 +153,7 @@ def expired(
     found = []
     for *row, state, paused, config, epoch in rows:
         envelope = envelope_of(row)
-        waits = state == State.SLEEPING or paused or not knows(AgentConfig.from_json(config).profile)
-        if state == State.STOPPED or envelope.due > now or (waits and envelope.attempts == 1):
+        is_inactive = state == State.SLEEPING or paused or not knows(AgentConfig.from_json(config).profile)
+        if state == State.STOPPED or envelope.due > now or (is_inactive and envelope.attempts == 1):
             found.append((envelope, epoch))
     return tuple(found)

@@ -37,7 +37,7 @@ def park(tx: Tx, envelope_ids: Sequence[str], *, retry_now: bool = False) -> boo
     after = EnvelopeStatus.RESUMED if retry_now else EnvelopeStatus.DECIDED
     status = after if decided else EnvelopeStatus.PARKED
     sql, ids = "UPDATE inbox SET status = ?, due = 0, suspect = 0 WHERE envelope_id IN", sorted(envelope_ids)
-    return not decided if bulk.change(tx, sql, ids, " RETURNING envelope_id", [status]) else None
+    return not decided if bulk.write(tx, sql, ids, " RETURNING envelope_id", [status]) else None
 
 
 def is_unclaimed(tx: Tx, talk_id: str) -> bool:
@@ -78,9 +78,9 @@ def unpark(tx: Tx, envelope_id: str, talk_id: str | None) -> tuple[bool, str]:
     row = None
     if talk_id is not None:
         row = tx.one("SELECT user_id FROM talks WHERE talk_id = :talk", {"talk": talk_id})
-    whole = "envelope_id = :id" if talk_id is None else "lane = :talk AND kind <> 'task'"
-    taken = tx.write(
-        f"UPDATE inbox SET status = 'decided' WHERE {whole} AND {PARKED} RETURNING envelope_id",
+    condition = "envelope_id = :id" if talk_id is None else "lane = :talk AND kind <> 'task'"
+    unparked = tx.write(
+        f"UPDATE inbox SET status = 'decided' WHERE {condition} AND {PARKED} RETURNING envelope_id",
         {"id": envelope_id, "talk": talk_id},
     )
-    return bool(taken), str(row[0]) if row else ""
+    return bool(unparked), str(row[0]) if row else ""

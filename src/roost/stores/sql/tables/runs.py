@@ -8,10 +8,10 @@ from roost.core.envelopes.envelope import Kind
 from roost.core.runs import Closing, RunOutcome
 from roost.ports import Tx
 from roost.stores import bulk
-from roost.stores.sql.tables.token_usage import spend
+from roost.stores.sql.tables.token_usage import add_usage
 
-SAID = 10_000
-"""Characters of an agent's answer that its record keeps; the answer of a talk is a message."""
+ANSWER_CHARS = 10_000
+"""Characters of an agent's answer that its record keeps; the answer of a talk is stored as a message."""
 _COLUMNS = bulk.columns(
     "run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault, stop_requested, stop_acknowledged,"
     " stop_quiesced, abandoned, address, kind, envelope_id, said, root, model, input_tokens, output_tokens, cost,"
@@ -22,7 +22,7 @@ _COLUMNS = bulk.columns(
 def record(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None = None) -> None:
     """Record a run and its usage, once. `seq`: number of its answer in a talk."""
     e, usage, answer = c.envelope, c.usage, c.answer
-    spend(tx, c.run_id, c.profile, usage, c.ended)
+    add_usage(tx, c.run_id, c.profile, usage, c.ended)
     stop = answer.stop if answer is not None else None
     tx.later(
         "runs",
@@ -44,7 +44,7 @@ def record(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None = None) -> N
             e.address if answer is None else "",
             e.kind if answer is None else Kind.TALK,
             e.envelope_id if answer is None else "",
-            (c.text[:SAID] or None) if answer is None else None,
+            (c.text[:ANSWER_CHARS] or None) if answer is None else None,
             e.origin,
             usage.model,
             usage.input_tokens,

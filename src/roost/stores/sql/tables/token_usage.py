@@ -7,7 +7,7 @@ from roost.core.talks.messages import at
 from roost.ports import Tx
 
 
-def used(tx: Tx, day: str, profile: str) -> int:
+def tokens_used(tx: Tx, day: str, profile: str) -> int:
     """Return the tokens that settled runs of the profile used on that day."""
     row = tx.one(
         "SELECT tokens FROM spending WHERE day = :day AND profile = :profile", {"day": day, "profile": profile}
@@ -15,7 +15,7 @@ def used(tx: Tx, day: str, profile: str) -> int:
     return int(row[0]) if row else 0
 
 
-def spend(tx: Tx, run_id: str, profile: str, usage: Usage, now: float) -> None:
+def add_usage(tx: Tx, run_id: str, profile: str, usage: Usage, now: float) -> None:
     """Add a run's usage to that of its profile on this day, once."""
     if usage.tokens and tx.one("SELECT 1 FROM runs WHERE run_id = :run", {"run": run_id}) is None:
         tx.write(

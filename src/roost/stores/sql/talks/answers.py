@@ -17,12 +17,12 @@ from roost.stores.sql.talks.messages import (
 )
 
 
-def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> Opened | None:
+def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = "") -> Opened | None:
     """Give the run's answer its number, with its first text and notes; an answer that has one keeps it.
 
     Return None if the run was superseded before.
     """
-    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content, "notes": noted}
+    ids = {"talk": talk_id, "epoch": epoch, "run": run_id, "content": content, "notes": notes}
     rows = tx.write(
         "UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, answer_seq = last_seq + 1"
         " WHERE talk_id = :talk AND epoch = :epoch AND answer_seq = 0 RETURNING last_seq, revision, roost_now()",
@@ -30,22 +30,22 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, not
     )
     if rows:
         seq, revision, now = rows[0]
-        said = side_channels.unpack(noted)
-        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id, notes=said)
-        insert(tx, talk_id, message, revision, now, noted=noted)
+        unpacked = side_channels.unpack(notes)
+        message = Message(seq, Sender.AGENT, content, Status.STREAMING, at(now), run_id=run_id, notes=unpacked)
+        insert(tx, talk_id, message, revision, now, notes=notes)
         return Opened(message, revision)
     # An earlier attempt that seemed to fail may have opened it: then it has its number.
-    there = tx.write(
+    opened = tx.write(
         "UPDATE messages AS m SET content = :content, notes = :notes WHERE m.talk_id = :talk AND m.run_id = :run"
         " AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch)"
         f" RETURNING {MESSAGE.replace('m.', '')}",
         ids,
     )
-    return Opened(message_of(there[0]), there[0][7]) if there else None
+    return Opened(message_of(opened[0]), opened[0][7]) if opened else None
 
 
-def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, noted: str = "") -> None:
-    """Store what was said since the last checkpoint, as part 1, 2, 3 …
+def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, notes: str = "") -> None:
+    """Store the text and notes since the last checkpoint, as part 1, 2, 3 …
 
     Do nothing if the run was superseded, or if the previous part was not stored.
     """
@@ -56,18 +56,18 @@ def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content
         " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
         " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))"
         " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content, notes = excluded.notes",
-        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "notes": noted, "run": run_id},
+        {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "notes": notes, "run": run_id},
     )
 
 
-def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, noted: str = "") -> TalkUpdate:
+def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = "") -> TalkUpdate:
     """Close the current message while its run continues in a new one."""
     row = lock(tx, talk_id)
     if row is None or row[0] != epoch:
         return TalkUpdate(0, epoch, 0, None, superseded=True, gone=row is None)
     if not content:
         return write_answer(tx, talk_id, run_id, row, "", "", Status.WITHDRAWN, None)
-    return write_answer(tx, talk_id, run_id, row, content, noted, Status.COMPLETE, None)
+    return write_answer(tx, talk_id, run_id, row, content, notes, Status.COMPLETE, None)
 
 
 def lock(tx: Tx, talk_id: str) -> Row | None:
@@ -83,7 +83,7 @@ def write_answer(
     run_id: str,
     row: Row,
     content: str,
-    noted: str,
+    notes: str,
     status: Status,
     error: str | None,
     *,
@@ -95,13 +95,13 @@ def write_answer(
 ) -> TalkUpdate:
     """Close the open message, or add one if none was opened and there is text.
 
-    An interrupted run adds none: text that nobody could read was never said. An open message without text is withdrawn;
+    An interrupted run adds none: no reader could see its text. An open message without text is withdrawn;
     thoughts and tool calls stay, unless the run is run `again`.
     """
     _, last_seq, answer_seq, now = row
-    if status is Status.INTERRUPTED and not content and (again or not side_channels.is_telling(noted)):
-        status, noted = Status.WITHDRAWN, ""
-    adds = not answer_seq and bool(content or error or noted) and status in (Status.COMPLETE, Status.FAILED)
+    if status is Status.INTERRUPTED and not content and (again or not side_channels.is_telling(notes)):
+        status, notes = Status.WITHDRAWN, ""
+    adds = not answer_seq and bool(content or error or notes) and status in (Status.COMPLETE, Status.FAILED)
     rows = tx.write(
         "UPDATE talks SET revision = revision + 1, last_seq = last_seq + :adds, epoch = epoch + :supersede,"
         " waiting = waiting - :done, answer_seq = 0, state = COALESCE(:state, state)"
@@ -117,12 +117,12 @@ def write_answer(
     revision, epoch, waiting = rows[0]
     message: Message | None = None
     if answer_seq:
-        message = _end(tx, talk_id, run_id, answer_seq, content, noted, status, error, revision)
+        message = _end(tx, talk_id, run_id, answer_seq, content, notes, status, error, revision)
     elif adds:
         message = Message(
-            last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, side_channels.unpack(noted)
+            last_seq + 1, Sender.AGENT, content, status, at(now), error, run_id, side_channels.unpack(notes)
         )
-        insert(tx, talk_id, message, revision, now, noted=noted)
+        insert(tx, talk_id, message, revision, now, notes=notes)
     return TalkUpdate(revision, epoch, waiting, message, superseded)
 
 
@@ -134,17 +134,17 @@ def close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Mes
     )
     if row is None or row[0] is None:
         return None
-    run_id, created, begun, noted = row
+    run_id, created, first_text, first_notes = row
     tx.write(
         "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
         " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
         {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
     )
-    more, more_noted = saved(tx, talk_id, seq)
-    text = begun + more
+    more_text, more_notes = saved(tx, talk_id, seq)
+    text = first_text + more_text
     if not text:  # only thoughts, and it runs again
         return _end(tx, talk_id, run_id, seq, "", "", Status.WITHDRAWN, None, revision)
-    return _end(tx, talk_id, run_id, seq, text, noted + more_noted, Status.INTERRUPTED, None, revision)
+    return _end(tx, talk_id, run_id, seq, text, first_notes + more_notes, Status.INTERRUPTED, None, revision)
 
 
 def message_at(tx: Tx, talk_id: str, seq: int) -> Message | None:
@@ -159,7 +159,7 @@ def _end(
     run_id: str,
     seq: int,
     content: str,
-    noted: str,
+    notes: str,
     status: Status,
     error: str | None,
     revision: int,
@@ -175,7 +175,7 @@ def _end(
             "seq": seq,
             "run": run_id,
             "content": content,
-            "notes": noted,
+            "notes": notes,
             "status": status,
             "error": error,
             "revision": revision,

@@ -20,7 +20,7 @@ MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
 
 # Another user's agent is checked first: it may no longer be shared.
-_REACHED = """(agent = '' OR agent = {} OR EXISTS
+_MAY_REACH = """(agent = '' OR agent = {} OR EXISTS
     (SELECT 1 FROM agents a WHERE a.address = talks.agent AND a.user_id = talks.user_id))"""
 
 # The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
@@ -30,24 +30,24 @@ UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = wai
   title = CASE WHEN title = '' THEN :title ELSE title END
 WHERE talk_id = :talk AND user_id = :user AND waiting < :most
   AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
-  AND {_REACHED.format(":reached")}
+  AND {_MAY_REACH.format(":reached")}
 RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
 """
 
 _ADVANCE_IDLE = f"""
 UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = 1, updated = roost_now(),
-  title = CASE WHEN title = '' THEN given.name ELSE title END
-FROM given WHERE talk_id = given.talk AND user_id = given.person AND waiting = 0
-  AND {_REACHED.format("''")}
+  title = CASE WHEN title = '' THEN batch.new_title ELSE title END
+FROM batch WHERE talk_id = batch.talk AND user_id = batch.owner AND waiting = 0
+  AND {_MAY_REACH.format("''")}
 RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
 """
-_GIVEN = {"talk": "TEXT", "person": "TEXT", "name": "TEXT"}
+_BATCH = {"talk": "TEXT", "owner": "TEXT", "new_title": "TEXT"}
 
 
 def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
-    """Add messages in a batch; leave those with a key, to busy talks, or to talks with another user's agent."""
-    given = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
-    advanced = {row[0]: row[1:] for row in bulk.using(tx, _ADVANCE_IDLE, _GIVEN, given)}
+    """Add messages in a batch; return None for those with a key, to busy talks, or to another user's agent."""
+    idle_posts = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
+    advanced = {row[0]: row[1:] for row in bulk.with_batch(tx, _ADVANCE_IDLE, _BATCH, idle_posts)}
     posted: list[Posted | None] = []
     for _, talk_id, content, _, busy, _, envelope_id, quiet, _ in calls:
         row = advanced.get(talk_id)
@@ -55,7 +55,7 @@ def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
             posted.append(None)
             continue
         seq, revision, epoch, policy, now, answer_seq, agent = row
-        message, envelope = _say(
+        message, envelope = _insert_message(
             tx, talk_id, seq, content, None, revision, now, envelope_id, busy or policy, quiet, agent
         )
         posted.append(Posted(message, revision, epoch, envelope, None, agent=agent, alone=not answer_seq))
@@ -81,23 +81,27 @@ def post(
     `reject` and the talk is being answered, LimitReached if `most` messages wait, NotFound if the talk's agent belongs
     to another user and is not shared.
     """
-    if key is not None and (there := _by_key(tx, user_id, talk_id, key, content)) is not None:
-        return there
-    given = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "reached": ""}
-    rows = tx.write(_ADVANCE, given)
-    if not rows and (reached := _anothers(tx, user_id, talk_id)):
-        rows = tx.write(_ADVANCE, {**given, "reached": reached})
+    if key is not None and (existing := _by_key(tx, user_id, talk_id, key, content)) is not None:
+        return existing
+    params = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "reached": ""}
+    rows = tx.write(_ADVANCE, params)
+    if not rows and (reached := _shared_agent(tx, user_id, talk_id)):
+        rows = tx.write(_ADVANCE, {**params, "reached": reached})
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
     seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
-    message, envelope = _say(tx, talk_id, seq, content, key, revision, now, envelope_id, policy, quiet, agent)
+    message, envelope = _insert_message(
+        tx, talk_id, seq, content, key, revision, now, envelope_id, policy, quiet, agent
+    )
     superseded = StopReason(policy) if waiting > 1 and policy in ("interrupt", "rollback") else None
-    rested = waiting > 1 and is_unclaimed(tx, talk_id)
+    was_parked = waiting > 1 and is_unclaimed(tx, talk_id)
     withdrawn = _withdraw(tx, talk_id, answer_seq, revision) if superseded is StopReason.ROLLBACK else 0
-    if rested and superseded is not None:
+    if was_parked and superseded is not None:
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
     alone = waiting == 1 and not answer_seq
-    return Posted(message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=rested, alone=alone)
+    return Posted(
+        message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=was_parked, alone=alone
+    )
 
 
 def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
@@ -106,7 +110,7 @@ def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
         f"SELECT {MESSAGE} FROM messages m WHERE m.talk_id = :talk ORDER BY m.seq DESC LIMIT :limit",
         {"talk": talk_id, "limit": limit},
     )
-    return [(_whole(tx, talk_id, message_of(row)), row[7]) for row in reversed(rows)]
+    return [(_with_checkpoints(tx, talk_id, message_of(row)), row[7]) for row in reversed(rows)]
 
 
 def before(tx: Tx, user_id: str, talk_id: str, seq: int, limit: int) -> list[Message]:
@@ -115,7 +119,7 @@ def before(tx: Tx, user_id: str, talk_id: str, seq: int, limit: int) -> list[Mes
         f"SELECT {MESSAGE} {_OWNED} AND m.seq < :seq ORDER BY m.seq DESC LIMIT :limit",
         {"talk": talk_id, "user": user_id, "seq": seq, "limit": limit},
     )
-    return [_whole(tx, talk_id, message_of(row)) for row in reversed(rows)]
+    return [_with_checkpoints(tx, talk_id, message_of(row)) for row in reversed(rows)]
 
 
 def withdrawn(tx: Tx, user_id: str, talk_id: str, seq: int) -> list[int]:
@@ -142,15 +146,15 @@ def changed(tx: Tx, user_id: str, talk_id: str, revision: int, position: int, li
         f"SELECT {MESSAGE} {_OWNED} AND m.revision > :revision AND m.seq > :position ORDER BY m.seq LIMIT :limit",
         {"talk": talk_id, "user": user_id, "revision": revision, "position": position, "limit": limit},
     )
-    return [_whole(tx, talk_id, message_of(row)) for row in rows]
+    return [_with_checkpoints(tx, talk_id, message_of(row)) for row in rows]
 
 
 def message_of(row: Row) -> Message:
-    seq, sender, content, status, created, error, run_id, _, noted = row
+    seq, sender, content, status, created, error, run_id, _, packed = row
     if status == "withdrawn":
-        content = noted = ""
-    said = side_channels.unpack(noted) if noted else ()
-    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, said)
+        content = packed = ""
+    notes = side_channels.unpack(packed) if packed else ()
+    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, notes)
 
 
 def saved(tx: Tx, talk_id: str, seq: int) -> tuple[str, str]:
@@ -162,17 +166,17 @@ def saved(tx: Tx, talk_id: str, seq: int) -> tuple[str, str]:
     return "".join(row[0] for row in rows), "".join(row[1] for row in rows)
 
 
-def _whole(tx: Tx, talk_id: str, message: Message) -> Message:
+def _with_checkpoints(tx: Tx, talk_id: str, message: Message) -> Message:
     if message.status is not Status.STREAMING:
         return message
-    text, noted = saved(tx, talk_id, message.seq)
-    said = side_channels.joined([*message.notes, *side_channels.unpack(noted)])
-    return replace(message, content=message.content + text, notes=said)
+    text, packed = saved(tx, talk_id, message.seq)
+    notes = side_channels.joined([*message.notes, *side_channels.unpack(packed)])
+    return replace(message, content=message.content + text, notes=notes)
 
 
 def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Posted | None:
-    by_key = f"SELECT {MESSAGE}, t.epoch, t.agent {_OWNED} AND m.key = :key"
-    row = tx.one(by_key, {"talk": talk_id, "user": user_id, "key": key})
+    query = f"SELECT {MESSAGE}, t.epoch, t.agent {_OWNED} AND m.key = :key"
+    row = tx.one(query, {"talk": talk_id, "user": user_id, "key": key})
     if row is None:
         return None
     if row[2] != content:
@@ -181,14 +185,14 @@ def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Poste
     return Posted(message_of(row[:9]), row[7], row[9], envelope, agent=row[10], repeated=True)
 
 
-def _anothers(tx: Tx, user_id: str, talk_id: str) -> str:
-    """Check that another user's agent in this talk is shared, and return it."""
+def _shared_agent(tx: Tx, user_id: str, talk_id: str) -> str:
+    """Return another user's agent in this talk; empty if it is the user's own. Raise NotFound if it is not shared."""
     row = tx.one(
         "SELECT agent FROM talks WHERE talk_id = :talk AND user_id = :user", {"talk": talk_id, "user": user_id}
     )
     if row is None or not row[0] or row[0].rpartition("/")[0] == user_id:
         return ""
-    agents.reached(tx, user_id, row[0])
+    agents.recipient_config(tx, user_id, row[0])
     return str(row[0])
 
 
@@ -216,8 +220,8 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
             ids,
         )
         tx.write("DELETE FROM parts WHERE talk_id = :talk AND seq = :seq", ids)
-        gone = "DELETE FROM inbox WHERE lane = :talk AND kind <> 'task' AND seq < :seq RETURNING seq"
-        done = len(tx.write(gone, ids))
+        remove = "DELETE FROM inbox WHERE lane = :talk AND kind <> 'task' AND seq < :seq RETURNING seq"
+        done = len(tx.write(remove, ids))
         tx.write(
             "UPDATE talks SET answer_seq = 0, waiting = waiting - :done WHERE talk_id = :talk",
             {"talk": talk_id, "done": done},
@@ -225,7 +229,7 @@ def _withdraw(tx: Tx, talk_id: str, answer_seq: int, revision: int) -> int:
     return answer_seq
 
 
-def _say(
+def _insert_message(
     tx: Tx,
     talk_id: str,
     seq: int,
@@ -241,21 +245,21 @@ def _say(
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
     insert(tx, talk_id, message, revision, now, key=key)
     e = message_envelope(envelope_id, talk_id, agent, seq, now + quiet if policy == "collect" else now, policy)
-    tx.later("inbox", _ENVELOPE, (envelope_id, talk_id, seq, 0, e.due, policy, agent, e.due))
+    tx.later("inbox", _ENVELOPE_COLUMNS, (envelope_id, talk_id, seq, 0, e.due, policy, agent, e.due))
     if agent:
-        capacity.use(tx, agent)
+        capacity.subtract(tx, agent)
     return message, e
 
 
 def insert(
-    tx: Tx, talk_id: str, m: Message, revision: int, now: float, *, noted: str = "", key: str | None = None
+    tx: Tx, talk_id: str, m: Message, revision: int, now: float, *, notes: str = "", key: str | None = None
 ) -> None:
     tx.later(
         "messages",
-        _SAID,
-        (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, noted, key),
+        _MESSAGE_COLUMNS,
+        (talk_id, m.seq, m.sender, m.content, m.status, m.error, m.run_id, now, revision, notes, key),
     )
 
 
-_ENVELOPE = ("envelope_id", "lane", "seq", "attempts", "due", "busy", "address", "rank")
-_SAID = bulk.columns("talk_id, seq, sender, content, status, error, run_id, created, revision, notes, key")
+_ENVELOPE_COLUMNS = ("envelope_id", "lane", "seq", "attempts", "due", "busy", "address", "rank")
+_MESSAGE_COLUMNS = bulk.columns("talk_id, seq, sender, content, status, error, run_id, created, revision, notes, key")

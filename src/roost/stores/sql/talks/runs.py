@@ -23,11 +23,11 @@ from roost.stores.sql.talks.talks import found
 
 _END = (
     "UPDATE talks SET revision = revision + 1, last_seq = last_seq + 1, waiting = waiting - 1,"
-    " state = COALESCE(given.kept, state) FROM given WHERE talk_id = given.talk AND epoch = given.reign"
-    " AND answer_seq = 0 AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = given.envelope)"
+    " state = COALESCE(batch.new_state, state) FROM batch WHERE talk_id = batch.talk AND epoch = batch.claimed_epoch"
+    " AND answer_seq = 0 AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = batch.envelope)"
     " RETURNING talk_id, last_seq, revision, waiting, roost_now()"
 )
-_GIVEN = {"talk": "TEXT", "reign": "BIGINT", "kept": "TEXT", "envelope": "TEXT"}
+_BATCH = {"talk": "TEXT", "claimed_epoch": "BIGINT", "new_state": "TEXT", "envelope": "TEXT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ def end(tx: Tx, closings: Sequence[Closing]) -> list[EndedRun]:
     notes, its envelopes stay for the next run.
     """
     short = {id(c): c for c in closings if _is_short(c)}
-    given = [(c.envelope.lane, c.epoch, _own_state(c), c.envelope.envelope_id) for c in short.values()]
-    ended = {row[0]: row[1:] for row in bulk.using(tx, _END, _GIVEN, given)}
-    gone = [c.envelope.envelope_id for c in short.values() if c.envelope.lane in ended]
-    bulk.change(tx, "DELETE FROM inbox WHERE envelope_id IN", gone)
+    claims = [(c.envelope.lane, c.epoch, _talk_state(c), c.envelope.envelope_id) for c in short.values()]
+    ended = {row[0]: row[1:] for row in bulk.with_batch(tx, _END, _BATCH, claims)}
+    settled = [c.envelope.envelope_id for c in short.values() if c.envelope.lane in ended]
+    bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", settled)
     return [
         _end_short(tx, c, ended[c.envelope.lane]) if id(c) in short and c.envelope.lane in ended else _end(tx, c)
         for c in closings
@@ -59,12 +59,12 @@ def end(tx: Tx, closings: Sequence[Closing]) -> list[EndedRun]:
 def _is_short(c: Closing) -> bool:
     """Return whether it handles one message and ended before its answer was opened."""
     answer = _answer(c)
-    said = bool(c.text or c.reason or answer.notes)
-    return said and c.verdict in (Verdict.DONE, Verdict.DEAD) and not c.others and not answer.lost
+    has_output = bool(c.text or c.reason or answer.notes)
+    return has_output and c.verdict in (Verdict.DONE, Verdict.DEAD) and not c.others and not answer.lost
 
 
-def _own_state(c: Closing) -> str | None:
-    """Return the state of the talk, if it is not that of an agent."""
+def _talk_state(c: Closing) -> str | None:
+    """Return the state to store with the talk; None if the state belongs to an agent."""
     return None if c.envelope.address else c.state
 
 
@@ -74,7 +74,7 @@ def _end_short(tx: Tx, c: Closing, row: Row) -> EndedRun:
     message = Message(
         seq, Sender.AGENT, c.text, c.status, at(now), c.reason or None, c.run_id, side_channels.unpack(notes)
     )
-    insert(tx, c.envelope.lane, message, revision, now, noted=notes)
+    insert(tx, c.envelope.lane, message, revision, now, notes=notes)
     return EndedRun(TalkUpdate(revision, c.epoch, waiting, message), c.outcome, now)
 
 
@@ -84,7 +84,7 @@ def _end(tx: Tx, c: Closing) -> EndedRun:
     if row is None:
         return EndedRun(TalkUpdate(0, c.epoch, 0, None, superseded=True, gone=True), None, c.ended)
     # Without envelopes it was settled before, or they were dropped.
-    if row[0] != c.epoch or not _still_there(tx, c.envelopes):
+    if row[0] != c.epoch or not _existing(tx, c.envelopes):
         return _end_superseded(tx, c, row)
     if c.verdict is Verdict.WAITING:
         return _park(tx, c, row)
@@ -102,7 +102,7 @@ def _end(tx: Tx, c: Closing) -> EndedRun:
         c.status,
         c.reason or None,
         done=done,
-        state=_own_state(c),
+        state=_talk_state(c),
         supersede=answer.lost,
         again=not handled,
     )
@@ -142,14 +142,14 @@ def _park(tx: Tx, c: Closing, row: Row) -> EndedRun:
 
 def _end_superseded(tx: Tx, c: Closing, row: Row) -> EndedRun:
     talk_id, (_, _, answer_seq, now) = c.envelope.lane, row
-    mine = answer_seq and tx.one(
+    own_answer = answer_seq and tx.one(
         "SELECT seq FROM messages WHERE talk_id = :talk AND seq = :seq AND run_id = :run",
         {"talk": talk_id, "seq": answer_seq, "run": c.run_id},
     )
-    if not mine:
-        left = _still_there(tx, c.envelopes)
+    if not own_answer:
+        left = _existing(tx, c.envelopes)
         return EndedRun(TalkUpdate(0, c.epoch, 0, None, superseded=True, left=left), RunOutcome.STOPPED, now)
-    left = () if c.text else _still_there(tx, c.envelopes)
+    left = () if c.text else _existing(tx, c.envelopes)
     # Nobody has read any text: withdraw the answer, and leave its envelopes to the next run.
     status = Status.WITHDRAWN if left else Status.INTERRUPTED
     done = 0 if left else _remove(tx, c.envelopes)
@@ -168,7 +168,7 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
             ids,
         )
     )
-    revision, epoch, waiting, now, answer_seq, rests = row
+    revision, epoch, waiting, now, answer_seq, is_unclaimed = row
     message = None
     if waiting:
         tx.write(
@@ -177,7 +177,7 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
         )
         tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", ids)
         revision, epoch = revision + 1, epoch + 1
-        if rests and answer_seq:
+        if is_unclaimed and answer_seq:
             parked.close_answer(tx, talk_id, answer_seq, revision, again=False)
             message = message_at(tx, talk_id, answer_seq)
     return Halted(revision, epoch, waiting, now, message)
@@ -213,14 +213,14 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
         "UPDATE inbox SET status = 'resumed' WHERE lane = :talk AND kind <> 'task' AND status = 'decided'",
         {"talk": talk_id},
     )
-    taken = tx.read(
+    claimed = tx.read(
         "SELECT envelope_id, address, seq, due, busy, attempts, suspect, status FROM inbox"
         " WHERE lane = :talk AND kind <> 'task' ORDER BY seq",
         {"talk": talk_id},
     )
     envelopes = tuple(
         message_envelope(name, talk_id, agent, seq, due, busy, attempts=failed + 1, suspect=suspect, status=status)
-        for name, agent, seq, due, busy, failed, suspect, status in taken
+        for name, agent, seq, due, busy, failed, suspect, status in claimed
     )
     message = None
     if answer_seq and any(e.is_resumed for e in envelopes):
@@ -233,11 +233,11 @@ def claim(tx: Tx, talk_id: str) -> Claimed | None:
 
 def _run_again(tx: Tx, c: Closing) -> None:
     """Leave the envelopes for another run; count an attempt if the cause of its end is unknown."""
-    tried = c.verdict is Verdict.RETRY
-    counted = "attempts = attempts + 1, " if tried else ""
+    has_failed = c.verdict is Verdict.RETRY
+    counted = "attempts = attempts + 1, " if has_failed else ""
     sql = f"UPDATE inbox SET {counted}suspect = CASE WHEN suspect > 2 THEN 2 ELSE suspect END WHERE envelope_id IN"
-    if tried or any(e.suspect for e in c.envelopes):
-        bulk.change(tx, sql, [e.envelope_id for e in c.envelopes])
+    if has_failed or any(e.suspect for e in c.envelopes):
+        bulk.write(tx, sql, [e.envelope_id for e in c.envelopes])
 
 
 def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
@@ -248,5 +248,5 @@ def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:
     )
 
 
-def _still_there(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
+def _existing(tx: Tx, envelopes: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
     return tuple(e for e in envelopes if tx.one("SELECT 1 FROM inbox WHERE envelope_id = :id", {"id": e.envelope_id}))

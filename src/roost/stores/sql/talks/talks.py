@@ -19,7 +19,7 @@ from roost.stores import bulk
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.journal.approvals import WAITED_FOR
-from roost.stores.sql.journal.steps import forget_journal
+from roost.stores.sql.journal.steps import delete_journal
 from roost.stores.sql.tables.parked import PARKED_TALK
 from roost.stores.sql.talks.messages import newest
 
@@ -28,14 +28,14 @@ _NEW = bulk.columns(
     "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
     " answer_seq, agent"
 )
-_ASKING = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
+_HAS_OPEN_APPROVAL = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
 def create_many(tx: Tx, calls: Calls) -> list[Loaded | None]:
-    """Create talks in a batch; leave those of a user who would have too many."""
+    """Create talks in a batch; return None for talks of a user who would have too many."""
     most = {user_id: bound for _, user_id, _, _, _, _, bound, *_ in calls}
     counted = sorted(Counter(call[1] for call in calls).items())
-    times = {user_id: _count(tx, user_id, count, most[user_id]) for user_id, count in counted}
+    times = {user_id: _count_new(tx, user_id, count, most[user_id]) for user_id, count in counted}
     return [None if (now := times[call[1]]) is None else _create(tx, now, *call) for call in calls]
 
 
@@ -52,14 +52,14 @@ def create(
     agent: str = "",
 ) -> Loaded:
     """Create a talk. Raise LimitReached if the user has `most` talks already."""
-    now = _count(tx, user_id, 1, most)
+    now = _count_new(tx, user_id, 1, most)
     if now is None:
         raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
     return _create(tx, now, talk_id, user_id, profile, busy, title, options, most, agent)
 
 
-def _count(tx: Tx, user_id: str, new: int, most: int) -> float | None:
-    """Count new talks and return the time; None if these are too many."""
+def _count_new(tx: Tx, user_id: str, new: int, most: int) -> float | None:
+    """Add to the user's number of talks and return the time; None if there would be too many."""
     if new > most:
         return None
     rows = tx.write(
@@ -90,7 +90,7 @@ def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
     return _talk_of(
         found(
             tx.one(
-                f"SELECT {_TALK}, {_ASKING} FROM talks WHERE talk_id = :talk AND user_id = :user",
+                f"SELECT {_TALK}, {_HAS_OPEN_APPROVAL} FROM talks WHERE talk_id = :talk AND user_id = :user",
                 _ids(user_id, talk_id),
             )
         )
@@ -104,7 +104,7 @@ def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
         get(tx, user_id, before)
         where = " AND (updated, talk_id) < (SELECT updated, talk_id FROM talks WHERE talk_id = :before)"
     rows = tx.read(
-        f"SELECT {_TALK}, {_ASKING} FROM talks WHERE user_id = :user{where}"
+        f"SELECT {_TALK}, {_HAS_OPEN_APPROVAL} FROM talks WHERE user_id = :user{where}"
         " ORDER BY updated DESC, talk_id DESC LIMIT :limit",
         {"user": user_id, "limit": limit, "before": before},
     )
@@ -128,7 +128,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     for table in ("parts", "messages", "runs"):
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
     brain_context.forget(tx, talk_id)
-    forget_journal(tx, talk_id)
+    delete_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
     tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
     tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)
@@ -165,7 +165,9 @@ def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
 
 
 def _talk_of(row: Row) -> Talk:
-    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *asking = row
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *has_open_approval = (
+        row
+    )
     return Talk(
         talk_session_id=talk_id,
         user_id=user_id,
@@ -178,5 +180,5 @@ def _talk_of(row: Row) -> Talk:
         running=waiting > 0,
         options=json.loads(options),
         agent=f"agent:{agent}" if agent else None,
-        asking=any(asking),
+        asking=any(has_open_approval),
     )
