@@ -519,7 +519,7 @@ async def waiting_talk(service: AsyncAgentService, **options: Any) -> str:
     talk = await service.create_talk_session("ann", **(options or {"profile": "pays"}))
     await service.add_message("ann", talk, "pay")
     await asked(service)
-    await until(lambda: service.roost.live_talks.known(talk).rests)  # type: ignore[union-attr]
+    await until(lambda: service.roost.live_talks.known(talk).is_parked)  # type: ignore[union-attr]
     return talk
 
 
@@ -671,7 +671,7 @@ def test_a_message_to_a_suspended_talk_without_an_answer_is_answered_together_wi
         talk = await service.create_talk_session("ann", profile="silent")
         await service.add_message("ann", talk, "one")
         await asked(service)
-        await until(lambda: service.roost.live_talks.known(talk).rests)  # type: ignore[union-attr]
+        await until(lambda: service.roost.live_talks.known(talk).is_parked)  # type: ignore[union-attr]
         await service.add_message("ann", talk, "two", busy="interrupt")
         await ended(service, talk)
         assert await service.approvals.list("ann") == []

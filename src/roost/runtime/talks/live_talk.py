@@ -1,7 +1,7 @@
-"""Talks in memory: their newest messages, the text being written, and the readers that wait.
+"""Talks in RAM: their newest messages, the text being written, and the readers that wait.
 
-The memory follows the store: it is changed by what follows a commit, in the order of commits. Only the
-text being written runs ahead of it. A talk is loaded through the writer, so that no commit is missed.
+The copy in RAM follows the store: callbacks change it after each commit, in the order of commits. Only the text being
+written is ahead of the store. A talk is loaded through the writer, so that no commit is missed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from roost.core.talks.talk import Talk
 from roost.ports import Host, Pending
 
 KEPT, MOST = 1_000, 2_000
-"""Messages of a talk in memory: when there are more than the most, the newest are kept."""
+"""Messages of a talk in RAM: when there are more than `MOST`, the newest `KEPT` stay."""
 CHANGES = 20_000
-"""Number of the newest changes of messages are known."""
+"""Largest number of changes of messages in RAM."""
 
 
 class LiveText:
@@ -55,12 +55,12 @@ class LiveText:
         return text
 
     def notes(self) -> Notes:
-        known, said = self._notes
+        known, joined = self._notes
         count = len(self._pieces)
         if count != known:
-            said = notes.joined([*said, *self._pieces[known:count]])
-            self._notes = (count, said)
-        return said
+            joined = notes.joined([*joined, *self._pieces[known:count]])
+            self._notes = (count, joined)
+        return joined
 
     def so_far(self) -> Message:
         m = self.message
@@ -69,7 +69,7 @@ class LiveText:
 
 
 class LiveTalk:
-    """One talk in memory. All methods may be called from any thread."""
+    """One talk in RAM. All methods may be called from any thread."""
 
     def __init__(self, host: Host, loaded: Loaded, generation: str = "") -> None:
         self._host = host
@@ -83,16 +83,16 @@ class LiveTalk:
         self.state: str | None = loaded.state
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
-        """Deleted, or out of step with the store: to be loaded again."""
-        self.rests = loaded.rests
-        """Its run waits for a person, and nothing of it is in memory."""
+        """True if it was deleted or may differ from the store: it must be loaded again."""
+        self.is_parked = loaded.rests
+        """True if its run waits for a person; nothing of the run is in RAM."""
         self.touched = False
         self.used = host.clock.monotonic()
         self.answer: LiveText | None = None
         self.waiters: list[Pending[None]] = []
         self.nothing_new: Page | None = None
         self.needed = 1 << 62
-        """From which message on all must stay in memory, since they wait for an answer."""
+        """Number of the oldest message that waits for an answer: it and all later ones stay in RAM."""
         self._floor: int = loaded.floor
         self._messages: list[Message] = [m for m, _ in loaded.messages]
         self._first = self._messages[0].seq if self._messages else 1
@@ -106,56 +106,56 @@ class LiveTalk:
             if posted.withdrawn:
                 self._withdraw(posted.withdrawn, posted.revision)
             self._set(posted.message, posted.revision)
-            self._moved(posted.revision, posted.epoch, waiting=1)
+            self._advance(posted.revision, posted.epoch, waiting=1)
 
     def opened(self, opened: Opened, text: LiveText) -> None:
         with self._lock:
             text.message = opened.message
             self.answer = text
             self._set(opened.message, opened.revision)
-            self._moved(opened.revision, self.epoch, waiting=1)
+            self._advance(opened.revision, self.epoch, waiting=1)
 
     def settled(self, settled: TalkUpdate) -> None:
         with self._lock:
             if settled.message is not None:
                 self._set(settled.message, settled.revision)
                 self.answer = None
-            self.rests = settled.parked
+            self.is_parked = settled.parked
             if settled.revision:
-                self._moved(settled.revision, settled.epoch, waiting=settled.waiting)
+                self._advance(settled.revision, settled.epoch, waiting=settled.waiting)
 
     def claimed(self, claimed: Claimed | None) -> None:
         if claimed is None:
             return
         with self._lock:
-            self.rests = False
+            self.is_parked = False
             if claimed.message is not None:
                 self._set(claimed.message, claimed.revision)
                 self.answer = None
-            self._moved(claimed.revision, claimed.epoch, waiting=len(claimed.envelopes))
+            self._advance(claimed.revision, claimed.epoch, waiting=len(claimed.envelopes))
 
     def stopped(self, halted: Halted) -> None:
         with self._lock:
-            self.rests = False
+            self.is_parked = False
             if halted.message is not None:
                 self._set(halted.message, halted.revision)
-            self._moved(halted.revision, halted.epoch, waiting=0)
+            self._advance(halted.revision, halted.epoch, waiting=0)
 
     def changed(self, talk: Talk) -> None:
         with self._lock:
             self.talk = talk
 
     def drop(self) -> None:
-        """It was deleted, or may not know all that was committed."""
+        """Mark it as deleted or as different from the store, and wake its readers."""
         with self._lock:
             self.gone = True
             self.nothing_new = None
         self.wake()
 
     def retire(self) -> bool:
-        """Drop it if nothing happens here and nobody watches; whether it was so."""
+        """Drop it if nothing runs and no reader waits; return whether it was dropped."""
         with self._lock:
-            if (self.running and not self.rests) or self.waiters:
+            if (self.running and not self.is_parked) or self.waiters:
                 return False
             self.gone = True
             self.nothing_new = None
@@ -168,7 +168,7 @@ class LiveTalk:
     # --- the text being written ------------------------------------------------------------------
 
     def grown(self) -> None:
-        """The answer has grown; called for every chunk, so it does next to nothing when nobody waits."""
+        """Wake the readers after the answer has grown. Called for every chunk, so it is cheap when no reader waits."""
         if self.waiters:
             self.wake()
 
@@ -183,7 +183,7 @@ class LiveTalk:
     # --- reading ---------------------------------------------------------------------------------
 
     def context(self, numbers: list[int]) -> tuple[list[Message], list[Message], int]:
-        """For a brain: what is new, what else was said, and from which message on that is all."""
+        """Return for a brain the new messages, the other ones in RAM, and the number of the oldest one in RAM."""
         with self._lock:
             known, count = self._messages, len(numbers)
             if not self._withdrawn and [m.seq for m in known[-count:]] == numbers:
@@ -194,11 +194,11 @@ class LiveTalk:
 
     @property
     def first(self) -> int:
-        """Return the number of the oldest message in memory."""
+        """Return the number of the oldest message in RAM."""
         return self._first
 
     def prepend(self, older: list[Message]) -> None:
-        """Messages from the store that end where the memory begins."""
+        """Add messages from the store, if they end where those in RAM begin."""
         with self._lock:
             if older and older[-1].seq == self._first - 1:
                 self._messages[:0] = older
@@ -210,7 +210,7 @@ class LiveTalk:
             return self._get(seq)
 
     def newest(self, limit: int) -> Page | None:
-        """Return the newest messages; None when some of them are only in the store."""
+        """Return the newest messages; None if some of them are only in the store."""
         with self._lock:
             if len(self._messages) < limit and self._first > 1:
                 return None
@@ -222,7 +222,7 @@ class LiveTalk:
             return self._newest(limit)
 
     def since(self, cursor: Cursor, limit: int) -> Page | None:
-        """Return what is new since the cursor; None when the memory does not reach back so far."""
+        """Return the changes since the cursor; None if some of them are only in the store."""
         with self._lock:
             if cursor.revision < self._floor:
                 return None
@@ -235,21 +235,21 @@ class LiveTalk:
                     numbers.add(seq)
             chosen = sorted(numbers)
             if len(chosen) > limit:
-                return self._part(chosen[:limit], cursor)
-            return self._rest(chosen, cursor)
+                return self._partial_page(chosen[:limit], cursor)
+            return self._last_page(chosen, cursor)
 
     def reached(self, cursor: Cursor) -> int:
         with self._lock:
             return self._reached(cursor)
 
     def placed(self, onward: Cursor, shown: list[Message], before: Cursor) -> Cursor:
-        """Return the cursor with how much its reader has seen of the text being written, having been at `before`."""
+        """Return `onward` with the reader's position in the text being written. `before`: its previous cursor."""
         with self._lock:
             at = self._cursor(tuple(shown), before)
             return replace(onward, seq=at.seq, offset=at.offset, noted=at.noted)
 
     def has_news(self, cursor: Cursor) -> bool:
-        """Return True if a reader at the cursor has not seen everything; costs next to nothing."""
+        """Return True if a reader at the cursor has not seen everything. Cheap: takes no lock."""
         answer = self.answer
         if answer is None or answer.message is None:
             return self.revision != cursor.revision
@@ -261,15 +261,15 @@ class LiveTalk:
         return self.waiting > 0 or self.answer is not None
 
     def overlay(self, messages: list[Message]) -> list[Message]:
-        """The same messages, as they stand in memory where the memory has them.
+        """Return these messages, each as it is in RAM if it is there.
 
-        Those that are committed but not heard of yet are left out: they come when they are.
+        Messages that are committed but not yet known here are left out: readers get them with the notification.
         """
         with self._lock:
             return self._overlay(messages)
 
     def overlay_until(self, messages: list[Message], revision: int) -> tuple[list[Message], bool]:
-        """The same, up to the first that has changed after the revision; return whether there is such a one."""
+        """Return the same, up to the first message changed after the revision, and whether there is such a message."""
         with self._lock:
             start = bisect_right(self._changes, (revision, 1 << 62))
             changed = {seq for _, seq in self._changes[start:]}
@@ -277,29 +277,29 @@ class LiveTalk:
             count = next((place for place, m in enumerate(found) if m.seq in changed), len(found))
             return found[:count], count < len(found)
 
-    # --- inside, with the lock held --------------------------------------------------------------
+    # --- called with the lock held --------------------------------------------------------------
 
     def _overlay(self, messages: list[Message]) -> list[Message]:
-        heard = [m for m in messages if m.seq < self._first + len(self._messages)]
-        return [self._fresh([self._get(m.seq)])[0] if m.seq >= self._first else m for m in heard]
+        known = [m for m in messages if m.seq < self._first + len(self._messages)]
+        return [self._with_live_text([self._get(m.seq)])[0] if m.seq >= self._first else m for m in known]
 
     def _newest(self, limit: int) -> Page:
-        messages = self._fresh(self._messages[max(0, len(self._messages) - limit) :])
+        messages = self._with_live_text(self._messages[max(0, len(self._messages) - limit) :])
         more = bool(messages) and messages[0].seq > 1
         return Page(messages, self._cursor(messages).encode(self.log), self.running, more_before=more)
 
-    def _part(self, numbers: list[int], cursor: Cursor) -> Page:
-        messages = self._fresh([self._get(seq) for seq in numbers])
+    def _partial_page(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._with_live_text([self._get(seq) for seq in numbers])
         target = max(self._reached(cursor), 1)
         onward = Cursor(cursor.revision, cursor.seq, cursor.offset, numbers[-1], target, cursor.noted)
         return Page(messages, onward.encode(self.log), self.running, more_after=True)
 
-    def _rest(self, numbers: list[int], cursor: Cursor) -> Page:
-        messages = self._fresh([self._get(seq) for seq in numbers])
+    def _last_page(self, numbers: list[int], cursor: Cursor) -> Page:
+        messages = self._with_live_text([self._get(seq) for seq in numbers])
         reached = self._cursor(messages, cursor)
         if (revision := self._reached(cursor)) != reached.revision:
             reached = replace(reached, revision=revision)
-        # What was changed while a long list was read in several pages comes after it.
+        # Changes that were made while a long list was read page by page follow after it.
         more = self.revision > reached.revision
         page = Page(messages, reached.encode(self.log), self.running, more_after=more)
         if self.answer is None and not cursor.target:
@@ -307,23 +307,23 @@ class LiveTalk:
         return page
 
     def _reached(self, cursor: Cursor) -> int:
-        """Return the revision up to which a reader has seen all changes of what it has passed, once it has this page.
+        """Return the revision up to which the reader of this page has seen all changes.
 
-        It is the newest, unless something that it passed on an earlier page has changed since.
+        It is the newest revision, unless a message of an earlier page has changed since.
         """
         start = bisect_right(self._changes, (cursor.target, 1 << 62))
         if cursor.target and any(seq <= cursor.position for _, seq in self._changes[start:]):
             return cursor.target
         return self.revision
 
-    def _fresh(self, messages: list[Message]) -> tuple[Message, ...]:
+    def _with_live_text(self, messages: list[Message]) -> tuple[Message, ...]:
         answer = self.answer
         if answer is None or answer.message is None:
             return tuple(messages)
         return tuple(answer.so_far() if m.seq == answer.message.seq else m for m in messages)
 
     def _cursor(self, shown: tuple[Message, ...], before: Cursor | None = None) -> Cursor:
-        """Where a reader stands who was shown these, having been at `before`."""
+        """Return the cursor of a reader that was shown these messages. `before`: its previous cursor."""
         answer = self.answer
         if answer is None or answer.message is None:
             return Cursor(self.revision)
@@ -345,10 +345,10 @@ class LiveTalk:
 
     def _set(self, message: Message, revision: int) -> None:
         index = message.seq - self._first
-        if index < 0:  # not in memory: readers that have not seen this change read it from the store
+        if index < 0:  # not in RAM: readers that have not seen this change read it from the store
             self._floor = max(self._floor, revision)
             return
-        if index > len(self._messages):  # one before it was committed without our being told
+        if index > len(self._messages):  # the notification of an earlier message was lost
             self.gone = True
             return
         self._messages[index : index + 1] = [message]
@@ -358,19 +358,19 @@ class LiveTalk:
             self._trim()
 
     def _trim(self) -> None:
-        """Forget the oldest messages; a reader that has not seen a change of theirs reads it from the store."""
+        """Remove the oldest messages; a reader that has not seen one of their changes reads it from the store."""
         first = min(self._messages[-KEPT].seq, self.needed)
         if first <= self._first:
             return
         del self._messages[: first - self._first]
         self._first = first
         self._floor = max(self._floor, *(revision for revision, seq in self._changes if seq < first))
-        if len(self._changes) > CHANGES:  # they outlive the messages: readers in the middle of a long list need them
+        if len(self._changes) > CHANGES:  # kept longer than messages, for readers in the middle of a long list
             self._floor = max(self._floor, self._changes[-CHANGES][0])
             del self._changes[:-CHANGES]
         self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
 
-    def _moved(self, revision: int, epoch: int, *, waiting: int) -> None:
+    def _advance(self, revision: int, epoch: int, *, waiting: int) -> None:
         self.revision = max(self.revision, revision)
         self.epoch = max(self.epoch, epoch)
         self.waiting = waiting

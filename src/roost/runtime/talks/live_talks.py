@@ -1,4 +1,4 @@
-"""Registry of the talks in memory."""
+"""Registry of the talks in RAM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roost.stores.sql.talks import talks as talks_sql
 
 
 class LiveTalks:
-    """The talks in memory, by id. Idle ones that were not used for long are forgotten."""
+    """Talks in RAM, by id. Idle talks that were not used for long are removed."""
 
     def __init__(self, host: Host, store: Store, most: int) -> None:
         self._host = host
@@ -23,7 +23,7 @@ class LiveTalks:
         return self._talks.get(talk_id)
 
     async def get(self, user_id: str, talk_id: str) -> LiveTalk:
-        """Return the talk, loaded through the writer in order with all commits. NotFound: not this user's."""
+        """Return the talk, loaded through the writer in order with all commits. Raise NotFound for another user's."""
         live = self._talks.get(talk_id)
         while live is None or live.gone:
             await self._store.write(talks_sql.load, user_id, talk_id, TAIL, key=talk_id, then=self.add)
@@ -49,15 +49,15 @@ class LiveTalks:
             live.wake()
 
     def trim(self) -> None:
-        """Forget the longest unused, down to the bound; those being answered or watched stay."""
+        """Remove the longest unused talks, down to the limit; talks with a run or a waiting reader stay."""
         now = self._host.clock.monotonic()
         for live in list(self._talks.values()):
             if live.touched:
                 live.touched, live.used = False, now
-        spare = len(self._talks) - self._most
-        for live in sorted(self._talks.values(), key=lambda t: t.used):
-            if spare <= 0:
+        excess = len(self._talks) - self._most
+        for live in sorted(self._talks.values(), key=lambda live: live.used):
+            if excess <= 0:
                 return
             if live.retire():
                 self._talks.pop(live.talk_id, None)
-                spare -= 1
+                excess -= 1

@@ -1,4 +1,4 @@
-"""A stream of a talk: pages become pieces of text, each with a cursor from which exactly the rest follows."""
+"""Stream of a talk: splits pages into pieces of text, each with the cursor at which a reader continues after it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from roost.core.talks.messages import Change, Cursor, Message, Page, Status, Tal
 from roost.core.talks.side_channels import Notes
 
 KEPT = 256
+"""Messages that are compared with new pages: with twice as many, the oldest are removed."""
 
 
 class TalkStream:
-    """What one reader has seen. A cursor in the middle of a text counts as having read so far."""
+    """Position of one reader, and the messages it has seen. A cursor may be in the middle of a text."""
 
     def __init__(self, log: TalkLog, after: str | None) -> None:
         self._log = log
-        self._at = Cursor.decode(after, log) if after is not None else Cursor(0)
-        self._part = (self._at.seq, self._at.offset, self._at.noted)
-        """The message that was read in part, and how much of it and of its notes."""
+        self._cursor = Cursor.decode(after, log) if after is not None else Cursor(0)
+        self._partial = (self._cursor.seq, self._cursor.offset, self._cursor.noted)
+        """Number of the message that was read in part, and how much of its text and of its notes was read."""
         self._seen: dict[int, Message] = {}
 
     def of(self, page: Page) -> Iterator[Change]:
-        """Return what a page adds; nothing for a message that is as it was."""
-        start, reached = self._at, Cursor.decode(page.cursor, self._log)
-        self._at = reached
+        """Yield the changes that a page adds; none for an unchanged message."""
+        start, reached = self._cursor, Cursor.decode(page.cursor, self._log)
+        self._cursor = reached
         new = [message for message in page.messages if self._seen.get(message.seq) != message]
         for number, message in enumerate(new, start=1):
-            text, noted, reset = self._grown(message)
+            text, noted, reset = self._added(message)
             self._remember(message)
             whole = number == len(new) and not reached.target
             cursor = reached if whole else self._between(start, reached, message.seq)
-            yield Change(message, text, self._read(cursor).encode(self._log), reset, noted)
+            yield Change(message, text, self._with_position(cursor).encode(self._log), reset, noted)
 
-    def _grown(self, message: Message) -> tuple[str, Notes, bool]:
-        known, (seq, read, noted) = self._seen.get(message.seq), self._part
+    def _added(self, message: Message) -> tuple[str, Notes, bool]:
+        known, (seq, read, noted) = self._seen.get(message.seq), self._partial
         if known is not None:
             read, noted = len(known.content), side_channels.length(known.notes)
         elif message.seq != seq:
@@ -51,23 +52,23 @@ class TalkStream:
             else (message.content, message.notes, True)
         )
 
-    def _read(self, cursor: Cursor) -> Cursor:
-        """The same, with what was read of a message in part."""
-        if (cursor.seq, cursor.offset, cursor.noted) == self._part:
+    def _with_position(self, cursor: Cursor) -> Cursor:
+        """Return the cursor with the position in the message that was read in part."""
+        if (cursor.seq, cursor.offset, cursor.noted) == self._partial:
             return cursor
-        seq, offset, noted = self._part
+        seq, offset, noted = self._partial
         return replace(cursor, seq=seq, offset=offset, noted=noted)
 
     def _between(self, start: Cursor, reached: Cursor, seq: int) -> Cursor:
-        """Where a reader stands after one message of a page, before the others."""
+        """Return the cursor after one message of a page, before the next ones."""
         return replace(start, position=seq, target=max(reached.target or reached.revision, 1))
 
     def _remember(self, message: Message) -> None:
         self._seen[message.seq] = message
         if message.status is Status.STREAMING:
-            self._part = (message.seq, len(message.content), side_channels.length(message.notes))
-        elif self._part[0] == message.seq:
-            self._part = (0, 0, 0)
+            self._partial = (message.seq, len(message.content), side_channels.length(message.notes))
+        elif self._partial[0] == message.seq:
+            self._partial = (0, 0, 0)
         if len(self._seen) > 2 * KEPT:
             for seq in sorted(self._seen)[:KEPT]:
                 del self._seen[seq]

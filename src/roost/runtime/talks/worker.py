@@ -1,4 +1,4 @@
-"""A worker: one thread with one loop, on which many lanes run side by side."""
+"""Worker: a thread with one event loop, on which the lanes of many talks run concurrently."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from roost.runtime.turns.services import TurnServices
 log = logging.getLogger("roost.worker")
 
 RESTART = 0.5
-"""Seconds before a lane that failed, which none should, is tried again."""
+"""Seconds after which a lane is restarted that failed unexpectedly."""
 
 
 class TalkLanes(ABC):
-    """The talks that run on one loop: a worker's, or that of an agent that is awake.
+    """Lanes of talks on one loop: the loop of a worker, or that of an awake agent.
 
     `deliver` and `stop` may be called from any thread; everything else happens on the loop.
     """
@@ -43,18 +43,18 @@ class TalkLanes(ABC):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self.home: TurnOwner | None = None
-        """The agent whose talks these are."""
+        """Agent of these talks; None for talks with profiles."""
         self.retired = False
-        """Given up: what it still does counts for nothing."""
+        """True if it was abandoned: its lanes run elsewhere, and its deliveries are dropped."""
 
     @property
     def running(self) -> int:
-        """Number of runs under way."""
+        """Return the number of runs."""
         return sum(lane.run is not None for lane in self.lanes.values())
 
     @abstractmethod
-    def post(self, act: Callable[[], None]) -> None:
-        """Do it on the loop, in order; from any thread."""
+    def post(self, callback: Callable[[], None]) -> None:
+        """Run the callback on the loop, in order; from any thread."""
 
     def deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         self.post(partial(self._deliver, talk_id, user_id, envelope, arrived))
@@ -67,7 +67,7 @@ class TalkLanes(ABC):
     def _deliver(self, talk_id: str, user_id: str, envelope: Envelope | None, arrived: Callable[[], None]) -> None:
         arrived()
         if self.retired:
-            return  # it is someone else's now, and so is whatever was on its way here
+            return  # another worker has the talk now and claims its envelopes
         lane = self.lanes.get(talk_id)
         if lane is None:
             lane = self.lanes[talk_id] = TalkLane(self._services, self._talks, self.loop, talk_id, user_id, self.home)
@@ -90,12 +90,12 @@ class TalkLanes(ABC):
     def _lane_done(self, lane: TalkLane, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if self._closing or self.retired:
-            self._all_done()
+            self._on_lane_end()
             return
-        # Nobody here cancels a lane: if one was, a brain has done it.
+        # Lanes are never cancelled here: a cancelled one was cancelled by a brain.
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
-            log.error("a lane has failed and is started again", exc_info=error, extra={"session": lane.talk_id})
+            log.error("lane of a talk failed; restarting it", exc_info=error, extra={"session": lane.talk_id})
             lane.claim = True
             asyncio.get_running_loop().call_later(RESTART, self._restart, lane)
             return
@@ -103,20 +103,20 @@ class TalkLanes(ABC):
             del self.lanes[lane.talk_id]
         elif not lane.idle:
             self._restart(lane)
-        else:  # something is on its way to this lane: it starts when that arrives
+        else:  # a delivery is on its way and will start the lane again
             del self.lanes[lane.talk_id]
-        self._all_done()
+        self._on_lane_end()
 
     def _end_parked(self) -> None:
-        """Runs that wait for a person are not waited for: they go on when they are run again."""
+        """Stop runs that wait for a person; they continue when they run again."""
         now = self._context.host.clock.now()
         for lane in list(self.lanes.values()):
             if lane.run is not None and lane.run.is_parked:
                 lane.ending = True
                 lane.stop(StopReason.WAIT if lane.run.may_suspend else StopReason.DRAIN, now)
 
-    def _all_done(self) -> None:  # noqa: B027 — a worker has nothing to see to
-        """A lane has ended; perhaps it was the last."""
+    def _on_lane_end(self) -> None:  # noqa: B027 — a worker has nothing to do
+        """Handle the end of a lane."""
 
     def _restart(self, lane: TalkLane) -> None:
         if not self._closing and not self.retired:
@@ -124,7 +124,7 @@ class TalkLanes(ABC):
 
 
 class Worker(TalkLanes):
-    """Has a thread of its own, and shares the talks with profiles with other workers."""
+    """Lanes on a thread of their own. The talks with profiles are divided among the workers."""
 
     def __init__(
         self,
@@ -137,23 +137,23 @@ class Worker(TalkLanes):
     ) -> None:
         super().__init__(services, talks, name, release)
         self._inbound: deque[Callable[[], None]] = deque()
-        self._rung = False
+        self._drain_scheduled = False
         self._close: asyncio.Event | None = None
         self.loop: Loop = services.context.host.start_loop(name, self._main, lambda _, error: ended(self, error))
 
     def close(self) -> None:
-        """Drain: let what runs end, for a bounded time, and end."""
+        """Drain: give running answers a limited time to finish, then end."""
         self.post(self._begin_close)
 
-    def post(self, act: Callable[[], None]) -> None:
-        self._inbound.append(act)
-        if not self._rung:
-            self._rung = True
+    def post(self, callback: Callable[[], None]) -> None:
+        self._inbound.append(callback)
+        if not self._drain_scheduled:
+            self._drain_scheduled = True
             self.loop.call(self._drain_inbound)
 
     @property
     def load(self) -> int:
-        """Lanes here, and deliveries that have not been looked at."""
+        """Return the number of lanes and of deliveries that are not processed yet."""
         return len(self.lanes) + len(self._inbound)
 
     async def _main(self, loop: Loop) -> None:
@@ -165,14 +165,14 @@ class Worker(TalkLanes):
         await self._drain()
 
     def _drain_inbound(self) -> None:
-        self._rung = False
+        self._drain_scheduled = False
         inbound = self._inbound
         while inbound:
-            act = inbound.popleft()
+            callback = inbound.popleft()
             try:
-                act()
-            except Exception:  # one that fails must not keep the others from being done
-                log.exception("a delivery has failed", extra={"worker": self.name})
+                callback()
+            except Exception:  # a failed delivery must not stop the others
+                log.exception("delivery to a talk failed", extra={"worker": self.name})
 
     def _begin_close(self) -> None:
         self._closing = True
@@ -194,7 +194,7 @@ class Worker(TalkLanes):
 
 
 class AgentTalks(TalkLanes):
-    """The talks with one agent, on the loop it has while it is awake."""
+    """Lanes of the talks with one agent, on its loop while it is awake."""
 
     def __init__(
         self,
@@ -206,9 +206,9 @@ class AgentTalks(TalkLanes):
         super().__init__(services, talks, home.full_address, release)
         self.home = home
 
-    def post(self, act: Callable[[], None]) -> None:
+    def post(self, callback: Callable[[], None]) -> None:
         assert self.home is not None
-        self.home.call(act)
+        self.home.call(callback)
 
     @property
     def loop(self) -> Loop:  # type: ignore[override]
@@ -216,7 +216,7 @@ class AgentTalks(TalkLanes):
         return self.home.loop
 
     def finish(self) -> None:
-        """Begin no more runs; those under way may end."""
+        """Start no more runs; running ones may end."""
         for lane in self.lanes.values():
             lane.ending = True
         self._end_parked()
@@ -226,6 +226,6 @@ class AgentTalks(TalkLanes):
         for lane in list(self.lanes.values()):
             lane.stop(StopReason.DRAIN, now)
 
-    def _all_done(self) -> None:
+    def _on_lane_end(self) -> None:
         assert self.home is not None
         self.home.activity.talk_ended()
