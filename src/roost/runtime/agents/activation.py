@@ -72,7 +72,7 @@ class Activation:
         self.idle_timer = IdleTimer(self)
         self.closings = Closings(self)
         self.turn_state = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
-        self.letters: dict[str, Any] = {}
+        self.inputs: dict[str, Any] = {}
         self.talks = AgentTalks(dispatcher.services, dispatcher.live_talks, self, dispatcher.release_talk)
         self.ended: Pending[None] = context.host.pending()
         """Set when it has drained, or was retired while it was detached."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import NEVER, MemoryWrite
 from roost.core.runs import KEPT, Closing, RunOutcome, Settled, Verdict
-from roost.runtime.agents.failures import expired, news, withdrawn
+from roost.runtime.agents.failures import expired, failure_notices, withdrawn
 from roost.runtime.agents.host import AgentHost
 from roost.runtime.agents.lanes.intake import Intake
 from roost.runtime.agents.lanes.lane_queue import Lane, LaneQueue
@@ -93,7 +93,7 @@ class Closings:
                 lane.waiting[0] = replace(lane.waiting[0], suspect=0)
             home.lane_queue.offer(lane)
         elif closing.verdict is Verdict.DEAD:
-            return replace(closing, sent=closing.sent + news(home, closing))
+            return replace(closing, sent=closing.sent + failure_notices(home, closing))
         return closing
 
     def _retry(self, lane: Lane, closing: Closing) -> None:

@@ -1,4 +1,4 @@
-"""Closings of envelopes that were not tried, and notifications of failures."""
+"""Closings of envelopes that were not attempted, and notifications of failures."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ WITHDRAWN = "withdrawn"
 
 
 def expired(envelope: Envelope, epoch: int, now: float) -> Closing:
-    tried = replace(envelope, attempts=envelope.attempts - 1)
+    """Return the closing of an envelope that expired before its next attempt."""
+    counted = replace(envelope, attempts=envelope.attempts - 1)
     reason = "it was not begun before it expired"
-    if tried.attempts:
-        often = "once" if tried.attempts == 1 else f"{tried.attempts} times"
-        reason = f"it was tried {often}, and not again before it expired"
-    return Closing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=EXPIRED)
+    if counted.attempts:
+        times = "once" if counted.attempts == 1 else f"{counted.attempts} times"
+        reason = f"it was tried {times}, and not again before it expired"
+    return Closing("", counted, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=EXPIRED)
 
 
 def withdrawn(envelope: Envelope, epoch: int, now: float) -> Closing:
-    """Of a question whose answer nobody waits for any more."""
+    """Return the closing of a question whose answer is no longer awaited."""
     return Closing(
         "", envelope, epoch, Verdict.CANCELLED, "", now, now, reason="the question was withdrawn", fault=WITHDRAWN
     )
 
 
-def overspent(envelope: Envelope, epoch: int, now: float, refusal: BrainFailed) -> Closing:
-    """Of what may not be begun, since as much as may has come of its origin."""
+def over_budget(envelope: Envelope, epoch: int, now: float, refusal: BrainFailed) -> Closing:
+    """Return the closing of an envelope whose origin has used up its budget."""
     reason = f"{refusal}; {refusal.advice}"
     return Closing("", envelope, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.BUDGET)
 
 
-def worn_out(envelope: Envelope, epoch: int, now: float) -> Closing:
+def attempts_exhausted(envelope: Envelope, epoch: int, now: float) -> Closing:
+    """Return the closing of an envelope whose last attempt ended in a crash."""
     reason = f"it was tried {envelope.most_attempts} times, and each time the program or its thread ended meanwhile"
-    tried = replace(envelope, attempts=envelope.most_attempts)
-    return Closing("", tried, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.LOST_WORKER)
+    counted = replace(envelope, attempts=envelope.most_attempts)
+    return Closing("", counted, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.LOST_WORKER)
 
 
-def news(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
+def failure_notices(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
     """Return the notifications of a failure to the owner's other agents; none for a failed notification.
 
     Participants of its meeting are notified too.
@@ -54,12 +56,12 @@ def news(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
     e = closing.envelope
     if closing.fault == EXPIRED or e.lane == f"event:{FAILED}":
         return ()
-    told: tuple[Effect, ...] = ()
+    notices: tuple[Effect, ...] = ()
     if e.kind is Kind.MEETING:
         failed, name = f"it failed: {closing.reason}", home.context.host.new_id("entry")
-        told = (EndTurn(name, home.full_address, meeting_of(e.lane), None, (), failed),)
+        notices = (EndTurn(name, home.full_address, meeting_of(e.lane), None, (), failed),)
     if closing.fault == Fault.BUDGET and not home.context.budgets.is_first(e.origin):
-        return told  # thousands may be cut off at once
+        return notices  # thousands may fail at once: the first one is enough
     data = {
         "agent": home.agent_id,
         "reason": closing.reason,
@@ -70,4 +72,4 @@ def news(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
     event = home.services.composer.event(
         home.owner, home.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
     )
-    return *told, event
+    return *notices, event

@@ -1,4 +1,4 @@
-"""Home of a lane: what the parts of an awake agent may ask of its activation."""
+"""Interface of an activation for its parts: lanes, turns and timers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roost.runtime.talks.worker import AgentTalks
 
 
 class Home(ClosingOwner, Protocol):
-    """An activation, on its loop."""
+    """Activation, as its parts see it; on its loop."""
 
     closings: Closings
     exclusive: ExclusiveTurns
@@ -29,7 +29,7 @@ class Home(ClosingOwner, Protocol):
         """Return True if lanes or talks are being handled."""
 
     def move_to_other_loop(self) -> None:
-        """Have its work run on another loop."""
+        """Move its work to another loop."""
 
     def record(self) -> None:
         """Write the changes of its lifecycle state."""

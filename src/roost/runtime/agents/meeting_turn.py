@@ -15,8 +15,8 @@ from roost.runtime.agents.lanes.lane_queue import Lane
 from roost.stores.sql.meetings import registry
 
 
-async def attended(home: Home, envelope: Envelope) -> Meeting | None:
-    """Return the meeting that a turn is about, as the agent sees it; None: the agent has left it."""
+async def load_meeting(home: Home, envelope: Envelope) -> Meeting | None:
+    """Return the meeting that a turn is about, as the agent sees it; None if the agent has left it."""
     context, meeting_id = home.context, meeting_of(envelope.lane)
     seated = await context.store.read(registry.load_log, home.full_address, meeting_id)
     return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
@@ -24,10 +24,10 @@ async def attended(home: Home, envelope: Envelope) -> Meeting | None:
 
 def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> Closing | None:
     """Return the closing of a turn that has nothing left to react to and has done nothing yet; else None."""
-    meeting = home.letters[envelope.envelope_id]
-    if meeting is not None and (meeting.why is not None or any(one.kind == StepKind.GIVEN for one in recorded)):
+    meeting = home.inputs[envelope.envelope_id]
+    if meeting is not None and (meeting.why is not None or any(step.kind == StepKind.GIVEN for step in recorded)):
         return None
-    del home.letters[envelope.envelope_id]
+    del home.inputs[envelope.envelope_id]
     sent = () if meeting is None else (meeting.end_of_turn(home.context.host.new_id("entry")),)
     return Closing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
 
@@ -36,13 +36,13 @@ def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], no
 
 
 def hold(home: Home, lane: Lane) -> bool:
-    """Delay the turn in this lane until others are quiet; False: it can start now."""
-    pause = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
-    if not pause:
+    """Delay the turn in this lane until others are quiet; return False if it can start now."""
+    delay = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
+    if not delay:
         return False
     lane.busy, lane.held = False, True
-    lane.due = home.context.host.clock.now() + pause
-    asyncio.get_running_loop().call_later(pause, _unhold, home, lane)
+    lane.due = home.context.host.clock.now() + delay
+    asyncio.get_running_loop().call_later(delay, _unhold, home, lane)
     return True
 
 

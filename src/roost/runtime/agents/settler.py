@@ -26,10 +26,10 @@ class SettlingClosings(Protocol):
     """Closings of one agent, on its loop."""
 
     def settled(self, results: Results) -> None:
-        """Take note that these are written, or were refused."""
+        """Handle closings that are written or were refused."""
 
     def unsettled(self, error: Exception) -> None:
-        """Attempt again to write them after a pause."""
+        """Retry to write them after a pause."""
 
 
 class Settling(Protocol):
@@ -45,13 +45,13 @@ class Settling(Protocol):
     def closings(self) -> SettlingClosings: ...
 
     def call(self, act: Callable[[], None]) -> None:
-        """Run it on the agent's loop, in order."""
+        """Run the callback on the agent's loop, in order."""
 
     def leave(self, results: Results) -> bool:
-        """Retire if it is detached and these were its last closings; False: it needs a loop."""
+        """Retire if it is detached and these were its last closings; return False if it needs a loop."""
 
 
-Attempt = tuple[Settling, Closing | MemoryWrite, int]
+QueuedClosing = tuple[Settling, Closing | MemoryWrite, int]
 """The agent, its closing, and the number of edits of its state by then.
 
 A turn of a talk that has not ended adds a change of the state, in order with the closings of other turns.
@@ -59,7 +59,7 @@ A turn of a talk that has not ended adds a change of the state, in order with th
 
 
 class Settler:
-    """Any thread may call `put`; agents are notified on their own loops."""
+    """Queue of closings. Any thread may call `put`; agents are notified on their own loops."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Settler:
         """Called after each commit, before the agents are notified."""
         self._notifier = notifier
         self._lock = context.host.lock()
-        self._waiting: deque[Attempt] = deque()
+        self._waiting: deque[QueuedClosing] = deque()
         self._notes: deque[tuple[str, int, StateChange]] = deque()
         self._writing = False
         self._called: Loop | None = None
         """Loop that was asked to start a write and has not yet."""
-        self._held: dict[Settling, list[Attempt]] = {}
+        self._held: dict[Settling, list[QueuedClosing]] = {}
         """Closings that could not be written, and all later ones of the same agents; written in order after a pause."""
         self._resumed: deque[Settling] = deque()
 
@@ -91,7 +91,7 @@ class Settler:
         self._begin_soon(activation)
 
     def resume(self, activation: Settling) -> None:
-        """Attempt again to write held closings; on the agent's loop."""
+        """Retry to write held closings; on the agent's loop."""
         self._resumed.append(activation)
         if self._begins():
             self._write()
@@ -126,13 +126,17 @@ class Settler:
             if not (waiting or notes or self._resumed) or not self._begins():  # something may have arrived in between
                 return
             group = self._group()
-        closings = tuple(_remembered(one, of, edits) for one, of, edits in group if isinstance(of, Closing))
-        noted = tuple(notes.popleft() for _ in range(min(len(notes), MOST)))
+        closings = tuple(
+            _without_stale_state(activation, closing, edits)
+            for activation, closing, edits in group
+            if isinstance(closing, Closing)
+        )
+        announced = tuple(notes.popleft() for _ in range(min(len(notes), MOST)))
         try:
             self._context.store.write(
                 settlement.settle,
                 closings,
-                noted,
+                announced,
                 _writes(group),
                 then=partial(self._written, group),
                 failed=partial(self._failed, group),
@@ -140,12 +144,12 @@ class Settler:
         except Exception as error:  # the agents that wait must be notified
             self._failed(group, error)
 
-    def _group(self) -> list[Attempt]:
+    def _group(self) -> list[QueuedClosing]:
         """Return the next group; skip agents with older closings that wait for a retry."""
         waiting, held = self._waiting, self._held
         while self._resumed:
             waiting.extendleft(reversed(held.pop(self._resumed.popleft(), [])))
-        group: list[Attempt] = []
+        group: list[QueuedClosing] = []
         for _ in range(min(len(waiting), MOST)):
             one = waiting.popleft()
             if held and one[0] in held:
@@ -154,8 +158,8 @@ class Settler:
                 group.append(one)
         return group
 
-    def _written(self, group: list[Attempt], settled: tuple[Settled, ...]) -> None:
-        """On the writer's thread, after the commit."""
+    def _written(self, group: list[QueuedClosing], settled: tuple[Settled, ...]) -> None:
+        """Notify the agents; on the writer's thread, after the commit."""
         closings = tuple(one for _, one, _ in group if isinstance(one, Closing))
         self._settled(closings, settled)
         all_results: dict[Settling, Results] = {}
@@ -170,7 +174,7 @@ class Settler:
                 activation.call(partial(activation.closings.settled, results))
         self._write()
 
-    def _failed(self, group: list[Attempt], error: Exception) -> None:
+    def _failed(self, group: list[QueuedClosing], error: Exception) -> None:
         activations = dict.fromkeys(activation for activation, _, _ in group)
         self._notifier.missed(effect for _, one, _ in group if isinstance(one, Closing) for effect in one.sent)
         for one in group:
@@ -180,12 +184,12 @@ class Settler:
         self._write()
 
 
-def _remembered(activation: Settling, closing: Closing, edits: int) -> Closing:
+def _without_stale_state(activation: Settling, closing: Closing, edits: int) -> Closing:
     """Drop a state that is older than the last edit by a person."""
     return closing if closing.state is None or edits == activation.turn_state.edits else replace(closing, state=None)
 
 
-def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
+def _writes(group: list[QueuedClosing]) -> tuple[MemoryWrite, ...]:
     """Return the state changes, each with its position among the closings, without those before a person's edit."""
     writes: list[MemoryWrite] = []
     closings = 0
@@ -193,6 +197,6 @@ def _writes(group: list[Attempt]) -> tuple[MemoryWrite, ...]:
         if isinstance(one, Closing):
             closings += 1
         elif edits == activation.turn_state.edits:
-            whose = replace(one, address=activation.address, epoch=activation.epoch)
-            writes.append(replace(whose, position=closings))
+            owned = replace(one, address=activation.address, epoch=activation.epoch)
+            writes.append(replace(owned, position=closings))
     return tuple(writes)

@@ -1,4 +1,4 @@
-"""Work: one brain thinking once about one envelope of an agent, with the actions to act."""
+"""Work: one attempt of a brain at one envelope of an agent."""
 
 from __future__ import annotations
 
@@ -36,39 +36,39 @@ from roost.runtime.turns.services import TurnServices
 
 log = logging.getLogger("roost.work")
 
-FOR_GOOD = frozenset({Fault.HOPS, Fault.BUDGET, Fault.NO_ANSWER, Fault.UNKNOWN_STEP, Fault.UNAWAITED})
-"""Faults that another try would come to as well: what was asked and answered is on record."""
+PERMANENT = frozenset({Fault.HOPS, Fault.BUDGET, Fault.NO_ANSWER, Fault.UNKNOWN_STEP, Fault.UNAWAITED})
+"""Faults that a retry would meet again, since questions and answers are recorded."""
 
 
 class WorkOwner(TurnOwner, Protocol):
-    """An activation, as its work sees it; on its loop."""
+    """Activation, as its work sees it; on its loop."""
 
     services: TurnServices
     context: RuntimeContext
     epoch: int
-    letters: dict[str, Any]
-    """What turns are about that are to begin: mails and meetings, by envelope."""
+    inputs: dict[str, Any]
+    """Mail and meetings of turns that are about to start, by envelope."""
 
     def abandoned(self, work: Work) -> None:
-        """Go on without a brain that would not stop."""
+        """Continue without a brain that did not stop."""
 
 
 class Work(ActingTurn):
-    """Made for one try of one envelope. It is iterated in the task of the lane it belongs to."""
+    """One attempt at one envelope. It is iterated in the task of its lane."""
 
     task: asyncio.Task[Any] | None = None
     _length = 0
     _over = False
-    _letter: Mail | None = None
+    _mail: Mail | None = None
     _meeting_output: MeetingOutput | None = None
-    """Of a turn in a meeting."""
+    """Output of a turn in a meeting."""
     _brain_context: TurnBrainContext | None = None
 
     def __init__(self, home: WorkOwner, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile) -> None:
         super().__init__(home.context, home.loop, home.address, envelope.origin)
         self._home = home
         self.envelope = envelope
-        self._said: list[str] = []
+        self._output: list[str] = []
         self._before = home.turn_state.text
         self._recorded = recorded
         self.turn = self._make_turn(profile)
@@ -78,7 +78,7 @@ class Work(ActingTurn):
         return TurnActions(
             home.services,
             self,
-            place=self._try(),
+            place=self._attempt(),
             user_id=home.owner,
             sender=home.full_address,
             hops=envelope.hops,
@@ -94,7 +94,7 @@ class Work(ActingTurn):
             self._brain_context = TurnBrainContext(self._context, place, self.run_id)
         return self._brain_context
 
-    def _try(self) -> Attempt:
+    def _attempt(self) -> Attempt:
         home = self._home
         return Attempt(
             self.envelope.envelope_id,
@@ -111,17 +111,17 @@ class Work(ActingTurn):
         e, home = self.envelope, self._home
         text, data, subject, answer = e.body, None, "", None
         if e.kind is Kind.EVENT:
-            fact = json.loads(e.body)
-            text, data = fact["name"], fact["data"]
+            event = json.loads(e.body)
+            text, data = event["name"], event["data"]
         elif e.kind is Kind.MAIL:
-            self._letter = letter = home.letters.pop(e.envelope_id)
-            text, subject = letter.body, letter.subject
+            self._mail = mail = home.inputs.pop(e.envelope_id)
+            text, subject = mail.body, mail.subject
         elif e.kind is Kind.ANSWER:
             answer = from_body(e.body)
             text = answer.text
         state = json.loads(self._before) if self._before else {}
         if e.kind is Kind.MEETING:
-            return self._attend(profile, home.letters.pop(e.envelope_id), state)
+            return self._make_meeting_turn(profile, home.inputs.pop(e.envelope_id), state)
         message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         turn = Turn(
             e.kind,
@@ -144,32 +144,32 @@ class Work(ActingTurn):
             turn.answer = answer
         return turn
 
-    def _attend(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
-        """A turn that is repeated sees the meeting as it was, or what it has done in there would be done once more."""
-        before = next((one.result for one in self._recorded if one.kind == StepKind.GIVEN), None)
-        if before is not None:
-            meeting = meeting.at_position(json.loads(before)) or meeting
-        self._meeting_output = MeetingOutput(meeting, self._said, lambda: self.actions, self.flush)
+    def _make_meeting_turn(self, profile: Profile, meeting: Meeting, state: dict[str, Any]) -> Turn:
+        """Return a turn in a meeting. A repeated turn sees the meeting as it was, so that it does not act twice."""
+        position = next((step.result for step in self._recorded if step.kind == StepKind.GIVEN), None)
+        if position is not None:
+            meeting = meeting.at_position(json.loads(position)) or meeting
+        self._meeting_output = MeetingOutput(meeting, self._output, lambda: self.actions, self.flush)
         home = self._home
         return in_meeting(
             meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
         )
 
-    # --- thinking --------------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------------
 
     async def think(self) -> None:
-        """Return when the brain has ended, has failed or was stopped; what went wrong is kept in `error`."""
+        """Iterate the brain until it ends, fails or is stopped; keep its exception in `error`."""
         self.task = self._task = asyncio.current_task()
         if self._task is not None:
             self._task.set_name(self.run_id)
         try:
             await self._iterate()
-            if self._letter is not None:
-                await self._answer(self._letter)
+            if self._mail is not None:
+                await self._answer(self._mail)
             if self._meeting_output is not None:
                 self.actions.add_last_entries(self._meeting_output)
         except asyncio.CancelledError as error:
-            if not self.fenced:  # the lane itself is cancelled: nobody else does that
+            if not self.fenced:  # the task of the lane is cancelled, not this turn
                 raise
             self.error = error
             while self._task is not None and self._task.uncancel():
@@ -196,7 +196,7 @@ class Work(ActingTurn):
         return self._waits > 0
 
     @property
-    def has_changed_memory(self) -> bool:
+    def has_changed_state(self) -> bool:
         try:
             return json.dumps(self.turn.state) != (self._before or "{}")
         except (TypeError, ValueError, RecursionError):
@@ -208,16 +208,16 @@ class Work(ActingTurn):
         self._length += len(text)
         if self._length > self._context.limits.answer_chars:
             raise BrainFailed("the answer grew too long", kind=Fault.TOO_LONG)
-        self._said.append(checks.clean(text))
+        self._output.append(checks.clean(text))
 
-    async def _answer(self, letter: Mail) -> None:
+    async def _answer(self, mail: Mail) -> None:
         """Reply to the sender of a mail with the brain's text, if there is any."""
-        text = "".join(self._said)
-        if not letter.is_answered_by_itself or not text.strip():
+        text = "".join(self._output)
+        if not mail.is_answered_by_itself or not text.strip():
             return
         try:
-            await self.actions.answer(letter, text)
-        except NotFound:  # it is done all the same, and its words are on record
+            await self.actions.answer(mail, text)
+        except NotFound:  # the mail is handled anyway, and the text is recorded
             log.info("sender of a mail is gone; no reply is sent", extra={"agent": self._home.address})
 
     def _report_waiting(self, waiting: bool, cause: str) -> None:
@@ -243,17 +243,17 @@ class Work(ActingTurn):
         return (self._meeting_output.meeting.end_of_turn(self._context.host.new_id("entry")),)
 
     def lost(self, fault: Fault) -> Closing:
-        """Return the closing of a work that blocked or ended its loop."""
+        """Return the closing of work that blocked or ended its loop."""
         return self._failure(BrainFailed("it has blocked or ended the loop of its agent", kind=fault))
 
     def _failure(self, error: BaseException) -> Closing:
         e = self.envelope
         report = self.report(error)
         failed = partial(self._closing, reason=report.sentence, fault=report.fault, traceback=report.traceback)
-        if report.fault in FOR_GOOD or e.attempts >= e.most_attempts:
+        if report.fault in PERMANENT or e.attempts >= e.most_attempts:
             return failed(Verdict.DEAD)
-        pause = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._context.host.jitter())
-        return failed(Verdict.RETRY, due=self._context.host.clock.now() + pause)
+        delay = min(e.retry_delay * 2.0 ** (e.attempts - 1), LONGEST_PAUSE) * (0.5 + self._context.host.jitter())
+        return failed(Verdict.RETRY, due=self._context.host.clock.now() + delay)
 
     def _closing(self, verdict: Verdict, **more: Any) -> Closing:
         if verdict is Verdict.CANCELLED:
@@ -266,7 +266,7 @@ class Work(ActingTurn):
             self.envelope,
             self._home.epoch,
             verdict,
-            "".join(self._said),
+            "".join(self._output),
             self._started,
             self._context.host.clock.now(),
             brain_context=written,
@@ -278,13 +278,13 @@ class Work(ActingTurn):
         )
 
     def _given(self, verdict: Verdict, journaled: bool) -> str | None:
-        """For a replay; nothing where there is no record of the run."""
+        """Return the input for a replay; None if the run leaves no record."""
         e = self.envelope
         is_plain = e.kind is Kind.ANSWER or (e.kind is Kind.TASK and not e.recorded)
         if verdict is Verdict.DONE and is_plain and not journaled and e.kind is Kind.TASK:
             return None
-        message = {"sender": e.sender, "text": e.body} if is_plain else None  # it is kept nowhere else
-        kept = run_history.given(
+        message = {"sender": e.sender, "text": e.body} if is_plain else None  # stored nowhere else
+        recorded = run_history.given(
             self.turn.profile.name,
             self._before,
             self.seen,
@@ -296,7 +296,7 @@ class Work(ActingTurn):
             did=self.did(is_done=verdict is Verdict.DONE),
             meeting=None if self._meeting_output is None else self._meeting_output.position,
         )
-        return run_history.as_text(kept, self._context.redactor.clean_json)
+        return run_history.as_text(recorded, self._context.redactor.clean_json)
 
     def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:
         """Return the agent's state. A turn that has already spoken in its meeting does not run again."""

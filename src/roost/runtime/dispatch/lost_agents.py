@@ -12,7 +12,7 @@ from roost.core.failures.faults import Fault
 from roost.core.runs import Closing, RunOutcome, Settled, Verdict
 from roost.core.talks.runs import StopReason
 from roost.errors import Unavailable
-from roost.runtime.agents.failures import news
+from roost.runtime.agents.failures import failure_notices
 from roost.stores.sql import settlement
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _closing(activation: Activation, work: Work, fault: Fault) -> Closing:
     closing.changes.extend(activation.state_log.take())
     if closing.verdict is not Verdict.DEAD:
         return closing
-    return replace(closing, sent=closing.sent + news(activation, closing))
+    return replace(closing, sent=closing.sent + failure_notices(activation, closing))
 
 
 def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Closing, ...]) -> None:

@@ -75,7 +75,7 @@ class LaneTasks:
         work = await start.begin(home, lane)
         if work is not None:
             await work.think()
-            if home.exclusive.lane is not None and work.has_changed_memory:
+            if home.exclusive.lane is not None and work.has_changed_state:
                 await home.exclusive.give_way(lane)
             if lane.work is work and work.why is not StopReason.LOST:
                 home.closings.close(work.closing(), lane)
