@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-_Gathered = dict[asyncio.AbstractEventLoop, list[Callable[[], object]]]
-_Chain = deque[tuple[asyncio.AbstractEventLoop, list[Callable[[], object]]]]
+_Calls = deque[Callable[[], object]]
+_Gathered = dict[asyncio.AbstractEventLoop, None]
+_Chain = deque[asyncio.AbstractEventLoop]
 
 AT_ONCE = 2
 """Loops that are woken immediately; each wakes the next when it runs."""
@@ -66,7 +67,7 @@ class Together:
 
     def __exit__(self, *_: object) -> None:
         _here.gathered = None
-        chain: _Chain = deque(self._gathered.items())
+        chain: _Chain = deque(self._gathered)
         for _number in range(AT_ONCE):
             _wake_next(chain)
         _here.chains.append((chain, len(chain), time.monotonic()))
@@ -95,24 +96,35 @@ def _wake_next(chain: _Chain) -> None:
     """Wake the next idle loop; skip running ones."""
     while True:
         try:
-            loop, acts = chain.popleft()
+            loop = chain.popleft()
         except IndexError:
             return
         if getattr(loop, "is_idle", False):
-            _wake(loop, _call_all, acts, chain)
+            _wake(loop, _run_calls, loop, chain)
             return
-        _wake(loop, _call_all, acts, None)
+        _wake(loop, _run_calls, loop, None)
 
 
 def call_on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
     """Call a function on a loop soon, in order, from any thread. Does nothing if the loop is closed."""
-    gathered = _here.gathered
-    if gathered is None:
+    gathered, calls = _here.gathered, _calls_of(loop)
+    if gathered is not None:
+        calls.append(act)
+        gathered[loop] = None
+    elif not calls:
         _wake(loop, act)
-    elif loop in gathered:
-        gathered[loop].append(act)
-    else:
-        gathered[loop] = [act]
+    else:  # calls of a batch whose loop was not woken yet come first
+        calls.append(act)
+        _wake(loop, _run_calls, loop, None)
+
+
+def _calls_of(loop: asyncio.AbstractEventLoop) -> _Calls:
+    """Return the calls that wait for the loop to be woken. They are kept by loop, so that their order is kept too."""
+    try:
+        calls: _Calls = loop.roost_calls  # type: ignore[attr-defined]
+    except AttributeError:
+        calls = vars(loop).setdefault("roost_calls", deque())  # atomic, unlike an assignment after a check
+    return calls
 
 
 def _wake(loop: asyncio.AbstractEventLoop, act: Callable[..., object], *args: object) -> None:
@@ -122,11 +134,12 @@ def _wake(loop: asyncio.AbstractEventLoop, act: Callable[..., object], *args: ob
         return  # closed: its supervisor takes over
 
 
-def _call_all(acts: list[Callable[[], object]], chain: _Chain | None) -> None:
+def _run_calls(loop: asyncio.AbstractEventLoop, chain: _Chain | None) -> None:
     if chain:
         _wake_next(chain)
-    loop = asyncio.get_running_loop()
-    for act in acts:
+    calls = _calls_of(loop)
+    for _number in range(len(calls)):  # later ones come with a wake-up of their own
+        act = calls.popleft()
         try:
             act()
         except Exception as error:  # one failure must not prevent the other calls

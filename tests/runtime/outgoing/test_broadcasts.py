@@ -306,7 +306,7 @@ def test_whatever_goes_wrong_nothing_is_lost_doubled_or_overtaken(seed: int) -> 
 
 
 def test_what_finds_no_room_in_memory_is_not_counted_as_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hall, "IN_MEMORY", 1)
+    monkeypatch.setattr(hall, "IN_RAM", 1)
     attempts: list[int] = []
 
     async def floods(turn: Turn) -> AsyncIterator[str]:
