@@ -64,7 +64,7 @@ def test_an_agent_that_blocks_its_loop_fails_that_task_and_does_the_others(
 
 
 def test_what_runs_beside_one_that_blocks_is_not_counted_as_tried(service: Open, release: threading.Event) -> None:
-    roosted = service({"blocks": blocker(release)}, limits=LIMITS)
+    roosted = service({"blocks": blocker(release)}, limits=replace(LIMITS, attempts=1))
     roosted.agents.create("ann", "d", profile="blocks", max_concurrent_tasks=3, **ONCE)
     talk = roosted.create_talk_session("ann", agent="d")
     slow = roosted.tasks.send("ann", "d", "slow")

@@ -100,6 +100,7 @@ class Supervisor:
                     if self._context.ram.update():
                         self._dispatcher.retire_idle()
                     self._dispatcher.abandon_unstopped()
+                    self._dispatcher.settler.resume_overdue()
                 self._dispatcher.grow()
             except Exception:  # nothing else watches, moves and restarts
                 log.exception("supervisor loop failed; continuing")

@@ -19,6 +19,8 @@ from roost.stores.sql import settlement
 
 MOST = 2_000
 """Closings in one write."""
+OVERDUE = 2.0
+"""Seconds after which held closings are written again without the timer of their agent."""
 Results = list[tuple[Closing, Settled]]
 
 
@@ -79,6 +81,7 @@ class Settler:
         """Loop that was asked to start a write and has not yet."""
         self._held: dict[Settling, list[QueuedClosing]] = {}
         """Closings that could not be written, and all later ones of the same agents; written in order after a pause."""
+        self._held_since: dict[Settling, float] = {}
         self._resumed: deque[Settling] = deque()
 
     def put(self, activation: Settling, closing: Closing | MemoryWrite, edits: int) -> None:
@@ -95,6 +98,13 @@ class Settler:
         self._resumed.append(activation)
         if self._begins():
             self._write()
+
+    def resume_overdue(self) -> None:
+        """Retry for agents whose own retry is overdue: the loop with its timer may have ended. From any thread."""
+        latest = self._context.host.clock.monotonic() - OVERDUE
+        overdue = [activation for activation, since in list(self._held_since.items()) if since < latest]
+        for activation in overdue:
+            self.resume(activation)
 
     def _begin_soon(self, activation: Settling) -> None:
         """Begin a write in the next iteration of the loop, with all closings until then.
@@ -148,7 +158,9 @@ class Settler:
         """Return the next group; skip agents with older closings that wait for a retry."""
         waiting, held = self._waiting, self._held
         while self._resumed:
-            waiting.extendleft(reversed(held.pop(self._resumed.popleft(), [])))
+            activation = self._resumed.popleft()
+            self._held_since.pop(activation, None)
+            waiting.extendleft(reversed(held.pop(activation, [])))
         group: list[QueuedClosing] = []
         for _ in range(min(len(waiting), MOST)):
             one = waiting.popleft()
@@ -180,6 +192,7 @@ class Settler:
         for one in group:
             self._held.setdefault(one[0], []).append(one)
         for activation in activations:
+            self._held_since[activation] = self._context.host.clock.monotonic()
             activation.call(partial(activation.closings.unsettled, error))
         self._write()
 

@@ -42,7 +42,7 @@ def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: 
     for envelope_id in activation.lane_queue.suspects:
         dispatcher.context.quarantine.leave(envelope_id)
     _settle(dispatcher, activation, tuple(_closing(activation, work, fault) for work in blamed))
-    dispatcher.placement.move_all(lost, culprit if culprit in runs else None, fault)
+    dispatcher.placement.move_all(lost, culprit, fault, is_known=culprit in runs)
 
 
 def _closing(activation: Activation, work: Work, fault: Fault) -> Closing:

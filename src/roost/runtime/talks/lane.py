@@ -156,14 +156,14 @@ class TalkLane:
         envelopes = self._next()
         self.waiting = deque(e for e in self.waiting if e not in envelopes)
         if max(e.attempts for e in envelopes) > self._context.limits.attempts:
-            await self._settle(self._given_up(live, envelopes), live)
+            await self._end(self._given_up(live, envelopes), live)
             return
         if live.talk.agent and self._home is None:
-            await self._settle(self._unknown(live, envelopes), live)
+            await self._end(self._unknown(live, envelopes), live)
             return
         profile = self._profile(live)
         if not self._context.breakers.allows(profile):
-            await self._settle(self._refused(live, envelopes), live)
+            await self._end(self._refused(live, envelopes), live)
             return
         self._stopped = False
         recorded = self._recorded_of(envelopes)
@@ -179,10 +179,12 @@ class TalkLane:
             self._home.activity.talk_starts(self.user_id)
         try:
             await run.think()
-            if run.why is StopReason.LOST:
-                return  # someone else has the lane now, and closes what this run has opened
-            # The right to write may be lost in between: then this closes what was opened, and no more.
+            if _is_lost(run):
+                return  # another worker has the lane now; the placement closes what this run has opened
             closing = run.closing()
+            if _is_lost(run):  # in between
+                return
+            # The right to write may be lost in between: then this closes what was opened, and no more.
             if self._home is not None:
                 await self._home.turn_state.wait_until_written()
             settled, after = await self._settle(closing, live)
@@ -192,14 +194,23 @@ class TalkLane:
                 run.refused(closing)
             if after.left and run.is_journaled:
                 self._tried |= {e.envelope_id for e in after.left}
-            if after.parked:
-                self.waiting.clear()  # all that is left waits in the store
-            elif not self._stopped and not after.gone:  # a stop has removed the rest from the store
-                self.waiting.extendleft(reversed([*after.left, *run.untaken()]))
+            self._requeue(after, run.untaken())
         finally:
             self.run = None
             run.quiesced.set(run.stopped())
             run.release()
+
+    async def _end(self, closing: Closing, live: LiveTalk) -> None:
+        """Settle envelopes that are not attempted."""
+        _, after = await self._settle(closing, live)
+        self._requeue(after, [])
+
+    def _requeue(self, after: TalkUpdate, untaken: list[Envelope]) -> None:
+        """Put envelopes that are left back to the front."""
+        if after.parked:
+            self.waiting.clear()  # all that is left waits in the store
+        elif not self._stopped and not after.gone:  # a stop has removed the rest from the store
+            self.waiting.extendleft(reversed([*after.left, *untaken]))
 
     def _apply(self, closing: Closing, settled: Settled, live: LiveTalk) -> None:
         """Apply what was written with the end of a run: the state, the sleep of the agent, and what was posted."""
@@ -341,6 +352,10 @@ class TalkLane:
             others=envelopes[1:],
             answer=AnswerEnd(lost=lost),
         )
+
+
+def _is_lost(run: TalkRun) -> bool:
+    return run.why is StopReason.LOST
 
 
 def _take_back(home: TurnOwner, envelope_id: str, recorded: tuple[Recorded, ...]) -> None:

@@ -141,13 +141,14 @@ class Placement:
             lost.append(LostLane(talk_id, place.user_id, run, worker.home.address if worker.home else ""))
         return lost
 
-    def move_all(self, lost: Iterable[LostLane], culprit: str | None, fault: Fault) -> None:
+    def move_all(self, lost: Iterable[LostLane], culprit: str | None, fault: Fault, *, is_known: bool = False) -> None:
         """Have lost lanes run elsewhere; the run that is known to be to blame fails instead.
 
-        If none is known to be, each run that was under way counts as a try.
+        If no culprit is known, each run counts as an attempt. `is_known`: the culprit is known, and may be no run of a
+        talk.
         """
         lost = list(lost)
-        is_known = any(lane.run is not None and lane.run.run_id == culprit for lane in lost)
+        is_known = is_known or any(lane.run is not None and lane.run.run_id == culprit for lane in lost)
         for lane in lost:
             live = self._talks.known(lane.talk_id)
             if lane.run is None or live is None:

@@ -21,9 +21,9 @@ from roost.errors import NotFound
 from roost.ports import Row, Tx
 from roost.stores.sql.agents import agents
 from roost.stores.sql.journal import steps
+from roost.stores.sql.tables.runs import ANSWER_CHARS
 from roost.stores.sql.talks import talks
 
-KEPT_CHARS = 10_000
 _RUN = (
     "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root"
 )
@@ -145,7 +145,7 @@ def _text_of(tx: Tx, run: Run, stored: str | None) -> tuple[str, bool]:
         )
         return "".join(row[0] for row in rows), True
     text = stored or ""
-    if len(text) < KEPT_CHARS:
+    if len(text) < ANSWER_CHARS:
         return text, True
     row = tx.one("SELECT result FROM tasks WHERE task_id = :id AND status = 'done'", {"id": run.envelope_id})
     return (row[0], True) if row is not None and row[0] is not None else (text, False)

@@ -26,6 +26,7 @@ from roost.stores.sql.tables.dead_letters import add_dead_letter
 from roost.stores.sql.tables.parked import park
 from roost.stores.sql.tables.runs import record
 from roost.stores.sql.tables.timers import arm
+from roost.stores.sql.tables.token_usage import add_usage
 from roost.stores.sql.talks import runs as talk_runs
 
 
@@ -70,17 +71,18 @@ def settle(
 
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
-    ended = talk_runs.end(tx, closings)
-    contexts = [c.brain_context for c, run in zip(closings, ended, strict=True) if not run.update.gone]
+    runs = [(replace(c, ended=run.ended), run) for c, run in zip(closings, talk_runs.end(tx, closings), strict=True)]
+    contexts = [c.brain_context for c, run in runs if not run.update.gone]
     brain_context.write(tx, (context for context in contexts if context is not None))
-    return [_settle_talk(tx, replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
+    record(tx, [(c, run.outcome, run.seq) for c, run in runs if run.outcome is not None])
+    in_lock_order = sorted(range(len(runs)), key=lambda number: runs[number][0].envelope.address)
+    settled = {number: _apply_effects(tx, *runs[number]) for number in in_lock_order}
+    return [settled[number] for number in range(len(runs))]
 
 
-def _settle_talk(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
-    """Record a run of a talk that has ended, and apply its effects unless it was superseded."""
+def _apply_effects(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
+    """Apply the effects of a run of a talk that has ended, unless it was superseded."""
     update, agent = run.update, c.envelope.address
-    if run.outcome is not None:
-        record(tx, c, run.outcome, None if update.message is None else update.message.seq)
     if update.superseded:
         return Settled(False, talk=update)
     if agent and c.state is not None:
@@ -116,8 +118,9 @@ def _settle_agents(
     ]
     eventful = _eventful(settling, errors)
     for c in eventful:
-        if c.run_id and not _is_plain(c):
-            record(tx, c, c.outcome)
+        if _is_plain(c):
+            add_usage(tx, c.run_id, c.profile, c.usage, c.ended)
+    record(tx, [(c, c.outcome, None) for c in eventful if c.run_id and not _is_plain(c)])
     changes = _valid_changes(tx, notes)
     append(tx, sorted([*_changes_of(eventful), *changes], key=_by_id))
     _update_agents(tx, eventful, errors, changes)
@@ -151,8 +154,7 @@ def _record_stopped(tx: Tx, stopped: list[Closing]) -> None:
     keys = sorted({c.envelope.address for c in stopped})
     created = {row[0]: row[1] for row in bulk.read(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
     existing = [c for c in stopped if c.started >= created.get(c.envelope.address, NEVER)]
-    for c in existing:
-        record(tx, c, RunOutcome.STOPPED)
+    record(tx, [(c, RunOutcome.STOPPED, None) for c in existing])
     bulk.with_batch(
         tx,
         "UPDATE tasks SET attempts = batch.attempts, started = COALESCE(tasks.started, batch.started) FROM batch"

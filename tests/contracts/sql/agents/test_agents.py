@@ -21,6 +21,7 @@ from roost.stores.sql import settlement, tasks
 from roost.stores.sql.agents import agents
 from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.sending import effects
+from roost.stores.sql.tables import token_usage
 from tests.contracts.conftest import Driven
 from tests.contracts.sql.test_events import create, take
 
@@ -268,3 +269,15 @@ def test_an_agent_is_recorded_as_idle_only_when_its_inbox_is_empty(store: Driven
     assert done(store, envelope, taken.epoch)
     store.write(agents.record_idle, "ann", "d", announced(3, State.IDLE))
     assert chain(store)[-1][:3] == ("active", "idle", "by 3")
+
+
+def test_the_tokens_of_a_plain_message_are_counted(store: Driven) -> None:
+    """It leaves no record of a run, but the tokens count for the profile's limit per day."""
+    key = create(store, "d")
+    plain = Envelope("task_1", key, Kind.TASK, "from:x", Priority.NORMAL, "agent:ann/e", "do", 1.0, 1.0)
+    store.write(effects.post_all, (SendTask(plain),), 1.0)
+    usage = Usage(model="m", input_tokens=3, output_tokens=4)
+    done = Closing("run_1", plain, take(store, key).epoch, Verdict.DONE, "", 1.0, 2.0, usage=usage, profile="p")
+    assert store.write(settlement.settle, (done,))[0].taken
+    assert store.read(token_usage.tokens_used, "1970-01-01", "p") == 7
+    assert store.read(lambda tx: tx.read("SELECT run_id FROM runs")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from roost.core.envelopes.envelope import Kind
 from roost.core.runs import Closing, RunOutcome
@@ -19,10 +20,16 @@ _COLUMNS = bulk.columns(
 )
 
 
-def record(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None = None) -> None:
-    """Record a run and its usage, once. `seq`: number of its answer in a talk."""
+def record(tx: Tx, runs: Sequence[tuple[Closing, RunOutcome, int | None]]) -> None:
+    """Record runs and their usage, each once, with the outcome and the number of the answer in a talk."""
+    for c, _, _ in runs:
+        add_usage(tx, c.run_id, c.profile, c.usage, c.ended)
+    for c, outcome, seq in runs:  # after all usage: reading `runs` would write the deferred rows one by one
+        _add(tx, c, outcome, seq)
+
+
+def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None) -> None:
     e, usage, answer = c.envelope, c.usage, c.answer
-    add_usage(tx, c.run_id, c.profile, usage, c.ended)
     stop = answer.stop if answer is not None else None
     tx.later(
         "runs",

@@ -38,6 +38,11 @@ class EndedRun:
     outcome: RunOutcome | None
     ended: float
 
+    @property
+    def seq(self) -> int | None:
+        """Return the number of the answer, if there is one."""
+        return None if self.update.message is None else self.update.message.seq
+
 
 def end(tx: Tx, closings: Sequence[Closing]) -> list[EndedRun]:
     """End runs of talks: the answer, the envelopes and the talk. Records and effects are up to `settlement`.
