@@ -95,7 +95,7 @@ class Bare:
         said = types.Content(role="user", parts=[types.Part(text="hello")])
         async for _ in self._runner.run_async(
             user_id="ann", session_id="talk", new_message=said, run_config=self._config
-        ):  # fmt: skip
+        ):
             pass
 
 

@@ -34,9 +34,14 @@ TRUNCATE = CFUNCTYPE(c_int, FILE, c_int64)
 SYNC = CFUNCTYPE(c_int, FILE, c_int)
 CLOSE = CFUNCTYPE(c_int, FILE)
 IoMethods._fields_ = (
-    ("version", c_int), ("close", CLOSE), ("read", c_void_p), ("write", WRITE), ("truncate", TRUNCATE), ("sync", SYNC),
+    ("version", c_int),
+    ("close", CLOSE),
+    ("read", c_void_p),
+    ("write", WRITE),
+    ("truncate", TRUNCATE),
+    ("sync", SYNC),
     *((f"rest{number}", c_void_p) for number in range(13)),
-)  # fmt: skip
+)
 
 
 class Vfs(Structure):
@@ -45,9 +50,15 @@ class Vfs(Structure):
 
 OPEN = CFUNCTYPE(c_int, POINTER(Vfs), c_void_p, FILE, c_int, POINTER(c_int))
 Vfs._fields_ = (
-    ("version", c_int), ("size", c_int), ("longest", c_int), ("next", c_void_p), ("name", c_char_p), ("app", c_void_p),
-    ("open", OPEN), *((f"rest{number}", c_void_p) for number in range(15)),
-)  # fmt: skip
+    ("version", c_int),
+    ("size", c_int),
+    ("longest", c_int),
+    ("next", c_void_p),
+    ("name", c_char_p),
+    ("app", c_void_p),
+    ("open", OPEN),
+    *((f"rest{number}", c_void_p) for number in range(15)),
+)
 
 
 class LossyFiles:

@@ -19,11 +19,17 @@ from tests.conftest import Open, eventually
 
 FAST = roost.Limits(drain=0.5, stop_patience=0.3, request_burst=1e9, address_request_burst=1e9)
 NEVER = {
-    "agentId": "nobody", "taskId": "task_0000000000000000000000", "mailId": "mail_0000000000000000000000",
-    "scheduleId": "schedule_000000000000000000", "meetingId": "meeting_0000000000000000000",
-    "approvalId": "approval_000000000000000000", "runId": "run_00000000000000000000000",
-    "letterId": "letter_0000000000000000000", "talkId": "talk_0000000000000000000000", "threadId": "mail_00000000000",
-}  # fmt: skip
+    "agentId": "nobody",
+    "taskId": "task_0000000000000000000000",
+    "mailId": "mail_0000000000000000000000",
+    "scheduleId": "schedule_000000000000000000",
+    "meetingId": "meeting_0000000000000000000",
+    "approvalId": "approval_000000000000000000",
+    "runId": "run_00000000000000000000000",
+    "letterId": "letter_0000000000000000000",
+    "talkId": "talk_0000000000000000000000",
+    "threadId": "mail_00000000000",
+}
 TALK_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/api/v1/talks/{talkId}", None),
     ("PATCH", "/api/v1/talks/{talkId}", {"title": "taken"}),
@@ -85,10 +91,17 @@ def _furnished(own: roost.AgentService) -> dict[str, str]:
     approvals = eventually(lambda: own.approvals.list("ann"))
     run = own.agents.inspect("ann", "secret-agent").runs[0].run_id
     return {
-        "talkId": talk, "agentId": "secret-agent", "taskId": task, "scheduleId": schedule.schedule_id,
-        "mailId": mail_id, "threadId": mail_id, "approvalId": approvals[0].approval_id, "runId": run,
-        "meetingId": meeting, "letterId": NEVER["letterId"],
-    }  # fmt: skip
+        "talkId": talk,
+        "agentId": "secret-agent",
+        "taskId": task,
+        "scheduleId": schedule.schedule_id,
+        "mailId": mail_id,
+        "threadId": mail_id,
+        "approvalId": approvals[0].approval_id,
+        "runId": run,
+        "meetingId": meeting,
+        "letterId": NEVER["letterId"],
+    }
 
 
 def requests() -> Iterator[tuple[str, str, Any]]:

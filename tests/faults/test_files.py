@@ -199,8 +199,13 @@ def _as_a_plain_user(path: Path) -> str:
 
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path)],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=30, check=False, preexec_fn=give_up_roots_rights,
-    )  # fmt: skip
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        preexec_fn=give_up_roots_rights,
+    )
     assert "Traceback" not in run.stderr, run.stderr
     return run.stdout
 

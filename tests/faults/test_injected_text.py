@@ -66,16 +66,34 @@ def plant(path: Path) -> list[list[str]]:
         run = service.runs.list("ann", agent="d")[0]
         received = service.mail.inbox("ann")[0]
     return [
-        ["talks", "ls"], ["talks", "show", talk], ["agents", "ls"], ["agents", "show", "d"],
-        ["agents", "memories", "d"], ["agents", "history", "d"], ["tasks", "ls"],
-        ["tasks", "show", task], ["tasks", "show", asking],
-        ["approvals", "ls"], ["approvals", "show", approval.approval_id], ["schedules", "ls"],
-        ["schedules", "show", schedule.schedule_id], ["mail", "ls"], ["mail", "show", received.mail_id],
-        ["mail", "thread", received.thread_id], ["mail", "ls", "--agent", "d"], ["events", "history"],
-        ["meetings", "ls"], ["meetings", "show", meeting], ["dead-letters", "ls"],
-        ["dead-letters", "show", letter.letter_id], ["runs", "ls"], ["runs", "show", run.run_id],
-        ["agents", "show", EVIL], ["tasks", "show", EVIL], ["mail", "show", mail],
-    ]  # fmt: skip
+        ["talks", "ls"],
+        ["talks", "show", talk],
+        ["agents", "ls"],
+        ["agents", "show", "d"],
+        ["agents", "memories", "d"],
+        ["agents", "history", "d"],
+        ["tasks", "ls"],
+        ["tasks", "show", task],
+        ["tasks", "show", asking],
+        ["approvals", "ls"],
+        ["approvals", "show", approval.approval_id],
+        ["schedules", "ls"],
+        ["schedules", "show", schedule.schedule_id],
+        ["mail", "ls"],
+        ["mail", "show", received.mail_id],
+        ["mail", "thread", received.thread_id],
+        ["mail", "ls", "--agent", "d"],
+        ["events", "history"],
+        ["meetings", "ls"],
+        ["meetings", "show", meeting],
+        ["dead-letters", "ls"],
+        ["dead-letters", "show", letter.letter_id],
+        ["runs", "ls"],
+        ["runs", "show", run.run_id],
+        ["agents", "show", EVIL],
+        ["tasks", "show", EVIL],
+        ["mail", "show", mail],
+    ]
 
 
 def test_no_command_prints_what_would_move_or_mislead_a_terminal(home: Path) -> None:

@@ -152,11 +152,18 @@ def test_a_known_key_leaves_by_no_exit_of_a_turn(
         service.meetings.say("ann", meeting, "well?")
         words = eventually(lambda: len(found := service.meetings.view("ann", meeting).words) >= 3 and found)
         told = [
-            task, inbox, words, service.dead_letters.list("ann"), service.events.history("ann"),
-            service.agents.memories("ann", "one"), service.agents.inspect("ann", "one"),
-            service.monitor.facts("ann").facts, service.monitor.metrics(), service.tasks.list("ann"),
+            task,
+            inbox,
+            words,
+            service.dead_letters.list("ann"),
+            service.events.history("ann"),
+            service.agents.memories("ann", "one"),
+            service.agents.inspect("ann", "one"),
+            service.monitor.facts("ann").facts,
+            service.monitor.metrics(),
+            service.tasks.list("ann"),
             [service.runs.get("ann", run.run_id) for run in service.runs.list("ann")],
-        ]  # fmt: skip
+        ]
     assert "cannot use" in logged.getvalue()
     for exit_ in (*told, logged.getvalue(), kept(tmp_path / "a.db")):
         text = exit_ if isinstance(exit_, str) else repr(exit_)
@@ -201,8 +208,12 @@ def test_a_program_without_logging_prints_errors_and_no_secrets(tmp_path: Path) 
     program = dedent(PROGRAM).format(planted=PLANTED)
     done = subprocess.run(
         [sys.executable, "-c", program, f"{tmp_path}/a.db"],
-        env=environment, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert "a run has failed" in done.stderr
     assert f"RuntimeError: cannot use {HIDDEN}" in done.stderr
     assert PLANTED not in done.stderr
@@ -242,8 +253,12 @@ def test_a_key_that_an_adk_tool_gives_is_in_no_span(tmp_path: Path) -> None:
     environment["ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN"] = "1"  # in which spans have content by themselves
     done = subprocess.run(
         [sys.executable, "-c", TRACED, f"{tmp_path}/a.db"],
-        env=environment, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert "call_llm" in done.stdout
     assert "execute_tool fetch" in done.stdout
     assert PLANTED not in done.stdout

@@ -50,7 +50,7 @@ def test_a_poison_turn_is_given_up_and_all_its_neighbours_are_done(new_database:
         assert len(healthy) == 2 * len(HEALTHY)
         assert {(t.status, t.result, t.attempts) for t in healthy.values()} == {
             ("done", f"did {text}", 1) for text in HEALTHY
-        }  # fmt: skip
+        }
         [letter] = service.dead_letters.list("ann")
         assert (letter.envelope["body"], letter.fault, letter.attempts) == ("poison", "lost_worker", 2)
         talks = [everything(service, "ann", talk.talk_session_id) for talk in service.list_sessions("ann")]

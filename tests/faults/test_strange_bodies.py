@@ -153,19 +153,40 @@ def test_an_invented_call_of_a_local_model_is_an_error_for_it() -> None:
 # --- fuzzed fields ---------------------------------------------------------------------------------------
 
 ODD: list[Any] = [
-    None, True, 0, -1, 2**63, 1e308, "", " ", "\0", "\ud800", "‮gnirts", "../../etc/passwd", "'; DROP TABLE talks; --",
-    "x" * 10_000, "<script>alert(1)</script>", "\x1b[31mred", [], [[]], {}, {"a": {"b": [None]}}, "2030-01-01", "NaN",
-]  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    2**63,
+    1e308,
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "‮gnirts",
+    "../../etc/passwd",
+    "'; DROP TABLE talks; --",
+    "x" * 10_000,
+    "<script>alert(1)</script>",
+    "\x1b[31mred",
+    [],
+    [[]],
+    {},
+    {"a": {"b": [None]}},
+    "2030-01-01",
+    "NaN",
+]
 ROUTES = [
     ("POST", f"/api/v1/{method.path}", list(method.takes.model_fields))
-    for face, kind in NAMESPACES.items() for method in methods(face, kind)
+    for face, kind in NAMESPACES.items()
+    for method in methods(face, kind)
 ] + [
     ("POST", "/api/v1/talks", ["profile", "agent", "busy", "title", "model", "temperature", "instructions"]),
     ("POST", "/api/v1/talks/{id}/messages", ["content", "key", "busy"]),
     ("POST", "/api/v1/talks/{id}/stop", ["wait"]),
     ("PATCH", "/api/v1/talks/{id}", ["title", "profile", "busy", "options"]),
     ("GET", "/api/v1/talks/{id}/messages", ["after", "before", "limit"]),
-]  # fmt: skip
+]
 
 
 def fuzz(served: Served, seed: int, count: int) -> None:
@@ -193,9 +214,13 @@ def fuzz(served: Served, seed: int, count: int) -> None:
 
 
 FAST = roost.Limits(
-    drain=0.5, stop_patience=0.3, request_burst=1e9, requests_per_second=1e9,
-    address_request_burst=1e9, address_requests_per_second=1e9,
-)  # fmt: skip
+    drain=0.5,
+    stop_patience=0.3,
+    request_burst=1e9,
+    requests_per_second=1e9,
+    address_request_burst=1e9,
+    address_requests_per_second=1e9,
+)
 
 
 def test_odd_values_in_any_field_are_answered_or_refused(service: Open) -> None:

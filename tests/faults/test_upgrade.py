@@ -56,15 +56,35 @@ def leave_work(url: str, version: int) -> None:
     connection.begin()
     insert(connection, "users", user_id="ann", talks=1)
     insert(
-        connection, "talks", talk_id="talk_old", user_id="ann", profile="worker", busy="interrupt", title="Old",
-        options="{}", created=1.0, updated=1.0, last_seq=3, revision=3, epoch=0, waiting=1, answer_seq=0,
-    )  # fmt: skip
+        connection,
+        "talks",
+        talk_id="talk_old",
+        user_id="ann",
+        profile="worker",
+        busy="interrupt",
+        title="Old",
+        options="{}",
+        created=1.0,
+        updated=1.0,
+        last_seq=3,
+        revision=3,
+        epoch=0,
+        waiting=1,
+        answer_seq=0,
+    )
     said = (("user", "one"), ("agent", "did one"), ("user", "two"))
     for seq, (sender, content) in enumerate(said, start=1):
         insert(
-            connection, "messages", talk_id="talk_old", seq=seq, sender=sender, content=content, status="complete",
-            created=1.0, revision=seq,
-        )  # fmt: skip
+            connection,
+            "messages",
+            talk_id="talk_old",
+            seq=seq,
+            sender=sender,
+            content=content,
+            status="complete",
+            created=1.0,
+            revision=seq,
+        )
     insert(connection, "inbox", envelope_id="env_talk", lane="talk_old", seq=3, attempts=1, due=1.0, busy="interrupt")
     if version >= 2:
         leave_task(connection)
@@ -75,17 +95,51 @@ def leave_work(url: str, version: int) -> None:
 def leave_task(connection: Any) -> None:
     connection.write("UPDATE users SET agents = 1")
     insert(
-        connection, "agents", address="ann/d", user_id="ann", agent_id="d", config=CONFIG, state="idle", paused=0,
-        epoch=3, memory='{"done": ["zero"]}', wants_load=0, errors=0, created=1.0, last_active=1.0,
-    )  # fmt: skip
+        connection,
+        "agents",
+        address="ann/d",
+        user_id="ann",
+        agent_id="d",
+        config=CONFIG,
+        state="idle",
+        paused=0,
+        epoch=3,
+        memory='{"done": ["zero"]}',
+        wants_load=0,
+        errors=0,
+        created=1.0,
+        last_active=1.0,
+    )
     insert(
-        connection, "inbox", envelope_id="task_old", lane="task_old", seq=0, attempts=1, due=0.0, busy="",
-        address="ann/d", kind="task", sender="user:ann", body="count", created=1.0, rank=1.0, recorded=1,
-    )  # fmt: skip
+        connection,
+        "inbox",
+        envelope_id="task_old",
+        lane="task_old",
+        seq=0,
+        attempts=1,
+        due=0.0,
+        busy="",
+        address="ann/d",
+        kind="task",
+        sender="user:ann",
+        body="count",
+        created=1.0,
+        rank=1.0,
+        recorded=1,
+    )
     insert(
-        connection, "tasks", task_id="task_old", address="ann/d", user_id="ann", sender="user:ann", prompt="count",
-        priority="normal", status="queued", attempts=0, created=1.0,
-    )  # fmt: skip
+        connection,
+        "tasks",
+        task_id="task_old",
+        address="ann/d",
+        user_id="ann",
+        sender="user:ann",
+        prompt="count",
+        priority="normal",
+        status="queued",
+        attempts=0,
+        created=1.0,
+    )
 
 
 @pytest.mark.parametrize("version", EARLIER)

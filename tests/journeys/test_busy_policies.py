@@ -43,8 +43,11 @@ def test_interrupt_keeps_what_was_said_and_answers_the_new_message(service: Open
     scene = Scene(service, "queue" if per_message else "interrupt")
     scene.send("second", "interrupt" if per_message else None)
     assert scene.ended() == [
-        ("first", "complete"), ("part1", "interrupted"), ("second", "complete"), ("heard second", "complete"),
-    ]  # fmt: skip
+        ("first", "complete"),
+        ("part1", "interrupted"),
+        ("second", "complete"),
+        ("heard second", "complete"),
+    ]
 
 
 @pytest.mark.parametrize("per_message", [False, True])
@@ -56,9 +59,12 @@ def test_queue_lets_the_answer_end_and_then_answers_all_that_waited_in_one_run(
         scene.send(text, "queue" if per_message else None)
     scene.go_on.set()
     assert scene.ended() == [
-        ("first", "complete"), ("part1part2", "complete"), ("second", "complete"), ("third", "complete"),
+        ("first", "complete"),
+        ("part1part2", "complete"),
+        ("second", "complete"),
+        ("third", "complete"),
         ("heard second\nthird", "complete"),
-    ]  # fmt: skip
+    ]
     assert [m.content for m in scene.puppet.turns[scene.talk][1].messages] == ["second", "third"]
 
 
@@ -80,8 +86,11 @@ def test_rollback_withdraws_what_was_said_from_people_and_brains_and_keeps_its_n
     scene = Scene(service, "interrupt" if per_message else "rollback")
     scene.send("second", "rollback" if per_message else None)
     assert scene.ended() == [
-        ("first", "complete"), ("", "withdrawn"), ("second", "complete"), ("heard second", "complete"),
-    ]  # fmt: skip
+        ("first", "complete"),
+        ("", "withdrawn"),
+        ("second", "complete"),
+        ("heard second", "complete"),
+    ]
     heard = scene.puppet.turns[scene.talk][1]
     assert [m.content for m in (*heard.history, *heard.messages)] == ["first", "second"]
 
@@ -104,8 +113,11 @@ def test_collect_during_an_answer_lets_it_end_first(service: Open) -> None:
         scene.send(text)
     scene.go_on.set()
     assert scene.ended()[1:] == [
-        ("part1part2", "complete"), ("second", "complete"), ("third", "complete"), ("heard second\nthird", "complete"),
-    ]  # fmt: skip
+        ("part1part2", "complete"),
+        ("second", "complete"),
+        ("third", "complete"),
+        ("heard second\nthird", "complete"),
+    ]
 
 
 async def steerable(turn: roost.Turn) -> AsyncIterator[str]:
@@ -139,8 +151,11 @@ def test_steering_that_no_brain_takes_is_answered_by_the_next_run(service: Open)
     scene.send("third")
     scene.go_on.set()
     assert scene.ended()[1:] == [
-        ("part1part2", "complete"), ("second", "complete"), ("third", "complete"), ("heard second\nthird", "complete"),
-    ]  # fmt: skip
+        ("part1part2", "complete"),
+        ("second", "complete"),
+        ("third", "complete"),
+        ("heard second\nthird", "complete"),
+    ]
 
 
 def test_a_reader_of_a_steered_answer_never_sees_the_words_of_one_message_in_another(

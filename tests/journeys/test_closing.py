@@ -68,8 +68,10 @@ def test_closing_is_bounded_whatever_a_brain_does_and_its_turn_resumes_at_the_ne
     puppet = Puppet()
     again = service({"slow": puppet}, limits=LIMITS)
     assert [(m.content, m.status) for m in settled(again, "ann", talk)] == [
-        ("slow", "complete"), ("part1", "interrupted"), ("heard slow", "complete"),
-    ]  # fmt: skip
+        ("slow", "complete"),
+        ("part1", "interrupted"),
+        ("heard slow", "complete"),
+    ]
 
 
 def test_an_answer_that_ends_in_time_is_whole(service: Open) -> None:
@@ -102,10 +104,13 @@ def test_a_closing_service_refuses_new_messages_and_a_closed_one_everything_else
     talk = roosted.create_talk_session("ann", profile="echo")
     roosted.close()
     calls: list[Callable[[], object]] = [
-        lambda: roosted.add_message("ann", talk, "hello"), lambda: roosted.create_talk_session("ann"),
-        lambda: roosted.rename("ann", talk, "x"), lambda: roosted.list_sessions("ann"),
-        lambda: roosted.stop("ann", talk), lambda: roosted.delete("ann", talk),
-    ]  # fmt: skip
+        lambda: roosted.add_message("ann", talk, "hello"),
+        lambda: roosted.create_talk_session("ann"),
+        lambda: roosted.rename("ann", talk, "x"),
+        lambda: roosted.list_sessions("ann"),
+        lambda: roosted.stop("ann", talk),
+        lambda: roosted.delete("ann", talk),
+    ]
     for call in calls:
         with pytest.raises(roost.Unavailable, match="clos"):
             call()
@@ -192,8 +197,12 @@ def test_a_script_that_forgets_to_close_or_gets_a_ctrl_c_ends_by_itself_and_keep
     script = textwrap.dedent(SCRIPT)
     with subprocess.Popen(
         [sys.executable, "-c", script, how],
-        cwd=tmp_path, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as child:  # fmt: skip
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         if how == "interrupt":
@@ -207,8 +216,10 @@ def test_a_script_that_forgets_to_close_or_gets_a_ctrl_c_ends_by_itself_and_keep
     again = service({"endless": Puppet()}, name="script.db")
     [talk] = again.list_sessions("ann")
     assert [(m.content, m.status) for m in settled(again, "ann", talk.talk_session_id)] == [
-        ("hello", "complete"), ("part1", "interrupted"), ("heard hello", "complete"),
-    ]  # fmt: skip
+        ("hello", "complete"),
+        ("part1", "interrupted"),
+        ("heard hello", "complete"),
+    ]
 
 
 def test_a_turn_may_be_drained_any_number_of_times_and_is_still_answered(service: Open) -> None:

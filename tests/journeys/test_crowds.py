@@ -110,9 +110,12 @@ def test_writers_readers_stops_and_renames_on_one_talk_at_once_leave_it_consiste
         assert sum(m.status == "streaming" for m in whole) <= 1
 
     acts: list[Callable[[], object]] = [
-        read_all, read_all, lambda: roosted.stop("ann", talk, wait=1), lambda: roosted.rename("ann", talk, "busy"),
+        read_all,
+        read_all,
+        lambda: roosted.stop("ann", talk, wait=1),
+        lambda: roosted.rename("ann", talk, "busy"),
         lambda: list(roosted.stream_messages("ann", talk)),
-    ]  # fmt: skip
+    ]
     with ThreadPoolExecutor(9) as threads:
         for act in acts:
             threads.submit(until_over, act)

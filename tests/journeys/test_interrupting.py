@@ -45,8 +45,11 @@ def test_a_second_message_keeps_part1_as_interrupted_never_shows_part2_and_is_an
     roosted.add_message("ann", talk, "second")
     whole = settled(roosted, "ann", talk)
     assert [(m.content, m.status) for m in whole] == [
-        ("slow", "complete"), ("part1", "interrupted"), ("second", "complete"), ("answer to second", "complete"),
-    ]  # fmt: skip
+        ("slow", "complete"),
+        ("part1", "interrupted"),
+        ("second", "complete"),
+        ("answer to second", "complete"),
+    ]
     stubborn.gate.set()
     roosted.add_message("ann", talk, "third")
     assert settled(roosted, "ann", talk)[: len(whole)] == whole

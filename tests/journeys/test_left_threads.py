@@ -60,7 +60,7 @@ def in_brain(gate: Gate) -> roost.Brain:
 
 @pytest.mark.parametrize(
     ("make", "name"), [(in_step, "step wait"), (in_tool, "tool block"), (in_brain, "brain helper")]
-)  # fmt: skip
+)
 def test_what_blocks_is_named_in_the_receipt_and_counted_until_it_returns(
     service: Open, gate: Gate, make: Callable[[Gate], roost.Brain], name: str
 ) -> None:

@@ -17,9 +17,13 @@ DRIVER = Path(__file__).with_name("driver_tools.py")
 
 def live(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(DRIVER), str(folder), how], env=ENVIRONMENT, capture_output=True, text=True, timeout=30,
+        [sys.executable, str(DRIVER), str(folder), how],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=30,
         check=False,
-    )  # fmt: skip
+    )
 
 
 def last_life(folder: Path, how: str) -> list[str]:

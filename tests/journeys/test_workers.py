@@ -43,8 +43,10 @@ def test_a_crashed_worker_is_back_and_its_talk_is_answered_with_all_that_was_sai
     crash(roosted)
     eventually(lambda: not roosted.get_messages("ann", talk).running)
     assert [(m.content, m.status) for m in everything(roosted, "ann", talk)] == [
-        ("hello", "complete"), ("begun ", "interrupted"), ("heard hello", "complete"),
-    ]  # fmt: skip
+        ("hello", "complete"),
+        ("begun ", "interrupted"),
+        ("heard hello", "complete"),
+    ]
     assert (roosted.health().workers, roosted.health().restarts, roosted.health().problem) == (1, 1, None)
 
 

@@ -18,17 +18,40 @@ from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
 
 NOTHING_KEPT = replace(
-    QUICK, keep_runs_days=1e-9, keep_events_days=1e-9, keep_changes_days=1e-9, keep_tasks_days=1e-9,
-    keep_mail_days=1e-9, keep_letters_days=1e-9, keep_talks_days=1e-9, keep_journals_days=1e-9,
-)  # fmt: skip
+    QUICK,
+    keep_runs_days=1e-9,
+    keep_events_days=1e-9,
+    keep_changes_days=1e-9,
+    keep_tasks_days=1e-9,
+    keep_mail_days=1e-9,
+    keep_letters_days=1e-9,
+    keep_talks_days=1e-9,
+    keep_journals_days=1e-9,
+)
 FOR_EVER = replace(
-    QUICK, keep_runs_days=0, keep_events_days=0, keep_changes_days=0, keep_tasks_days=0, keep_mail_days=0,
-    keep_letters_days=0, keep_talks_days=0, keep_journals_days=0,
-)  # fmt: skip
+    QUICK,
+    keep_runs_days=0,
+    keep_events_days=0,
+    keep_changes_days=0,
+    keep_tasks_days=0,
+    keep_mail_days=0,
+    keep_letters_days=0,
+    keep_talks_days=0,
+    keep_journals_days=0,
+)
 TABLES = (
-    "runs", "steps", "events", "agent_changes", "tasks", "mail", "dead_letters", "talks", "messages", "schedules",
+    "runs",
+    "steps",
+    "events",
+    "agent_changes",
+    "tasks",
+    "mail",
+    "dead_letters",
+    "talks",
+    "messages",
+    "schedules",
     "inbox",
-)  # fmt: skip
+)
 
 
 async def busy(turn: Turn) -> AsyncIterator[str]:

@@ -104,7 +104,7 @@ def test_the_tools_of_a_server_on_the_network_are_called(tmp_path: Path) -> None
     port = free_port()
     with subprocess.Popen(
         [sys.executable, str(SERVER), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             eventually(lambda: _listens(port), 30)
             (tmp_path / "roost.toml").write_text(f"""
@@ -134,7 +134,7 @@ def _listens(port: int) -> bool:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[mcp.a]\nlimit = 3', "mcp.a must have either a command or a url"),
+        ("[mcp.a]\nlimit = 3", "mcp.a must have either a command or a url"),
         ('[mcp.a]\nurl = "ftp://x"', "mcp.a.url must be a URL that begins with http"),
         ('[mcp."a b"]\nurl = "http://x"', "mcp"),
         ('[mcp.a]\nurl = "http://x"\ntoken = "sk-1"', "must be the name of a variable"),
@@ -145,7 +145,7 @@ def _listens(port: int) -> bool:
         ('tools = ["json:dumps"]', "the argument 'obj' of the tool 'dumps' has no type"),
         ('[profiles.p]\nbrain = "echo"\ntools = ["a b"]', "must be a tool's name, or a pattern of them"),
     ],
-)  # fmt: skip
+)
 def test_an_unusable_server_is_reported_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "roost.toml").write_text(text)
     with pytest.raises(roost.Invalid) as caught:

@@ -523,8 +523,12 @@ def test_agents_and_tasks_are_listed_by_what_is_shown_of_them(world: World) -> N
         await until(service, lambda agent: agent.state == "waiting", "asks")
         listed = {state: [one.agent_id for one in await service.agents.list("ann", state=state)] for state in State}
         assert listed == {
-            "idle": ["idle"], "active": ["busy"], "sleeping": ["rests"], "waiting": ["asks"], "stopped": ["away"]
-        }  # fmt: skip
+            "idle": ["idle"],
+            "active": ["busy"],
+            "sleeping": ["rests"],
+            "waiting": ["asks"],
+            "stopped": ["away"],
+        }
         assert [one.agent_id for one in await service.agents.list("ann", limit=2, after="asks")] == ["away", "busy"]
         await service.tasks.send("ann", "busy", "later")
         await service.tasks.cancel("ann", await service.tasks.send("ann", "busy", "never"))
@@ -590,12 +594,16 @@ def test_a_place_in_a_list_that_no_store_knows_is_refused(world: World, place: A
     async def scenario(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d")
         for ask in (
-            service.agents.list("ann", after=place), service.agents.find("ann", "d", after=place),
-            service.agents.history("ann", "d", before=place), service.tasks.list("ann", before=place),
-            service.schedules.list("ann", after=place), service.mail.inbox("ann", before=place),
-            service.events.history("ann", before=place), service.dead_letters.list("ann", before=place),
+            service.agents.list("ann", after=place),
+            service.agents.find("ann", "d", after=place),
+            service.agents.history("ann", "d", before=place),
+            service.tasks.list("ann", before=place),
+            service.schedules.list("ann", after=place),
+            service.mail.inbox("ann", before=place),
+            service.events.history("ann", before=place),
+            service.dead_letters.list("ann", before=place),
             service.monitor.states("ann", after=place),
-        ):  # fmt: skip
+        ):
             with pytest.raises(roost.Invalid):
                 await ask
 

@@ -52,7 +52,7 @@ async def sleep_and_wake(service: AsyncAgentService) -> None:
 @pytest.mark.parametrize("attempts", [1, 3])
 def test_what_waits_for_an_agent_that_is_moved_is_not_tried_by_that(
     world: World, change: Change, attempts: int
-) -> None:  # fmt: skip
+) -> None:
     begun: list[str] = []
 
     async def noting(turn: Turn) -> AsyncIterator[str]:

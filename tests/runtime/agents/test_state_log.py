@@ -108,8 +108,16 @@ def test_one_that_is_put_to_sleep_or_stopped_while_it_works_goes_there_from_its_
 
     told = world({"holds": holds}, story)
     assert [after for _, after, _, _ in told] == [
-        "idle", "active", "sleeping", "idle", "active", "stopped", "idle", "active", "idle"
-    ]  # fmt: skip
+        "idle",
+        "active",
+        "sleeping",
+        "idle",
+        "active",
+        "stopped",
+        "idle",
+        "active",
+        "idle",
+    ]
     assert all(before == after for (_, after, _, _), (before, _, _, _) in pairwise(told))
     assert all(after in MOVES[State(before)] for before, after, _, _ in told if before is not None)
 

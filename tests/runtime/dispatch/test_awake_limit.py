@@ -135,10 +135,15 @@ def test_health_and_metrics_say_that_agents_wait_for_a_place(world: World) -> No
             await service.tasks.wait("ann", task, timeout=20)
         well = await becomes(health, lambda found: found.problem is None)
         return (
-            told.problem, told.awake, told.waiting_for_place, states["alive"], states["waiting"],
-            metrics["roost_awake_agents"].values[()], metrics["roost_agents_waiting"].values[()],
+            told.problem,
+            told.awake,
+            told.waiting_for_place,
+            states["alive"],
+            states["waiting"],
+            metrics["roost_awake_agents"].values[()],
+            metrics["roost_agents_waiting"].values[()],
             well.waiting_for_place,
-        )  # fmt: skip
+        )
 
     problem, *rest = world({"slow": slow}, story, THREE)
     assert problem.startswith("2 agents wait for a slot: all 3 are taken (awake_agents)")

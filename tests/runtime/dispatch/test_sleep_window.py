@@ -276,9 +276,12 @@ def test_whenever_the_event_comes_it_wakes_the_agent_once(tmp_path: Path, kind: 
         name = f"d-{kind}-{seed}"
 
         async def story(
-            service: AsyncAgentService = service, name: str = name, moment: float = moment, seed: int = seed,
+            service: AsyncAgentService = service,
+            name: str = name,
+            moment: float = moment,
+            seed: int = seed,
             turns: list[str] = turns,
-        ) -> tuple[str | None, Any]:  # fmt: skip
+        ) -> tuple[str | None, Any]:
             await service.agents.create("ann", name, profile="waits")
             if kind == "task":
                 await service.tasks.send("ann", name, "wait")

@@ -16,9 +16,15 @@ class Odd(BaseException):
 
 
 RAISED: list[type[BaseException]] = [
-    GeneratorExit, SystemExit, KeyboardInterrupt, StopIteration, StopAsyncIteration, asyncio.CancelledError, Odd,
+    GeneratorExit,
+    SystemExit,
+    KeyboardInterrupt,
+    StopIteration,
+    StopAsyncIteration,
+    asyncio.CancelledError,
+    Odd,
     RuntimeError,
-]  # fmt: skip
+]
 LIMITS = roost.Limits(drain=0.2, stop_patience=1.0, silent_loop=5.0)
 
 
@@ -60,9 +66,13 @@ def brains(kind: type[BaseException]) -> dict[str, roost.Brain]:
         yield "fine"
 
     return {
-        "from_async": from_async, "between": between, "from_plain": from_plain, "in_step": in_step(fail),
-        "in_async_step": in_step(fail_later), "in_task": in_task,
-    }  # fmt: skip
+        "from_async": from_async,
+        "between": between,
+        "from_plain": from_plain,
+        "in_step": in_step(fail),
+        "in_async_step": in_step(fail_later),
+        "in_task": in_task,
+    }
 
 
 PLACES = list(brains(Odd))

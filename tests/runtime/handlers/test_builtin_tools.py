@@ -14,11 +14,31 @@ from roost import AsyncAgentService, ToolFailed, Turn
 from tests.runtime.conftest import World, becomes, ended
 
 NAMES = [
-    "mail.send", "mail.check", "mail.read", "mail.reply", "mail.archive", "meeting.call", "meeting.join",
-    "meeting.say", "meeting.view", "meeting.leave", "meeting.decline", "meeting.grant", "meeting.end",
-    "meeting.cancel", "meeting.list",
-    "send", "ask", "publish", "sleep", "wake", "schedule", "remember", "recall", "forget",
-]  # fmt: skip
+    "mail.send",
+    "mail.check",
+    "mail.read",
+    "mail.reply",
+    "mail.archive",
+    "meeting.call",
+    "meeting.join",
+    "meeting.say",
+    "meeting.view",
+    "meeting.leave",
+    "meeting.decline",
+    "meeting.grant",
+    "meeting.end",
+    "meeting.cancel",
+    "meeting.list",
+    "send",
+    "ask",
+    "publish",
+    "sleep",
+    "wake",
+    "schedule",
+    "remember",
+    "recall",
+    "forget",
+]
 
 
 async def hands(turn: Turn) -> AsyncIterator[str]:
@@ -87,15 +107,21 @@ def test_mail_is_sent_checked_read_answered_and_archived(world: World) -> None:
         assert (shown["from"], shown["subject"], shown["status"]) == ("user:ann", "to d", "unread")
         name = {"mail_id": shown["mail_id"]}
         read, replied, archived, left, stolen = await did(
-            service, ("mail.read", name), ("mail.reply", {**name, "body": "fine"}), ("mail.archive", name),
-            ("mail.check", {"unread_only": False}), ("mail.read", {"mail_id": private.mail_id}),
-        )  # fmt: skip
+            service,
+            ("mail.read", name),
+            ("mail.reply", {**name, "body": "fine"}),
+            ("mail.archive", name),
+            ("mail.check", {"unread_only": False}),
+            ("mail.read", {"mail_id": private.mail_id}),
+        )
         assert json.loads(read)["body"] == "the body"
         assert (replied, archived, json.loads(left)) == ("sent to user:ann", "archived", [])
         assert stolen.startswith("failed: mail.read: there is no mail"), "it is the owner's"
         assert [(m.sender, m.subject, m.body) for m in await service.mail.inbox("ann", status="unread")][-1] == (
-            "agent:ann/d", "Re: to d", "fine",
-        )  # fmt: skip
+            "agent:ann/d",
+            "Re: to d",
+            "fine",
+        )
 
     world(BRAINS, story)
 
@@ -127,10 +153,14 @@ def test_tools_send_ask_wake_and_publish(world: World) -> None:
         await team(service)
         await service.agents.sleep("ann", "e", 3600)
         results = await did(
-            service, ("wake", {"agent": "agent:e"}), ("ask", {"to": "agent:e", "text": "what?"}),
-            ("send", {"to": "agent:e", "text": "this"}), ("publish", {"name": "told.all", "data": {"n": 1}}),
-            ("wake", {"agent": "agent:bob/x"}), ("ask", {"to": "agent:nobody", "text": "?"}),
-        )  # fmt: skip
+            service,
+            ("wake", {"agent": "agent:e"}),
+            ("ask", {"to": "agent:e", "text": "what?"}),
+            ("send", {"to": "agent:e", "text": "this"}),
+            ("publish", {"name": "told.all", "data": {"n": 1}}),
+            ("wake", {"agent": "agent:bob/x"}),
+            ("ask", {"to": "agent:nobody", "text": "?"}),
+        )
         assert results[:4] == ["agent:e is awake", "heard what?", "sent to agent:e", "published"]
         assert "there is no agent 'agent:bob/x' that you may wake" in results[4]
         assert results[5].startswith("failed: ask: ")
@@ -148,9 +178,11 @@ def test_an_agent_calls_a_meeting_speaks_and_leaves(world: World) -> None:
         meeting = called.removeprefix("called: ")
         name = {"meeting_id": meeting}
         said, view, wrong = await did(
-            service, ("meeting.say", {**name, "text": "welcome"}), ("meeting.view", name),
+            service,
+            ("meeting.say", {**name, "text": "welcome"}),
+            ("meeting.view", name),
             ("meeting.say", {"meeting_id": "meeting_none", "text": "?"}),
-        )  # fmt: skip
+        )
         assert said == "said"
         assert json.loads(view)["topic"] == "nests"
         assert json.loads(view)["words"] == ["agent:ann/d: welcome"]
@@ -247,17 +279,23 @@ def test_an_agent_sleeps_schedules_and_remembers(world: World) -> None:
     async def story(service: AsyncAgentService) -> None:
         await team(service)
         remembered, found, forgotten, nothing = await did(
-            service, ("remember", {"text": "ann likes birds", "key": "likes"}), ("recall", {"query": "birds"}),
-            ("forget", {"key": "likes"}), ("forget", {"key": "likes"}),
-        )  # fmt: skip
+            service,
+            ("remember", {"text": "ann likes birds", "key": "likes"}),
+            ("recall", {"query": "birds"}),
+            ("forget", {"key": "likes"}),
+            ("forget", {"key": "likes"}),
+        )
         assert (remembered, forgotten) == ("remembered under likes", "forgotten")
         assert json.loads(found) == [{"key": "likes", "text": "ann likes birds"}]
         assert nothing == "there is nothing under 'likes'"
         again = ("schedule", {"prompt": "look", "every": 3600.0, "name": "looks"})
         scheduled, there, wrong, asleep = await did(
-            service, again, again, ("schedule", {"prompt": "look"}),
+            service,
+            again,
+            again,
+            ("schedule", {"prompt": "look"}),
             ("sleep", {"seconds": 600, "events": ["told.*"], "mail": "high"}),
-        )  # fmt: skip
+        )
         assert scheduled.startswith("scheduled; next at ")
         assert there == "there is a schedule 'looks' already"
         assert wrong.startswith("failed: schedule: ")

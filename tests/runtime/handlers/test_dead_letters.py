@@ -88,8 +88,9 @@ def test_dead_mail_and_events_are_retried_and_handled(world: World) -> None:
 
     found, processed, count = world({"worker": mood.worker}, story)
     assert sorted((letter.kind, letter.fault, letter.attempts) for letter in found) == [
-        ("event", "internal", 2), ("mail", "internal", 2),
-    ]  # fmt: skip
+        ("event", "internal", 2),
+        ("mail", "internal", 2),
+    ]
     assert processed[0] is None
     assert processed[1] is not None
     assert sorted(mood.done) == ["how are you?", "news"]
@@ -246,7 +247,7 @@ def test_an_event_that_found_an_inbox_full_is_handled_when_there_is_room(world: 
     async def story(service: AsyncAgentService) -> roost.DeadLetter:
         await service.agents.create(
             "ann", "d", profile="worker", subscriptions=["*"], inbox_limit=1, start=False, **FAST
-        )  # fmt: skip
+        )
         await service.events.publish("ann", "first")
         await service.events.publish("ann", "second")
         [letter] = await letters(service)

@@ -44,9 +44,12 @@ def test_agents_hear_what_they_subscribed_to_by_name_wildcard_and_fields(world: 
 
     async def story(service: AsyncAgentService) -> None:
         for agent, wanted in {
-            "exact": "disk.full", "wild": "disk.*", "all": "*", "other": "net.*",
+            "exact": "disk.full",
+            "wild": "disk.*",
+            "all": "*",
+            "other": "net.*",
             "picky": {"event": "disk.*", "fields": {"host": "a"}},
-        }.items():  # fmt: skip
+        }.items():
             await service.agents.create("ann", agent, profile="listens", subscriptions=[wanted])
         await service.events.publish("ann", "disk.full", {"host": "a"})
         await service.events.publish("ann", "disk.slow", {"host": "b"})
@@ -255,15 +258,17 @@ def test_watchers_that_fail_at_the_news_of_failure_do_not_make_news(world: World
         for agent in ("d", "e", "f"):
             await service.agents.create(
                 "ann", agent, profile="fails", subscriptions=["agent.*"], max_attempts=2, **FAST
-            )  # fmt: skip
+            )
         await service.tasks.wait("ann", await service.tasks.send("ann", "d", "go"), timeout=20)
         await quiet(service, "d", "e", "f")
         return await service.dead_letters.list("ann"), await service.events.history("ann")
 
     letters, history = world({"fails": fails}, story)
     assert sorted((letter.agent_id or "", letter.kind) for letter in letters) == [
-        ("d", "task"), ("e", "event"), ("f", "event"),
-    ]  # fmt: skip
+        ("d", "task"),
+        ("e", "event"),
+        ("f", "event"),
+    ]
     assert [event.takers for event in history] == [2]
 
 
@@ -306,7 +311,7 @@ def test_history_is_found_by_pattern_and_time_in_pages_newest_first(world: World
             "name": [event.data for event in await history("ann", name="net.down", limit=2)],
             "since": [event.data for event in await history("ann", since=middle.created, until=far)],
             "until": [e.data for e in await history("ann", until=everything[-1].created.timestamp())],
-        }  # fmt: skip
+        }
 
     found = world({}, story)
     assert found["all"] == list(range(29, -1, -1))
@@ -342,7 +347,7 @@ def test_a_pattern_is_matched_exactly_although_the_store_only_guesses(world: Wor
 )
 def test_a_bad_event_is_refused_and_nothing_is_kept(
     service: Open, name: str, options: dict[str, Any], said: str
-) -> None:  # fmt: skip
+) -> None:
     opened = service()
     with pytest.raises(roost.Invalid, match=said):
         opened.events.publish("ann", name, **options)

@@ -199,19 +199,24 @@ def test_someone_elses_mail_and_mailbox_are_as_if_they_had_never_existed(world: 
         there = await mail.send("ann", "agent:d", "news", "words")
         asked = [
             await refusals(
-                mail.get("bob", one), mail.read("bob", one), mail.reply("bob", one, "hm"), mail.archive("bob", one),
-                mail.thread("bob", one), mail.inbox("bob", before=one),
+                mail.get("bob", one),
+                mail.read("bob", one),
+                mail.reply("bob", one, "hm"),
+                mail.archive("bob", one),
+                mail.thread("bob", one),
+                mail.inbox("bob", before=one),
             )
             for one in (there, "mail_of_nobody")
-        ]  # fmt: skip
+        ]
         assert [words.replace(there, "mail_of_nobody") for words in asked[0]] == asked[1]
         boxes = [
             await refusals(
-                mail.inbox("bob", box), mail.unread_count("bob", box),
+                mail.inbox("bob", box),
+                mail.unread_count("bob", box),
                 mail.send("bob", "user:bob", "news", "words", sender=box),
             )
             for box in ("agent:ann/d", "agent:ann/x", "user:ann", "user:nobody")
-        ]  # fmt: skip
+        ]
         for words, box in zip(boxes, ("agent:ann/d", "agent:ann/x", "user:ann", "user:nobody"), strict=True):
             assert words == [f"there is no mailbox {box!r}: it was deleted, or it never existed"] * 3
         assert (await mail.get("ann", there)).status == "unread"

@@ -234,7 +234,7 @@ def test_mail_of_low_priority_waits_until_the_agent_looks_at_its_mail(world: Wor
 @pytest.mark.parametrize("change", [{"check_mail_interval": 0.2}, {"wake_on_priority": "low"}])
 def test_mail_that_waits_is_looked_at_when_its_agent_is_configured_to_look_sooner(
     world: World, state: str, change: dict[str, Any]
-) -> None:  # fmt: skip
+) -> None:
     async def story(service: AsyncAgentService) -> Mail:
         await service.agents.create("ann", "d", profile="waits", check_mail_interval=3600, max_concurrent_tasks=2)
         if state == "busy":

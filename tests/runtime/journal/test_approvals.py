@@ -234,8 +234,9 @@ def test_an_approval_is_a_fact_and_its_arguments_are_shown_without_secrets(world
         answer = (await ended(service, talk))[-1].content
         told = [f for f in (await service.monitor.facts("ann", after=start.cursor)).facts if "Approval" in f.name]
         assert [(f.name, f.about, f.data["tool"]) for f in told] == [
-            ("ApprovalAsked", talk, "tell"), ("ApprovalDecided", talk, "tell"),
-        ]  # fmt: skip
+            ("ApprovalAsked", talk, "tell"),
+            ("ApprovalDecided", talk, "tell"),
+        ]
         return answer
 
     assert world({"shows": shows, **brains}, story, tools=[*tools, tell]) == "23 characters"

@@ -75,9 +75,7 @@ def test_a_tool_is_still_a_function() -> None:
         ("price", ["egg"], "failed: the arguments of price must be an object, not list"),
     ],
 )
-def test_a_call_gives_a_text_or_says_what_is_wrong(
-    tmp_path: Any, name: str, arguments: Any, answer: str
-) -> None:  # fmt: skip
+def test_a_call_gives_a_text_or_says_what_is_wrong(tmp_path: Any, name: str, arguments: Any, answer: str) -> None:
     with roost.open(f"sqlite:///{tmp_path}/a.db", brains={"calls": caller(name, arguments)}, tools=[price, stock]) as s:
         talk = s.create_talk_session("ann", profile="calls")
         s.add_message("ann", talk, "go")

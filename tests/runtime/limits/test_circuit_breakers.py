@@ -72,13 +72,20 @@ def test_an_open_circuit_fails_talks_at_once_lets_agents_wait_and_closes_after_o
 @pytest.mark.parametrize(
     "failure",
     [
-        ValueError("its own mistake"), AssertionError("its own mistake"), RuntimeError("its own mistake"),
-        KeyError("name"), OSError("no such file"), StopAsyncIteration("odd"), RecursionError("deep"),
-        roost.NotFound("a brain can raise this too"), roost.NoAnswer("and this"), roost.Unavailable("and this"),
+        ValueError("its own mistake"),
+        AssertionError("its own mistake"),
+        RuntimeError("its own mistake"),
+        KeyError("name"),
+        OSError("no such file"),
+        StopAsyncIteration("odd"),
+        RecursionError("deep"),
+        roost.NotFound("a brain can raise this too"),
+        roost.NoAnswer("and this"),
+        roost.Unavailable("and this"),
         *(roost.BrainFailed(kind, kind=kind) for kind in ("too_long", "refused", "odd")),
     ],
     ids=lambda failure: f"{type(failure).__name__}-{failure}"[:40],
-)  # fmt: skip
+)
 def test_a_brain_that_fails_by_itself_opens_nothing(tmp_path: Path, failure: Exception) -> None:
     async def broken(turn: Turn) -> AsyncIterator[str]:
         yield ""

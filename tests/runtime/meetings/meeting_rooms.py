@@ -43,9 +43,10 @@ BRAINS: dict[str, roost.Brain] = {"silent": silent, "talker": talker, "player": 
 
 
 def play(
-    scenario: Callable[[AsyncAgentService], Awaitable[T]], brains: Mapping[str, roost.Brain] = BRAINS,
+    scenario: Callable[[AsyncAgentService], Awaitable[T]],
+    brains: Mapping[str, roost.Brain] = BRAINS,
     limits: roost.Limits | None = None,
-) -> T:  # fmt: skip
+) -> T:
     """In virtual time."""
     with simulated(brains=brains, seed=1, limits=limits or roost.Limits()) as simulation:
 
@@ -63,9 +64,12 @@ async def team(service: AsyncAgentService, *names: str, profile: str = "silent",
 
 
 async def seen(
-    service: AsyncAgentService, meeting: str, so: Callable[[MeetingView], object], by: str | None = None,
+    service: AsyncAgentService,
+    meeting: str,
+    so: Callable[[MeetingView], object],
+    by: str | None = None,
     within: float = 60.0,
-) -> MeetingView:  # fmt: skip
+) -> MeetingView:
     """Wait until it is seen so, by ann or by her agent."""
 
     async def look() -> MeetingView | None:

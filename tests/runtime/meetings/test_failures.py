@@ -268,9 +268,12 @@ def test_changes_of_a_meeting_are_facts() -> None:
         told = [fact for fact in (await s.monitor.facts("ann", after=cursor)).facts if "Meeting" in fact.name]
         assert {fact.data["meeting_id"] for fact in told} == {meeting}
         assert sorted((fact.name, fact.about or "") for fact in told) == [
-            ("MeetingCalled", ""), ("MeetingEnded", ""), ("MeetingEnded", "ann/d"), ("MeetingStarted", ""),
+            ("MeetingCalled", ""),
+            ("MeetingEnded", ""),
+            ("MeetingEnded", "ann/d"),
+            ("MeetingStarted", ""),
             ("MeetingStarted", "ann/d"),
-        ]  # fmt: skip
+        ]
 
     play(story)
 

@@ -33,9 +33,14 @@ async def game(service: AsyncAgentService, x: str, o: str, max_moves: int = 100)
     for name in ("host", "bold", "shy"):
         await service.agents.create("ann", name, profile=name)
     return await service.meetings.call(
-        "ann", "A game", required=[x, o], game="tic-tac-toe", setting={"players": [x, o]}, by="agent:host",
+        "ann",
+        "A game",
+        required=[x, o],
+        game="tic-tac-toe",
+        setting={"players": [x, o]},
+        by="agent:host",
         max_moves=max_moves,
-    )  # fmt: skip
+    )
 
 
 async def seen(service: AsyncAgentService, meeting: str, by: Sequence[str]) -> list[MeetingView]:
@@ -140,8 +145,9 @@ def test_a_brain_that_only_speaks_plays_by_saying_the_number_of_a_cell(simulated
     assert words == ["2 or 4?", taken, "2", "Then 4, I think."]
     reminder = "agent:ann/shy, it is your move. You play O. Say the number of the cell you take, and no other: "
     assert f"{reminder}1, 2, 3, 4, 6, 7, 8, 9." in [word.text for word in over.words]
-    assert prompts[0].endswith("It is your move. You play X. Say the number of the cell you take, and no other: "
-                               "1, 2, 3, 4, 5, 6, 7, 8, 9.")  # fmt: skip
+    assert prompts[0].endswith(
+        "It is your move. You play X. Say the number of the cell you take, and no other: 1, 2, 3, 4, 5, 6, 7, 8, 9."
+    )
     assert "agent:ann/bold: I take 5." in prompts[-1].partition("Said before:\n")[2]
 
 
@@ -217,9 +223,7 @@ def test_a_silent_player_is_asked_twice_and_loses(simulated: World) -> None:
         yield ""
 
     over = played(simulated, liking(5, 1, 9), dreamer)
-    assert (over.outcome, over.winner) == (
-        "agent:ann/shy did not move: agent:ann/bold wins with X.", "agent:ann/bold"
-    )  # fmt: skip
+    assert (over.outcome, over.winner) == ("agent:ann/shy did not move: agent:ann/bold wins with X.", "agent:ann/bold")
     assert over.words[-1].text == over.minutes == over.outcome
     assert len(asked) == 2
     assert asked[0].startswith("It is your move. You play O.")

@@ -65,8 +65,10 @@ def test_the_creator_is_in_at_once_and_those_invited_are_pending() -> None:
         meeting = await s.meetings.call("ann", "news", required=["agent:d"], optional=["agent:e"])
         view = await s.meetings.view("ann", meeting)
         assert [(one.address, one.status, one.required) for one in view.participants] == [
-            ("user:ann", "in", False), ("agent:ann/d", "invited", True), ("agent:ann/e", "invited", False),
-        ]  # fmt: skip
+            ("user:ann", "in", False),
+            ("agent:ann/d", "invited", True),
+            ("agent:ann/e", "invited", False),
+        ]
         assert (view.phase, view.present) == ("calling", ("user:ann",))
 
     play(story)
@@ -186,9 +188,7 @@ def test_topic_and_attendees_reach_the_brain() -> None:
 
     play(story, {"curious": curious})
     people = ("user:ann", "agent:ann/d")
-    assert given == [
-        ("meeting", "hi", "user:ann", "The roof", people, "agent:ann/d", "user:ann", False, "words")
-    ]  # fmt: skip
+    assert given == [("meeting", "hi", "user:ann", "The roof", people, "agent:ann/d", "user:ann", False, "words")]
 
 
 def test_an_agents_own_state_lists_the_meetings_it_is_in() -> None:
@@ -387,16 +387,25 @@ def test_bad_input_of_every_kind_is_refused_and_changes_nothing() -> None:
         await team(s, "d")
         await s.agents.create("bob", "own")
         refused = [
-            s.meetings.call("ann", ""), s.meetings.call("ann", "x", required="agent:d"),
-            s.meetings.call("ann", "x", floor="chaos"), s.meetings.call("ann", "x", game="chess"),
-            s.meetings.call("ann", "x", required=["agent:d", "agent:d"]), s.meetings.call("ann", "x", deadline=-1),
-            s.meetings.call("ann", "x", required=["user:ann"]), s.meetings.call("ann", "x", max_words=0),
-            s.meetings.call("ann", "x", required=["agent:nobody"]), s.meetings.call("ann", "x", required=["user:bob"]),
-            s.meetings.call("ann", "x", required=["agent:bob/own"]), s.meetings.call("ann", "x", by="agent:bob/own"),
+            s.meetings.call("ann", ""),
+            s.meetings.call("ann", "x", required="agent:d"),
+            s.meetings.call("ann", "x", floor="chaos"),
+            s.meetings.call("ann", "x", game="chess"),
+            s.meetings.call("ann", "x", required=["agent:d", "agent:d"]),
+            s.meetings.call("ann", "x", deadline=-1),
+            s.meetings.call("ann", "x", required=["user:ann"]),
+            s.meetings.call("ann", "x", max_words=0),
+            s.meetings.call("ann", "x", required=["agent:nobody"]),
+            s.meetings.call("ann", "x", required=["user:bob"]),
+            s.meetings.call("ann", "x", required=["agent:bob/own"]),
+            s.meetings.call("ann", "x", by="agent:bob/own"),
             s.meetings.call("ann", "x", game="tic-tac-toe", setting={"players": ["agent:d"]}),
-            s.meetings.say("ann", "meeting_never", "x"), s.meetings.view("ann", "meeting_never"),
-            s.meetings.list("ann", phase="over"), s.meetings.list("ann", limit=0), s.meetings.join("ann", "never"),
-        ]  # fmt: skip
+            s.meetings.say("ann", "meeting_never", "x"),
+            s.meetings.view("ann", "meeting_never"),
+            s.meetings.list("ann", phase="over"),
+            s.meetings.list("ann", limit=0),
+            s.meetings.join("ann", "never"),
+        ]
         for call in refused:
             with pytest.raises((roost.Invalid, roost.NotFound, roost.Forbidden)):
                 await call
@@ -405,12 +414,17 @@ def test_bad_input_of_every_kind_is_refused_and_changes_nothing() -> None:
         await seen(s, meeting, running)
         before = await s.meetings.view("ann", meeting)
         for call in (
-            s.meetings.say("ann", meeting, ""), s.meetings.say("ann", meeting, "x", to="agent:d"),
-            s.meetings.raise_hand("ann", meeting), s.meetings.grant("ann", meeting, "agent:d"),
-            s.meetings.move("ann", meeting, 1), s.meetings.kick("ann", meeting, "agent:e"),
-            s.meetings.invite("ann", meeting, "agent:d"), s.meetings.invite("ann", meeting, "agent:e"),
-            s.meetings.decline("ann", meeting), s.meetings.join("ann", meeting),
-        ):  # fmt: skip
+            s.meetings.say("ann", meeting, ""),
+            s.meetings.say("ann", meeting, "x", to="agent:d"),
+            s.meetings.raise_hand("ann", meeting),
+            s.meetings.grant("ann", meeting, "agent:d"),
+            s.meetings.move("ann", meeting, 1),
+            s.meetings.kick("ann", meeting, "agent:e"),
+            s.meetings.invite("ann", meeting, "agent:d"),
+            s.meetings.invite("ann", meeting, "agent:e"),
+            s.meetings.decline("ann", meeting),
+            s.meetings.join("ann", meeting),
+        ):
             with pytest.raises((roost.Invalid, roost.NotFound, roost.Forbidden)):
                 await call
         assert alike(await s.meetings.view("ann", meeting)) == alike(before)

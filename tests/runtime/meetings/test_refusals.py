@@ -148,9 +148,14 @@ def test_a_late_move_is_refused_and_its_player_sees_it() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "x", profile="thinker")
         meeting = await s.meetings.call(
-            "ann", "a game", required=["agent:x"], game="tic-tac-toe", turn_timeout=2, max_misses=5,
+            "ann",
+            "a game",
+            required=["agent:x"],
+            game="tic-tac-toe",
+            turn_timeout=2,
+            max_misses=5,
             setting={"players": ["agent:x", "user:ann"]},
-        )  # fmt: skip
+        )
         view = await seen(s, meeting, lambda view: [one for one in view.refused if one.kind == "moved"])
         assert [(one.sender, one.text) for one in view.refused if one.kind == "moved"] == [
             ("agent:ann/x", '{"cell": 5}')

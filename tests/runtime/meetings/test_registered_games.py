@@ -142,8 +142,11 @@ def test_a_game_is_named_in_the_settings(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "my_games.py").write_text("from examples.nim import Nim\nnothing = 3\n")
     config = tmp_path / "roost.toml"
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for named, why in [("nowhere:Nim", "cannot be loaded"), ("my_games:Chess", "has no 'Chess'"),
-                       ("my_games:nothing", "lacks initial")]:  # fmt: skip
+    for named, why in [
+        ("nowhere:Nim", "cannot be loaded"),
+        ("my_games:Chess", "has no 'Chess'"),
+        ("my_games:nothing", "lacks initial"),
+    ]:
         config.write_text(f'store = "sqlite:///{tmp_path}/roost.db"\n[games]\nnim = "{named}"\n')
         with pytest.raises(roost.Invalid, match=why):
             roost.open(config=config)

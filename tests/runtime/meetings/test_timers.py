@@ -65,9 +65,13 @@ def test_a_player_that_does_not_move_is_asked_again_and_loses_on_time() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "x", profile="stuck")
         meeting = await s.meetings.call(
-            "ann", "a game", required=["agent:x"], game="tic-tac-toe", turn_timeout=1,
+            "ann",
+            "a game",
+            required=["agent:x"],
+            game="tic-tac-toe",
+            turn_timeout=1,
             setting={"players": ["agent:x", "user:ann"]},
-        )  # fmt: skip
+        )
         view = await seen(s, meeting, running)
         assert view.began is not None
         await seen(s, meeting, lambda view: view.outcome, within=5.0)

@@ -203,12 +203,23 @@ key = "MODEL_ACCESS"
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
-        ("production", True), ("true", True), ("8080", True), ("12:30", True), ("/srv/data", True), ("~/data", True),
-        ("https://search.example/v1", True), ("abc", True), ("", True),
-        ("https://ann:word@search.example", False), ("https://search.example?id=1", False), ("a1b2c3d4", False),
-        ("correct horse", False), ("ABCDEFGHIJKLMNOPQ", False), ("user@host", False),
+        ("production", True),
+        ("true", True),
+        ("8080", True),
+        ("12:30", True),
+        ("/srv/data", True),
+        ("~/data", True),
+        ("https://search.example/v1", True),
+        ("abc", True),
+        ("", True),
+        ("https://ann:word@search.example", False),
+        ("https://search.example?id=1", False),
+        ("a1b2c3d4", False),
+        ("correct horse", False),
+        ("ABCDEFGHIJKLMNOPQ", False),
+        ("user@host", False),
     ],
-)  # fmt: skip
+)
 def test_words_numbers_paths_and_addresses_are_no_secrets(value: str, plain: bool) -> None:
     assert is_plain(value) is plain
 

@@ -92,9 +92,18 @@ def test_a_task_that_fails_is_retried_and_then_a_dead_letter(world: World) -> No
 
     facts = world(BRAINS, story)
     assert [name for name in names(facts) if name != "EventPublished"] == [
-        "AgentCreated", "TaskSent", "RunStarted", "TaskStarted", "RunEnded", "TaskRetried", "RunStarted", "RunEnded",
-        "TaskFailed", "AgentFailed", "LetterDied",
-    ]  # fmt: skip
+        "AgentCreated",
+        "TaskSent",
+        "RunStarted",
+        "TaskStarted",
+        "RunEnded",
+        "TaskRetried",
+        "RunStarted",
+        "RunEnded",
+        "TaskFailed",
+        "AgentFailed",
+        "LetterDied",
+    ]
     assert {fact.data["fault"] for fact in facts if fact.name in ("TaskFailed", "AgentFailed")} == {"internal"}
     assert "as asked" not in repr(facts)  # what went wrong inside is in the log
 
@@ -116,9 +125,15 @@ def test_a_command_to_an_agent_is_one_fact_if_it_changes_something(world: World)
         return await told(service, "AgentDeleted")
 
     assert names(world(BRAINS, story)) == [
-        "AgentCreated", "AgentStarted", "AgentPaused", "AgentResumed", "AgentSlept", "AgentWoke", "AgentStopped",
+        "AgentCreated",
+        "AgentStarted",
+        "AgentPaused",
+        "AgentResumed",
+        "AgentSlept",
+        "AgentWoke",
+        "AgentStopped",
         "AgentDeleted",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_refused_call_is_no_fact(world: World) -> None:
@@ -162,8 +177,13 @@ def test_events_schedules_and_cancelled_tasks_are_facts(world: World) -> None:
 
     facts = world(BRAINS, story)
     assert names(facts)[:6] == [
-        "AgentCreated", "EventPublished", "TaskSent", "TaskCancelled", "ScheduleTicked", "TaskSent",
-    ]  # fmt: skip
+        "AgentCreated",
+        "EventPublished",
+        "TaskSent",
+        "TaskCancelled",
+        "ScheduleTicked",
+        "TaskSent",
+    ]
     assert facts[4].data["task_id"] == facts[5].data["task_id"]
 
 
@@ -176,8 +196,9 @@ def test_runs_of_a_talk_are_facts_for_its_owner(world: World) -> None:
 
     facts, talk, others = world(BRAINS, story)
     assert [(fact.name, fact.about, fact.data["kind"]) for fact in facts] == [
-        ("RunStarted", talk, "talk"), ("RunEnded", talk, "talk"),
-    ]  # fmt: skip
+        ("RunStarted", talk, "talk"),
+        ("RunEnded", talk, "talk"),
+    ]
     assert facts[0].root == facts[1].root != ""
     assert others.facts == ()
 
@@ -203,8 +224,10 @@ def test_a_message_of_a_user_is_a_fact_for_that_user_only(world: World) -> None:
 
     ann, bob, other = world(BRAINS, story)
     assert [(fact.name, fact.user_id, fact.about) for fact in ann] == [
-        ("MailSent", "ann", None), ("EventPublished", "ann", None), ("LetterDied", "ann", None),
-    ]  # fmt: skip
+        ("MailSent", "ann", None),
+        ("EventPublished", "ann", None),
+        ("LetterDied", "ann", None),
+    ]
     assert (bob, other) == ([], [])
     assert "Note" not in repr(ann)
 
@@ -296,8 +319,13 @@ def test_plain_messages_are_counted_and_are_facts_only_when_they_fail(world: Wor
 
     facts, posted = world(BRAINS, story)
     assert [fact.name for fact in facts if fact.about == "ann/e"] == [
-        "AgentCreated", "RunEnded", "RunEnded", "AgentFailed", "EventPublished", "LetterDied",
-    ]  # fmt: skip
+        "AgentCreated",
+        "RunEnded",
+        "RunEnded",
+        "AgentFailed",
+        "EventPublished",
+        "LetterDied",
+    ]
     assert posted == 2
 
 
@@ -412,8 +440,11 @@ def test_states_say_how_each_agent_is(world: World) -> None:
 
     states = world(BRAINS, story)
     assert {agent_id: str(state.health) for agent_id, state in states.items()} == {
-        "asleep": "asleep", "failing": "failing", "idle": "idle", "stopped": "stopped",
-    }  # fmt: skip
+        "asleep": "asleep",
+        "failing": "failing",
+        "idle": "idle",
+        "stopped": "stopped",
+    }
     assert states["asleep"].wake_events == ("news",)
     assert states["failing"].error_count == 4
     assert states["asleep"].heartbeat is states["stopped"].heartbeat is None
@@ -536,8 +567,13 @@ def test_agents_are_found_by_a_part_of_their_id_or_description(world: World) -> 
         return [[agent.agent_id for agent in await service.agents.find("ann", text)] for text in looked]
 
     assert world({}, story) == [
-        ["newsXreader", "news_reader", "writer"], ["news_reader"], ["news_reader"], ["news_reader"], [], [],
-    ]  # fmt: skip
+        ["newsXreader", "news_reader", "writer"],
+        ["news_reader"],
+        ["news_reader"],
+        ["news_reader"],
+        [],
+        [],
+    ]
 
 
 def test_memory_can_be_edited_while_a_turn_changes_it(world: World) -> None:
@@ -593,8 +629,9 @@ def test_what_was_done_is_counted(world: World) -> None:
         await ended(service, talk)
         found = await becomes(service.monitor.metrics, lambda numbers: numbers["roost_runs_total"].value == 4)
         return {name: dict(found[name].values) for name in found if found[name].kind != "histogram"} | {
-            "seconds": found["roost_run_seconds"].value, "batches": found["roost_batch_size"].value,
-        }  # fmt: skip
+            "seconds": found["roost_run_seconds"].value,
+            "batches": found["roost_batch_size"].value,
+        }
 
     counted = world(BRAINS, story)
     assert counted["roost_runs_total"] == {("task", "done"): 1, ("task", "failed"): 2, ("talk", "done"): 1}
@@ -748,8 +785,10 @@ def test_each_run_is_a_span_with_how_it_ended(world: World) -> None:
     task_id = world(BRAINS, story)
     spans = [span.attributes for span in tracer.spans]
     assert [(s["roost.kind"], s["roost.outcome"], s.get("roost.fault")) for s in spans] == [
-        ("task", "done", None), ("task", "failed", "internal"), ("talk", "done", None),
-    ]  # fmt: skip
+        ("task", "done", None),
+        ("task", "failed", "internal"),
+        ("talk", "done", None),
+    ]
     assert (spans[0]["roost.where"], spans[0]["roost.root"]) == ("ann/d", task_id)
     assert "as asked" not in repr(spans)
 

@@ -72,12 +72,18 @@ def test_a_broadcast_reaches_a_group_or_a_filter(world: World) -> None:
         await service.agents.sleep("ann", "w-1")
         tell = service.agents.broadcast
         told = [
-            await tell("ann", "all"), await tell("ann", "night", group="night"), await tell("ann", "day", group="day"),
-            await tell("ann", "odd", group="a%b_"), await tell("ann", "case", group="DAY"),
-            await tell("ann", "ids", ids="w*"), await tell("ann", "profile", profile="other"),
-            await tell("ann", "state", state="sleeping"), await tell("ann", "both", group="day", ids="*2"),
-            await tell("ann", "none", group="nobody"), await tell("bob", "bob's"),
-        ]  # fmt: skip
+            await tell("ann", "all"),
+            await tell("ann", "night", group="night"),
+            await tell("ann", "day", group="day"),
+            await tell("ann", "odd", group="a%b_"),
+            await tell("ann", "case", group="DAY"),
+            await tell("ann", "ids", ids="w*"),
+            await tell("ann", "profile", profile="other"),
+            await tell("ann", "state", state="sleeping"),
+            await tell("ann", "both", group="day", ids="*2"),
+            await tell("ann", "none", group="nobody"),
+            await tell("bob", "bob's"),
+        ]
         await service.agents.wake("ann", "w-1")
         await all_done(service)
         return told

@@ -148,7 +148,7 @@ def test_a_late_answer_is_delivered_as_late(tmp_path: Path, deadline: float) -> 
 @pytest.mark.parametrize("deadline", [5, 12, 60])
 def test_an_answer_whose_notification_was_lost_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deadline: float
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(Requests, "answered", lambda *_: None)
     simulation = Simulation(tmp_path, seed=4)
 

@@ -69,10 +69,18 @@ class Room:
 def told(turn: Turn) -> str:
     one = turn.meeting
     seen = {
-        "why": one.why, "topic": one.topic, "there": one.attendees, "present": one.present, "chair": one.chair,
-        "may": one.may_speak, "new": [word.text for word in one.new], "history": [m.content for m in turn.history],
-        "text": turn.text, "words": [word.text for word in one.view.words], "phase": one.view.phase,
-    }  # fmt: skip
+        "why": one.why,
+        "topic": one.topic,
+        "there": one.attendees,
+        "present": one.present,
+        "chair": one.chair,
+        "may": one.may_speak,
+        "new": [word.text for word in one.new],
+        "history": [m.content for m in turn.history],
+        "text": turn.text,
+        "words": [word.text for word in one.view.words],
+        "phase": one.view.phase,
+    }
     return json.dumps(seen)[:3_000]
 
 

@@ -86,8 +86,12 @@ def test_messages_broadcasts_and_requests_with_steps_are_replayed(world: World) 
             await runs_of(service, "w", number + (number > 1))
         runs = await runs_of(service, "w", 5)
         assert [(one.kind, one.outcome, one.steps) for one in runs] == [
-            ("task", "failed", 3), ("task", "done", 3), ("task", "done", 3), ("task", "done", 3), ("task", "done", 3)
-        ]  # fmt: skip
+            ("task", "failed", 3),
+            ("task", "done", 3),
+            ("task", "done", 3),
+            ("task", "done", 3),
+            ("task", "done", 3),
+        ]
         acted = list(desk.acted)
         for one in runs:
             entry = await service.runs.get("ann", one.run_id)

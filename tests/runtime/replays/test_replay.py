@@ -91,8 +91,13 @@ def test_a_replay_says_the_same_and_does_nothing(world: World) -> None:
             assert replay.text.count(name) == 1, "the brain sees the same id"
         assert replay.sent == ("mail to user:ann: news", "mail to user:ann: more")
         assert replay.steps == (
-            "model m", "tool price", "tool price", "tool order", "step count", "tool mail.send",
-        )  # fmt: skip
+            "model m",
+            "tool price",
+            "tool price",
+            "tool order",
+            "step count",
+            "tool mail.send",
+        )
         assert (shop.acted, shop.model, len(await service.mail.inbox("ann"))) == (acted, asked, mails)
 
     world({"brain": shop.brain}, story, tools=shop.tools())
@@ -105,9 +110,11 @@ def test_the_steps_of_a_run_can_be_looked_at(world: World) -> None:
         _, first, *_ = await runs_of(service, shop)
         entry = await service.runs.get("ann", first)
         assert [(s.number, s.kind, s.name, s.outcome) for s in entry.steps] == [
-            (1, "model", "m", "done"), (2, "tool", "price", "done"), (3, "tool", "price", "failed"),
+            (1, "model", "m", "done"),
+            (2, "tool", "price", "done"),
+            (3, "tool", "price", "failed"),
             (4, "tool", "order", "done"),
-        ]  # fmt: skip
+        ]
         assert entry.steps[0].request == {"history": 0, "text": "one"}
         assert entry.steps[0].result == "thought 1"
         assert entry.steps[3].key == entry.steps[3].result, "the key that the tool was given"
@@ -364,12 +371,20 @@ def test_what_was_refused_is_refused_in_a_replay_too(world: World) -> None:
             yield f"yes, {turn.text}" if turn.kind == "task" else ""
             return
         asked: list[Any] = [
-            turn.mail("agent:nobody", "news", "…"), turn.mail("agent:b", "news", "…"), turn.ask("agent:nobody", "who?"),
-            turn.send("agent:nobody", "psst"), turn.ask("agent:b", "you?"), turn.mail("user:ann", "news", "…"),
-            turn.call_meeting("chat", required=["agent:nobody"]), turn.publish("some.thing", optional=True),
-            turn.recall("", limit=0), turn.recall("nothing"), turn.remember(""), turn.forget(""),
+            turn.mail("agent:nobody", "news", "…"),
+            turn.mail("agent:b", "news", "…"),
+            turn.ask("agent:nobody", "who?"),
+            turn.send("agent:nobody", "psst"),
+            turn.ask("agent:b", "you?"),
+            turn.mail("user:ann", "news", "…"),
+            turn.call_meeting("chat", required=["agent:nobody"]),
+            turn.publish("some.thing", optional=True),
+            turn.recall("", limit=0),
+            turn.recall("nothing"),
+            turn.remember(""),
+            turn.forget(""),
             turn.call_tool("mail.send", {"to": "agent:nobody", "subject": "x", "body": "y"}),
-        ]  # fmt: skip
+        ]
         for found in await asyncio.gather(*asked, return_exceptions=True):
             yield f"{type(found).__name__}: {found}; "
 

@@ -199,6 +199,9 @@ def test_a_message_that_comes_before_what_was_cut_off_is_found_is_answered_and_s
     cut_off = ("agent", "withdrawn", "") if busy == "rollback" else ("agent", "interrupted", "I hear ")
     whole = "I hear two" if busy == "rollback" else "I hear one and two"
     assert simulation.run(go_on()) == [
-        ("user", "complete", "one"), cut_off, ("user", "complete", "two"), ("agent", "complete", whole)
-    ]  # fmt: skip
+        ("user", "complete", "one"),
+        cut_off,
+        ("user", "complete", "two"),
+        ("agent", "complete", whole),
+    ]
     simulation.crash()
