@@ -353,7 +353,7 @@ def test_every_method_has_one_route_in_the_schema_with_its_words_and_types(serve
     assert set(found) == {f"/api/v1/{method.path}" for method in METHODS}
     assert len({way["post"]["operationId"] for way in found.values()}) == len(METHODS)
     create = found["/api/v1/agents/create"]["post"]
-    assert create["description"].startswith("Make an agent, which lives until it is deleted.")
+    assert create["description"].startswith("Create an agent, which lives until it is deleted.")
     models = schema["components"]["schemas"]
     assert models["AgentsCreate"]["required"] == ["agentId"]
     assert "queueDepth" in models["AgentReply"]["properties"]
