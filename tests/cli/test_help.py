@@ -173,7 +173,7 @@ def test_only_participants_can_be_addressed_in_a_meeting(home: Path) -> None:
             "is not in the meeting: use one of user:ann, agent:d"
             in command("meetings", "say", meeting_id, "hi", "--to", who).output
         )
-    assert "nope is neither there nor invited" in command("meetings", "kick", meeting_id, "nope").output
+    assert "nope is neither present nor invited" in command("meetings", "kick", meeting_id, "nope").output
     assert "two players: use --player twice" in command("meetings", "call", "x", "--game", "tic-tac-toe").output
 
 
