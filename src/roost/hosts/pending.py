@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-_Calls = deque[Callable[[], object]]
+_Calls = list[Callable[[], object]]
 _Gathered = dict[asyncio.AbstractEventLoop, None]
 _Chain = deque[asyncio.AbstractEventLoop]
 
@@ -107,11 +107,11 @@ def _wake_next(chain: _Chain) -> None:
 
 def call_on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
     """Call a function on a loop soon, in order, from any thread. Does nothing if the loop is closed."""
-    gathered, calls = _here.gathered, _calls_of(loop)
+    gathered = _here.gathered
     if gathered is not None:
-        calls.append(act)
+        _calls_of(loop).append(act)
         gathered[loop] = None
-    elif not calls:
+    elif not (calls := getattr(loop, "roost_calls", None)):
         _wake(loop, act)
     else:  # calls of a batch whose loop was not woken yet come first
         calls.append(act)
@@ -123,7 +123,7 @@ def _calls_of(loop: asyncio.AbstractEventLoop) -> _Calls:
     try:
         calls: _Calls = loop.roost_calls  # type: ignore[attr-defined]
     except AttributeError:
-        calls = vars(loop).setdefault("roost_calls", deque())  # atomic, unlike an assignment after a check
+        calls = vars(loop).setdefault("roost_calls", [])  # atomic, unlike an assignment after a check
     return calls
 
 
@@ -138,8 +138,9 @@ def _run_calls(loop: asyncio.AbstractEventLoop, chain: _Chain | None) -> None:
     if chain:
         _wake_next(chain)
     calls = _calls_of(loop)
-    for _number in range(len(calls)):  # later ones come with a wake-up of their own
-        act = calls.popleft()
+    due = calls[:]  # later ones come with a wake-up of their own
+    del calls[: len(due)]
+    for act in due:
         try:
             act()
         except Exception as error:  # one failure must not prevent the other calls
