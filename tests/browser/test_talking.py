@@ -168,7 +168,7 @@ NOTICE_IS_ABOVE_THE_INPUT = """() => {
 }"""
 
 
-@pytest.mark.alone  # on a starved machine a poll of the page can overtake the text that is put back
+@pytest.mark.alone  # a defect of the page: on a busy machine the input was once left empty; the cause is not known
 def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Visit) -> None:
     page = visit()
     refuse_meanwhile(page)

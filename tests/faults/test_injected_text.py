@@ -105,4 +105,4 @@ def test_no_command_prints_what_would_move_or_mislead_a_terminal(home: Path) -> 
             assert not done.exception or isinstance(done.exception, SystemExit), (arguments, done.exception)
             assert UNSAFE.findall(done.output) == [], arguments
             shown += "owned" in done.output
-    assert shown > len(commands) // 2, "the planted text is hardly anywhere: the fault has not fired"
+    assert shown > len(commands), "the planted text is hardly anywhere: the fault has not fired"
