@@ -15,6 +15,8 @@ from tests.conftest import QUICK, eventually, settled
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5mC1\x08\x08\rover\u202egnp\u2066.exe<script>alert(1)</script>"
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 URL = "sqlite:///{}"
+WITHOUT = [["agents", "history"], ["tasks", "show"], ["meetings", "ls"], ["runs", "ls"], ["tasks", "show"]]
+"""Commands that show none of the planted text: a task waiting for approval, an unknown task, lists of other facts."""
 
 
 @roost.tool(approval=True)
@@ -55,6 +57,7 @@ def plant(path: Path) -> list[list[str]]:
         service.agents.create("ann", "d", profile="hostile", description=f"about {EVIL}", max_attempts=1)
         task = service.tasks.send("ann", "d", f"prompt {EVIL}")
         assert service.tasks.wait("ann", task, timeout=10).status == "done"
+        [run] = service.runs.list("ann", agent="d")
         asking = service.tasks.send("ann", "d", "ask")
         [approval] = eventually(lambda: service.approvals.list("ann"))
         service.agents.remember("ann", "d", EVIL)
@@ -63,7 +66,6 @@ def plant(path: Path) -> list[list[str]]:
         meeting = service.meetings.call("ann", "topic", optional=["agent:d"])
         service.meetings.say("ann", meeting, f"heard {EVIL}")
         letter = eventually(lambda: [one for one in service.dead_letters.list("ann") if one.kind == "mail"])[0]
-        run = service.runs.list("ann", agent="d")[0]
         received = service.mail.inbox("ann")[0]
     return [
         ["talks", "ls"],
@@ -97,12 +99,13 @@ def plant(path: Path) -> list[list[str]]:
 
 
 def test_no_command_prints_what_would_move_or_mislead_a_terminal(home: Path) -> None:
-    commands = plant(home)
-    shown = 0
-    for words in commands:
+    without = []
+    for words in plant(home):
+        shown = False
         for arguments in (words, [*words, "--json"]):
             done = command(*arguments)
             assert not done.exception or isinstance(done.exception, SystemExit), (arguments, done.exception)
             assert UNSAFE.findall(done.output) == [], arguments
-            shown += "owned" in done.output
-    assert shown > len(commands), "the planted text is hardly anywhere: the fault has not fired"
+            shown = shown or "owned" in done.output
+        without += [] if shown else [words[:2]]
+    assert without == WITHOUT, "the planted text is missing elsewhere: the fault has not fired"

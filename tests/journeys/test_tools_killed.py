@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from tests.conftest import ENVIRONMENT
 from tests.journeys.driver_tools import TOOLS
 
 DRIVER = Path(__file__).with_name("driver_tools.py")
+RECOVERED = re.compile(r"previous process died; \d+ turns may have been running")
+"""Logged by a life after a kill, unless all that was running was in quarantine by then."""
 
 
 def live(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
@@ -32,7 +35,7 @@ def last_life(folder: Path, how: str) -> list[str]:
     while (life := live(folder, how)).returncode == -signal.SIGKILL:
         deaths += 1
         assert deaths <= 12, "each point is the last of one life"
-    assert (life.returncode, life.stderr) == (0, "")
+    assert (life.returncode, [line for line in life.stderr.splitlines() if not RECOVERED.fullmatch(line)]) == (0, [])
     assert deaths >= 6
     points = len(list(folder.glob("passed-*")))
     assert points == 12, "each of three tools, after it has acted and after its call, of both runs"
