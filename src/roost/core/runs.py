@@ -106,9 +106,9 @@ class Closing:
     profile: str = ""
     journaled: bool = False
     """Whether steps are recorded for it."""
-    given: str | None = None
+    turn_input: str | None = None
     """Input of the turn, for a replay."""
-    knew: str | None = None
+    state_before: str | None = None
     """`turn.state` before the attempt."""
     traceback: str | None = None
     """The traceback of a failure, for the author of the brain."""

@@ -207,7 +207,7 @@ def test_a_provider_that_fails_five_times_is_not_called_while_its_circuit_is_ope
     assert len(provider.asked) == 5
     assert "openai at 127.0.0.1" in str(service.health().problem)
     (breaker,) = service.roost.context.breakers._breakers.values()
-    breaker.retry_at = 0.0  # it has rested
+    breaker.retry_at = 0.0  # its pause is over
     provider.plays(Refuse(401, "no"))
     assert "refused the key" in str(said(service, "are you there?").error)
     assert "keeps failing and is paused" in str(said(service, "hello").error)
@@ -227,7 +227,7 @@ def test_an_agent_waits_for_an_open_circuit_and_then_continues(provider: Provide
     assert (service.tasks.get("ann", task).status, len(provider.asked)) == ("queued", 5)
     provider.plays("Three birds.", End(read=70, said=7))
     (breaker,) = service.roost.context.breakers._breakers.values()
-    breaker.retry_at = 0.0  # it has rested
+    breaker.retry_at = 0.0  # its pause is over
     assert service.tasks.wait("ann", task, timeout=30).result == "Three birds."
     assert len(provider.asked) == 6
     run = service.agents.inspect("ann", "d").runs[0]

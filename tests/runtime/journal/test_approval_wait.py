@@ -30,7 +30,7 @@ pytestmark = pytest.mark.order
 SOON = replace(QUICK, rest_after=0.05)
 
 
-async def rests(service: AsyncAgentService, agent: str = "d") -> None:
+async def parked(service: AsyncAgentService, agent: str = "d") -> None:
     """Wait until it has given back its loop."""
     await until(lambda: not service.roost.dispatcher.is_awake(f"ann/{agent}"))
 
@@ -39,7 +39,7 @@ async def waiting_task(service: AsyncAgentService, **options: Any) -> str:
     await service.agents.create("ann", "d", profile="pays", **options)
     task = await service.tasks.send("ann", "d", "pay")
     await asked(service)
-    await rests(service)
+    await parked(service)
     return task
 
 
@@ -109,7 +109,7 @@ def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
         began, waits = ("idle", "active", "task from user:ann"), ("active", "waiting", "waits for a person")
         await goes(service, began, waits)
         await service.tasks.wait("ann", await service.tasks.send("ann", "d", "other"))
-        await rests(service)
+        await parked(service)
         await goes(service, waits)
         await service.agents.pause("ann", "d")
         await goes(service, waits, ("waiting", "waiting", "paused"))
@@ -118,15 +118,15 @@ def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
         [one] = await service.approvals.list("ann")
         await service.approvals.grant("ann", one.approval_id)
         await service.tasks.wait("ann", task)
-        await rests(service)
+        await parked(service)
         await goes(service, ("waiting", *began[1:]), ("active", "idle", "nothing left to do"))
         task = await service.tasks.send("ann", "d", "pay")
         await asked(service)
-        await rests(service)
+        await parked(service)
         await service.tasks.cancel("ann", task)
         await goes(service, waits, ("waiting", "idle", "nothing left to do"))
         await waiting_talk(service, agent="d")
-        await rests(service)
+        await parked(service)
         await goes(service, waits)
 
     world({"pays": other}, story, SOON, tools)
@@ -173,7 +173,7 @@ def test_an_agent_stopped_or_asleep_while_suspended_resumes_when_it_is_back(simu
             await service.agents.create("ann", back.__name__, profile="pays")
             task = await service.tasks.send("ann", back.__name__, "pay")
             [one] = await asked(service)
-            await rests(service, back.__name__)
+            await parked(service, back.__name__)
             await away("ann", back.__name__)
             await service.approvals.grant("ann", one.approval_id)
             assert (await service.tasks.wait("ann", task, timeout=0.5)).status == "queued"
@@ -211,7 +211,7 @@ def test_a_suspended_turn_holds_its_lane_and_nothing_else(simulated: World) -> N
         await service.agents.create("ann", "s", profile="tells")
         await service.tasks.wait("ann", await service.tasks.send("ann", "s", "first"))
         [one] = await asked(service)
-        await rests(service)
+        await parked(service)
         await service.tasks.wait("ann", await service.tasks.send("ann", "s", "second"))
         other = await service.tasks.send("ann", "d", "other")
         assert (await service.tasks.wait("ann", other)).result == "read"
@@ -234,7 +234,7 @@ def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, r
         for text in ("first", "second"):  # the second is handed over while the first waits
             await service.tasks.wait("ann", await service.tasks.send("ann", "s", text))
             await asked(service)
-        await rests(service)
+        await parked(service)
 
     async def decide(service: AsyncAgentService) -> None:
         [one] = await service.approvals.list("ann")
@@ -327,7 +327,7 @@ def test_a_run_that_does_something_else_beside_does_not_rest(simulated: World) -
         await until(lambda: clock.monotonic() >= latest)
         assert service.roost.dispatcher.is_awake("ann/d")
         ends.append(True)
-        await rests(service)
+        await parked(service)
         await service.approvals.grant("ann", one.approval_id)
         return (await service.tasks.wait("ann", task)).result
 
@@ -360,7 +360,7 @@ def test_a_broadcast_to_waiting_agents_reaches_a_suspended_one(world: World) -> 
         options = {"state": "waiting"}
         assert await service.agents.broadcast("ann", "hello", **options) == 1
         assert (await service.agents.inspect("ann", "d")).agent.queue_depth == 2
-        await rests(service)
+        await parked(service)
         assert await service.agents.broadcast("ann", "hello", ids="d", state="idle") == 0
 
     world(brains, story, SOON, tools)
@@ -390,7 +390,7 @@ async def waiting_turn(service: AsyncAgentService) -> str:
     await seen(service, meeting, running)
     await service.meetings.say("ann", meeting, "pay")
     await asked(service)
-    await rests(service)
+    await parked(service)
     return meeting
 
 
@@ -402,7 +402,7 @@ def test_a_turn_in_a_meeting_is_suspended_and_resumes_with_what_it_had_heard(wor
         meeting = await waiting_turn(service)
         assert (await service.agents.get("ann", "d")).state == "waiting"
         await service.meetings.say("ann", meeting, "and then?")
-        await rests(service)
+        await parked(service)
         [one] = await service.approvals.list("ann")
         await service.approvals.grant("ann", one.approval_id)
         view = await seen(service, meeting, lambda view: len(view.words) == 5)
@@ -495,14 +495,14 @@ def test_agents_that_were_asked_or_reached_by_a_broadcast_are_suspended(world: W
         await service.agents.create("ann", "tells", profile="tells")
         task = await service.tasks.send("ann", "asks", "go")
         [one] = await asked(service)
-        await rests(service)
+        await parked(service)
         assert service.roost.dispatcher.is_awake("ann/asks")
         await service.approvals.grant("ann", one.approval_id)
         assert (await service.tasks.wait("ann", task)).result == "bill of 5: 5 paid"
         await service.tasks.send("ann", "tells", "go")
         found = await asked(service, 2)
         for name in ("d", "e"):
-            await rests(service, name)
+            await parked(service, name)
         for one in found:
             await service.approvals.grant("ann", one.approval_id)
         await until(lambda: len(acted) == 6)
@@ -541,7 +541,7 @@ def test_a_suspended_talk_shows_what_was_said_and_continues_it(world: World) -> 
         await service.agents.create("ann", "d", profile="pays", idle_timeout=0.1)
         for options, state in (({"profile": "pays"}, "idle"), ({"agent": "d"}, "waiting")):
             talk = await waiting_talk(service, **options)
-            await rests(service)
+            await parked(service)
             assert await shown(service, talk) == [("pay", "complete"), ("bill of 5: ", "streaming")]
             there = await service.get_session("ann", talk)
             assert (there.running, there.asking) == (True, True)

@@ -24,7 +24,7 @@ class MemoryWrite:
 
     envelope_id: str
     number: int
-    knew: str | None
+    state_before: str | None
     """`turn.state` before the change."""
     memory: str
     mark: str | None
@@ -54,7 +54,7 @@ class StateChange:
 
 
 @record(frozen=True, slots=True)
-class Told:
+class Consequences:
     """Consequences for others of stopping, deleting or starting an agent.
 
     Answers, posted envelopes, and changes in their meetings.

@@ -95,10 +95,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Decision of a person. `rested`: its run is suspended and must be resumed."""
+    """Decision of a person. `was_parked`: its run is suspended and must be resumed."""
 
     approval: Approval
-    rested: bool = False
+    was_parked: bool = False
     talker: str = ""
     """User of the talk, if it is one."""
 

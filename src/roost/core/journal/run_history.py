@@ -21,7 +21,7 @@ FORMAT = 2
 """Version of the stored record. From 2 on, a run without `did` has no compared actions."""
 
 
-def given(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def turn_input(profile: str, state: str | None, seen: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return the input of a turn beside its messages, as stored for a replay; empty parts are left out."""
     kept: dict[str, Any] = {"profile": profile, "v": FORMAT, **{name: value for name, value in more.items() if value}}
     if state and len(state) > STATE_CHARS:

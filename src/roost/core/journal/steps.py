@@ -63,7 +63,7 @@ class Attempt:
     agent_id: str | None
     others: tuple[str, ...] = ()
     """Further envelopes that it answers."""
-    given: Mapping[str, Any] | None = None
+    turn_input: Mapping[str, Any] | None = None
     """Input that a repeated turn must get again, where it may change meanwhile."""
 
 

@@ -52,7 +52,7 @@ class Posted:
     withdrawn: int = 0
     repeated: bool = False
     agent: str = ""
-    rested: bool = False
+    was_parked: bool = False
     """No run is active: the last one is suspended, or was until this message superseded it."""
     alone: bool = True
     """No other message waits for an answer, and no answer is being written."""
@@ -118,5 +118,5 @@ class Loaded:
     messages: list[tuple[Message, int]]
     floor: int
     """No older message has changed after this revision."""
-    rests: bool = False
+    is_parked: bool = False
     """Whether its run is suspended and not loaded."""

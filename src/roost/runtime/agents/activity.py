@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from roost.core.agents.agent import State
-from roost.runtime.agents.home import Home
+from roost.runtime.agents.awake_agent import AwakeAgent
 
 
 class Activity:
     """`all_wait` may be read from any thread; everything else happens on the agent's loop."""
 
-    __slots__ = ("_home", "_talks_waiting", "waiting")
+    __slots__ = ("_agent", "_talks_waiting", "waiting")
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, agent: AwakeAgent) -> None:
+        self._agent = agent
         self.waiting = 0
         """Number of tasks whose turn waits for an answer; other lanes use their places."""
         self._talks_waiting = 0
@@ -28,31 +28,31 @@ class Activity:
             self._talks_waiting += change
         else:
             self.waiting += change
-        home, running = self._home, self._running
-        home.exclusive.changed()
-        if home.state_log.state is State.ACTIVE and not running:
-            home.state_log.show(State.WAITING, cause)
-        elif home.state_log.state is State.WAITING and running > 0 and not parks:
-            home.state_log.show(State.ACTIVE, "continues")
-        home.run_ready()
+        agent, running = self._agent, self._running
+        agent.exclusive.changed()
+        if agent.state_log.state is State.ACTIVE and not running:
+            agent.state_log.show(State.WAITING, cause)
+        elif agent.state_log.state is State.WAITING and running > 0 and not parks:
+            agent.state_log.show(State.ACTIVE, "continues")
+        agent.run_ready()
 
     def talk_starts(self, user_id: str) -> None:
-        if self._home.state_log.state is not State.ACTIVE:
-            self._home.state_log.show(State.ACTIVE, f"talk from user:{user_id}")
+        if self._agent.state_log.state is not State.ACTIVE:
+            self._agent.state_log.show(State.ACTIVE, f"talk from user:{user_id}")
 
     def talk_ended(self) -> None:
         self.settle()
-        self._home.run_ready()
+        self._agent.run_ready()
 
     def settle(self, cause: str = "nothing left to do") -> None:
         """Become idle if there is nothing left to do, and wait if all turns that are left wait."""
-        home, state = self._home, self._home.state_log.state
-        if home.lane_queue.has_ready() or state is State.IDLE or home.is_dismissed:
+        agent, state = self._agent, self._agent.state_log.state
+        if agent.lane_queue.has_ready() or state is State.IDLE or agent.is_dismissed:
             return
-        if not home.has_work:
-            home.state_log.move(State.IDLE, cause)
+        if not agent.has_work:
+            agent.state_log.move(State.IDLE, cause)
         elif state is State.ACTIVE and self._are_waiting and not self._running:
-            home.state_log.show(State.WAITING, "waits for an answer")
+            agent.state_log.show(State.WAITING, "waits for an answer")
 
     @property
     def all_wait(self) -> bool:
@@ -66,5 +66,5 @@ class Activity:
     @property
     def _running(self) -> int:
         """Number of turns that run and do not wait."""
-        home = self._home
-        return home.lane_queue.busy + home.talks.running - self.waiting - self._talks_waiting
+        agent = self._agent
+        return agent.lane_queue.busy + agent.talks.running - self.waiting - self._talks_waiting

@@ -41,10 +41,10 @@ class ClosingOwner(WorkOwner, Settling, Protocol):
 class Closings:
     """Used on the agent's loop."""
 
-    __slots__ = ("_home", "unwritten")
+    __slots__ = ("_agent", "unwritten")
 
-    def __init__(self, home: ClosingOwner) -> None:
-        self._home = home
+    def __init__(self, agent: ClosingOwner) -> None:
+        self._agent = agent
         self.unwritten = 0
         """Number of closings that are being written."""
 
@@ -53,47 +53,47 @@ class Closings:
 
         The next one may start before this is written: if the write is refused, all of it is discarded.
         """
-        home = self._home
+        agent = self._agent
         lane.work, lane.busy = None, False
         if closing.envelope.suspect:
-            home.context.quarantine.leave(closing.envelope.envelope_id)
+            agent.context.quarantine.leave(closing.envelope.envelope_id)
         if closing.verdict is not Verdict.DONE:
             closing = self._not_done(closing, lane)
         if closing.verdict not in KEPT:
             lane.popleft()
-            home.lane_queue.offer(lane)
+            agent.lane_queue.offer(lane)
         if closing.verdict is Verdict.CANCELLED:  # the cancel is written already: this is only for the record
-            home.activity.settle()
-            home.context.monitor.cut_off(
+            agent.activity.settle()
+            agent.context.monitor.cut_off(
                 closing.envelope, closing.run_id, RunOutcome.STOPPED, closing.started, closing.profile, closing.usage
             )
             self.settle(closing)
             return
         if closing.verdict is not Verdict.RELEASED:  # with which nothing is written of it
-            closing.changes.extend(home.state_log.take())
+            closing.changes.extend(agent.state_log.take())
         if closing.sleep is not None:
-            closing.changes.append(home.asleep())
+            closing.changes.append(agent.asleep())
         else:
-            home.activity.settle()
+            agent.activity.settle()
         self.settle(closing)
 
     def _not_done(self, closing: Closing, lane: Lane) -> Closing:
         """Add the notifications of a failure; delay the lane if there is a retry."""
-        home = self._home
-        home.dispatcher.forget_task(closing.envelope.envelope_id)
+        agent = self._agent
+        agent.dispatcher.forget_task(closing.envelope.envelope_id)
         if closing.verdict is Verdict.WAITING:
             lane.due = NEVER
         elif closing.verdict is Verdict.RETRY:
             lane.due = closing.due
-            pause = max(0.0, closing.due - home.context.host.clock.now())
+            pause = max(0.0, closing.due - agent.context.host.clock.now())
             asyncio.get_running_loop().call_later(pause, self._retry, lane, closing)
         elif closing.verdict is Verdict.REPEATED:
             lane.repeats += 1
             if closing.envelope.suspect and lane.waiting:
                 lane.waiting[0] = replace(lane.waiting[0], suspect=0)
-            home.lane_queue.offer(lane)
+            agent.lane_queue.offer(lane)
         elif closing.verdict is Verdict.DEAD:
-            return replace(closing, sent=closing.sent + failure_notices(home, closing))
+            return replace(closing, sent=closing.sent + failure_notices(agent, closing))
         return closing
 
     def _retry(self, lane: Lane, closing: Closing) -> None:
@@ -101,66 +101,66 @@ class Closings:
         if lane.waiting and lane.waiting[0].envelope_id == closing.envelope.envelope_id:
             e = closing.envelope
             lane.waiting[0] = replace(e, attempts=e.attempts + 1, journaled=True, suspect=0)
-        self._home.lane_queue.offer(lane)
-        self._home.run_ready()
+        self._agent.lane_queue.offer(lane)
+        self._agent.run_ready()
 
     def forget(self, lane: Lane, envelope: Envelope) -> None:
         """Drop the first envelope of a lane without a closing: it is gone from the store."""
         lane.busy = False
         if lane.waiting and lane.waiting[0] is envelope:
             lane.popleft()
-        self._home.intake.known.discard(envelope.envelope_id)
-        self._home.lane_queue.offer(lane)
+        self._agent.intake.known.discard(envelope.envelope_id)
+        self._agent.lane_queue.offer(lane)
 
     def close_expired(self) -> None:
         """Close the envelopes that have expired before they were started."""
-        home, now = self._home, self._home.context.host.clock.now()
-        for lane in home.lane_queue.unstarted():
+        agent, now = self._agent, self._agent.context.host.clock.now()
+        for lane in agent.lane_queue.unstarted():
             while lane.waiting and (lane.waiting[0].expires or NEVER) <= now:
-                self.close(expired(lane.waiting[0], home.epoch, now), lane)
+                self.close(expired(lane.waiting[0], agent.epoch, now), lane)
 
     def withdraw(self, envelope_id: str) -> None:
         """Drop a request for whose answer nobody waits any more, unless it has started."""
-        home = self._home
-        if (envelope := home.lane_queue.drop(envelope_id, started=False)) is not None:
-            self.settle(withdrawn(envelope, home.epoch, home.context.host.clock.now()))
-            home.activity.settle()
+        agent = self._agent
+        if (envelope := agent.lane_queue.drop(envelope_id, started=False)) is not None:
+            self.settle(withdrawn(envelope, agent.epoch, agent.context.host.clock.now()))
+            agent.activity.settle()
 
     def settle(self, closing: Closing) -> None:
-        home = self._home
+        agent = self._agent
         self.unwritten += 1
         if closing.state is not None:
-            home.turn_state.write_queued()
-        home.dispatcher.settler.put(home, closing, home.turn_state.edits)
+            agent.turn_state.write_queued()
+        agent.dispatcher.settler.put(agent, closing, agent.turn_state.edits)
 
     def remember(self, write: MemoryWrite) -> None:
         """Write a change of `turn.state` by a talk's turn, in order with the closings of other turns."""
-        self._home.dispatcher.settler.put(self._home, write, self._home.turn_state.edits)
+        self._agent.dispatcher.settler.put(self._agent, write, self._agent.turn_state.edits)
 
     def settled(self, results: list[tuple[Closing, Settled]]) -> None:
         """Take note that these are written, or were refused."""
-        home = self._home
+        agent = self._agent
         self.unwritten -= len(results)
         for closing, one in results:
             if closing.state is not None:
-                home.turn_state.write_finished()
+                agent.turn_state.write_finished()
             if closing.verdict not in KEPT:
-                home.intake.known.discard(closing.envelope.envelope_id)
+                agent.intake.known.discard(closing.envelope.envelope_id)
             elif closing.verdict is Verdict.WAITING:
-                home.dispatcher.notifier.look(home.address)  # they may have decided meanwhile
+                agent.dispatcher.notifier.look(agent.address)  # they may have decided meanwhile
             elif one.taken and closing.verdict is Verdict.RETRY:
-                home.dispatcher.notifier.wake_at(closing.due)
+                agent.dispatcher.notifier.wake_at(closing.due)
             if not one.taken and closing.verdict not in (Verdict.RELEASED, Verdict.CANCELLED):
-                home.begin_draining()  # it was stopped or taken over
+                agent.begin_draining()  # it was stopped or taken over
             elif closing.sleep is not None:
-                home.fell_asleep(closing.sleep)
+                agent.fell_asleep(closing.sleep)
 
     def unsettled(self, error: Exception) -> None:
         """Try again after a pause to write what could not be written; until then it is kept in RAM, in order."""
-        home = self._home
-        log.warning("store unavailable, closings are written later: %s", error, extra={"agent": home.address})
-        pause = 0.2 + 0.8 * home.context.host.jitter()
-        asyncio.get_running_loop().call_later(pause, home.dispatcher.settler.resume, home)
+        agent = self._agent
+        log.warning("store unavailable, closings are written later: %s", error, extra={"agent": agent.address})
+        pause = 0.2 + 0.8 * agent.context.host.jitter()
+        asyncio.get_running_loop().call_later(pause, agent.dispatcher.settler.resume, agent)
 
     def are_last(self, results: list[tuple[Closing, Settled]]) -> bool:
         """Return True if nothing is left to settle or to try again after these."""

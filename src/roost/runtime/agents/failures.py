@@ -48,7 +48,7 @@ def attempts_exhausted(envelope: Envelope, epoch: int, now: float) -> Closing:
     return Closing("", counted, epoch, Verdict.DEAD, "", now, now, reason=reason, fault=Fault.LOST_WORKER)
 
 
-def failure_notices(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
+def failure_notices(agent: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
     """Return the notifications of a failure to the owner's other agents; none for a failed notification.
 
     Participants of its meeting are notified too.
@@ -58,18 +58,18 @@ def failure_notices(home: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
         return ()
     notices: tuple[Effect, ...] = ()
     if e.kind is Kind.MEETING:
-        failed, name = f"it failed: {closing.reason}", home.context.host.new_id("entry")
-        notices = (EndTurn(name, home.full_address, meeting_of(e.lane), None, (), failed),)
-    if closing.fault == Fault.BUDGET and not home.context.budgets.is_first(e.origin):
+        failed, name = f"it failed: {closing.reason}", agent.context.host.new_id("entry")
+        notices = (EndTurn(name, agent.full_address, meeting_of(e.lane), None, (), failed),)
+    if closing.fault == Fault.BUDGET and not agent.context.budgets.is_first(e.origin):
         return notices  # thousands may fail at once: the first one is enough
     data = {
-        "agent": home.agent_id,
+        "agent": agent.agent_id,
         "reason": closing.reason,
         "fault": closing.fault,
         "envelope_id": e.envelope_id,
         "kind": e.kind,
     }
-    event = home.services.composer.event(
-        home.owner, home.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
+    event = agent.services.composer.event(
+        agent.owner, agent.full_address, FAILED, data, optional=True, hops=e.hops + 1, root=e.origin
     )
     return *notices, event

@@ -10,50 +10,50 @@ from roost.core.envelopes.lanes import meeting_of, turn_lane
 from roost.core.journal.steps import Recorded, StepKind
 from roost.core.runs import Closing, Verdict
 from roost.ports import Meeting
-from roost.runtime.agents.home import Home
+from roost.runtime.agents.awake_agent import AwakeAgent
 from roost.runtime.agents.lanes.lane_queue import Lane
 from roost.stores.sql.meetings import registry
 
 
-async def load_meeting(home: Home, envelope: Envelope) -> Meeting | None:
+async def load_meeting(agent: AwakeAgent, envelope: Envelope) -> Meeting | None:
     """Return the meeting that a turn is about, as the agent sees it; None if the agent has left it."""
-    context, meeting_id = home.context, meeting_of(envelope.lane)
-    seated = await context.store.read(registry.load_log, home.full_address, meeting_id)
-    return Meeting(seated, is_asked=home.config.invitations is Invitations.ASK) if seated is not None else None
+    context, meeting_id = agent.context, meeting_of(envelope.lane)
+    seated = await context.store.read(registry.load_log, agent.full_address, meeting_id)
+    return Meeting(seated, is_asked=agent.config.invitations is Invitations.ASK) if seated is not None else None
 
 
-def idle_turn(home: Home, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> Closing | None:
+def idle_turn(agent: AwakeAgent, envelope: Envelope, recorded: tuple[Recorded, ...], now: float) -> Closing | None:
     """Return the closing of a turn that has nothing left to react to and has done nothing yet; else None."""
-    meeting = home.inputs[envelope.envelope_id]
+    meeting = agent.inputs[envelope.envelope_id]
     if meeting is not None and (meeting.why is not None or any(step.kind == StepKind.GIVEN for step in recorded)):
         return None
-    del home.inputs[envelope.envelope_id]
-    sent = () if meeting is None else (meeting.end_of_turn(home.context.host.new_id("entry")),)
-    return Closing("", envelope, home.epoch, Verdict.DONE, "", now, now, sent=sent)
+    del agent.inputs[envelope.envelope_id]
+    sent = () if meeting is None else (meeting.end_of_turn(agent.context.host.new_id("entry")),)
+    return Closing("", envelope, agent.epoch, Verdict.DONE, "", now, now, sent=sent)
 
 
 # --- turns that wait for a quiet moment while others are speaking ------------------------------------
 
 
-def hold(home: Home, lane: Lane) -> bool:
+def hold(agent: AwakeAgent, lane: Lane) -> bool:
     """Delay the turn in this lane until others are quiet; return False if it can start now."""
-    delay = home.dispatcher.quiet_in(home.address, meeting_of(lane.name))
+    delay = agent.dispatcher.quiet_in(agent.address, meeting_of(lane.name))
     if not delay:
         return False
     lane.busy, lane.held = False, True
-    lane.due = home.context.host.clock.now() + delay
-    asyncio.get_running_loop().call_later(delay, _unhold, home, lane)
+    lane.due = agent.context.host.clock.now() + delay
+    asyncio.get_running_loop().call_later(delay, _unhold, agent, lane)
     return True
 
 
-def hurry(home: Home, meeting_id: str) -> None:
+def hurry(agent: AwakeAgent, meeting_id: str) -> None:
     """Start its turn in this meeting without waiting for a quiet moment."""
-    if (lane := home.lane_queue.lanes.get(turn_lane(meeting_id))) is not None:
-        _unhold(home, lane)
+    if (lane := agent.lane_queue.lanes.get(turn_lane(meeting_id))) is not None:
+        _unhold(agent, lane)
 
 
-def _unhold(home: Home, lane: Lane) -> None:
+def _unhold(agent: AwakeAgent, lane: Lane) -> None:
     if lane.held:
         lane.held, lane.due = False, 0.0
-        home.lane_queue.offer(lane)
-        home.run_ready()
+        agent.lane_queue.offer(lane)
+        agent.run_ready()

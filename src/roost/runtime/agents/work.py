@@ -64,64 +64,64 @@ class Work(ActingTurn):
     """Output of a turn in a meeting."""
     _brain_context: TurnBrainContext | None = None
 
-    def __init__(self, home: WorkOwner, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile) -> None:
-        super().__init__(home.context, home.loop, home.address, envelope.origin)
-        self._home = home
+    def __init__(self, agent: WorkOwner, envelope: Envelope, recorded: tuple[Recorded, ...], profile: Profile) -> None:
+        super().__init__(agent.context, agent.loop, agent.address, envelope.origin)
+        self._agent: WorkOwner = agent
         self.envelope = envelope
         self._output: list[str] = []
-        self._before = home.turn_state.text
+        self._before = agent.turn_state.text
         self._recorded = recorded
         self.turn = self._make_turn(profile)
 
     def _make_actions(self) -> TurnActions:
-        home, envelope = self._home, self.envelope
+        agent, envelope = self._agent, self.envelope
         return TurnActions(
-            home.services,
+            agent.services,
             self,
             place=self._attempt(),
-            user_id=home.owner,
-            sender=home.full_address,
+            user_id=agent.owner,
+            sender=agent.full_address,
             hops=envelope.hops,
             recorded=self._recorded,
             root=envelope.origin,
-            default_wake=wake.mail(home.config.wake_on_priority),
+            default_wake=wake.mail(agent.config.wake_on_priority),
         )
 
     @property
     def brain_context(self) -> TurnBrainContext:
         if self._brain_context is None:
-            place = ContextKey(self._home.address, self.envelope.past, self._home.owner)
+            place = ContextKey(self._agent.address, self.envelope.past, self._agent.owner)
             self._brain_context = TurnBrainContext(self._context, place, self.run_id)
         return self._brain_context
 
     def _attempt(self) -> Attempt:
-        home = self._home
+        agent = self._agent
         return Attempt(
             self.envelope.envelope_id,
-            home.address,
+            agent.address,
             False,
-            home.epoch,
+            agent.epoch,
             self.run_id,
-            home.owner,
-            home.agent_id,
-            given=None if self._meeting_output is None else self._meeting_output.position,
+            agent.owner,
+            agent.agent_id,
+            turn_input=None if self._meeting_output is None else self._meeting_output.position,
         )
 
     def _make_turn(self, profile: Profile) -> Turn:
-        e, home = self.envelope, self._home
+        e, agent = self.envelope, self._agent
         text, data, subject, answer = e.body, None, "", None
         if e.kind is Kind.EVENT:
             event = json.loads(e.body)
             text, data = event["name"], event["data"]
         elif e.kind is Kind.MAIL:
-            self._mail = mail = home.inputs.pop(e.envelope_id)
+            self._mail = mail = agent.inputs.pop(e.envelope_id)
             text, subject = mail.body, mail.subject
         elif e.kind is Kind.ANSWER:
             answer = from_body(e.body)
             text = answer.text
         state = json.loads(self._before) if self._before else {}
         if e.kind is Kind.MEETING:
-            return self._make_meeting_turn(profile, home.inputs.pop(e.envelope_id), state)
+            return self._make_meeting_turn(profile, agent.inputs.pop(e.envelope_id), state)
         message = Message(1, e.sender, text, Status.COMPLETE, at(e.created))
         turn = Turn(
             e.kind,
@@ -129,12 +129,12 @@ class Work(ActingTurn):
             (message,),
             (),
             profile,
-            home.owner,
+            agent.owner,
             "",
             self.run_id,
             state,
             self,
-            home.agent_id,
+            agent.agent_id,
             (e.sender,),
             subject,
             data,
@@ -150,9 +150,9 @@ class Work(ActingTurn):
         if position is not None:
             meeting = meeting.at_position(json.loads(position)) or meeting
         self._meeting_output = MeetingOutput(meeting, self._output, lambda: self.actions, self.flush)
-        home = self._home
+        agent = self._agent
         return in_meeting(
-            meeting, profile, home.owner, self.run_id, state, self, str(home.agent_id), self.envelope.attempts
+            meeting, profile, agent.owner, self.run_id, state, self, str(agent.agent_id), self.envelope.attempts
         )
 
     # --- running --------------------------------------------------------------------------------
@@ -218,19 +218,16 @@ class Work(ActingTurn):
         try:
             await self.actions.answer(mail, text)
         except NotFound:  # the mail is handled anyway, and the text is recorded
-            log.info("sender of a mail is gone; no reply is sent", extra={"agent": self._home.address})
+            log.info("sender of a mail is gone; no reply is sent", extra={"agent": self._agent.address})
 
     def _report_waiting(self, waiting: bool, cause: str) -> None:
         if waiting and self.envelope.suspect >= Suspicion.QUARANTINED:
             self._step_out(self.envelope.envelope_id, [self.envelope.envelope_id])
-        self._home.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT)
-
-    def _agent(self) -> WorkOwner | None:
-        return self._home
+        self._agent.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT)
 
     def _on_abandoned(self) -> None:
         self._over = True
-        self._home.abandoned(self)
+        self._agent.abandoned(self)
 
     def take_steering(self) -> tuple[Message, ...]:
         return ()
@@ -264,7 +261,7 @@ class Work(ActingTurn):
         return Closing(
             self.run_id,
             self.envelope,
-            self._home.epoch,
+            self._agent.epoch,
             verdict,
             "".join(self._output),
             self._started,
@@ -273,18 +270,18 @@ class Work(ActingTurn):
             usage=self.usage,
             profile=self.turn.profile.name,
             journaled=journaled,
-            given=self._given(verdict, journaled),
+            turn_input=self._turn_input(verdict, journaled),
             **more,
         )
 
-    def _given(self, verdict: Verdict, journaled: bool) -> str | None:
+    def _turn_input(self, verdict: Verdict, journaled: bool) -> str | None:
         """Return the input for a replay; None if the run leaves no record."""
         e = self.envelope
         is_plain = e.kind is Kind.ANSWER or (e.kind is Kind.TASK and not e.recorded)
         if verdict is Verdict.DONE and is_plain and not journaled and e.kind is Kind.TASK:
             return None
         message = {"sender": e.sender, "text": e.body} if is_plain else None  # stored nowhere else
-        recorded = run_history.given(
+        recorded = run_history.turn_input(
             self.turn.profile.name,
             self._before,
             self.seen,
@@ -303,4 +300,4 @@ class Work(ActingTurn):
         if self.error is not None or (not self.turn.state and not self._before):
             return None, None, self.error
         was_heard = self._meeting_output is not None and self._actions is not None and self._actions.has_spoken
-        return self._home.turn_state.changed(self._before, self.turn.state, again=not was_heard)
+        return self._agent.turn_state.changed(self._before, self.turn.state, again=not was_heard)

@@ -62,6 +62,8 @@ class TurnExecution(ABC):
     usage = NOTHING
     is_parked = False
     """True while the turn waits for a person: it may be ended, and another run continues it."""
+    _agent: TaskOwner | None = None
+    """The agent on whose loop the turn runs, if any."""
     _task: asyncio.Task[None] | None = None
     """Task that iterates over the brain."""
     _requested = 0.0
@@ -366,12 +368,8 @@ class TurnExecution(ABC):
         """Abandon a task that ignores its cancellation."""
         self.add_abandoned(name)
         log.warning("%r ignored its cancellation and was abandoned", name, extra={"run": self.run_id, "what": name})
-        if (agent := self._agent()) is not None:
-            agent.orphan(task)
-
-    def _agent(self) -> TaskOwner | None:
-        """Return the agent on whose loop the turn runs, if any."""
-        return None
+        if self._agent is not None:
+            self._agent.orphan(task)
 
     @property
     def patience(self) -> float:

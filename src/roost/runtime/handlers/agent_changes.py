@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roost.core.agents.agent import Agent
-from roost.core.envelopes.outcomes import Told
+from roost.core.envelopes.outcomes import Consequences
 from roost.core.monitoring.facts import Name
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
@@ -33,19 +33,19 @@ class AgentChanges:
         self._dispatcher.notifier.look(key)  # it may have a known profile now, or check its mail sooner
         self._dispatcher.notifier.wake_at(self._context.host.clock.now() + agent.config.check_mail_interval)
 
-    def started(self, key: str, consequences: Told | None) -> None:
+    def started(self, key: str, consequences: Consequences | None) -> None:
         if consequences is not None:
             self._notify_others(consequences)
             self._record(Name.AGENT_STARTED, key, "started")
         self._dispatcher.notifier.look(key)
 
-    def stopped(self, key: str, consequences: Told | None) -> None:
+    def stopped(self, key: str, consequences: Consequences | None) -> None:
         if consequences is not None:
             self._record(Name.AGENT_STOPPED, key, "stopped")
             self._notify_others(consequences)
         self._dispatcher.notifier.stop_agent(key)
 
-    def restarted(self, key: str, restarted: tuple[bool, Told]) -> None:
+    def restarted(self, key: str, restarted: tuple[bool, Consequences]) -> None:
         stopped, consequences = restarted
         if stopped:
             self._record(Name.AGENT_STOPPED, key, "stopped")
@@ -76,7 +76,7 @@ class AgentChanges:
         if awake is not None:
             awake.call(lambda: awake.adopt(memory))
 
-    def deleted(self, key: str, consequences: Told) -> None:
+    def deleted(self, key: str, consequences: Consequences) -> None:
         self._record(Name.AGENT_DELETED, key)
         self._dispatcher.composer.recipients.forget()
         self._notify_others(consequences)
@@ -93,7 +93,7 @@ class AgentChanges:
         else:
             self._dispatcher.notifier.look(key)
 
-    def _notify_others(self, consequences: Told) -> None:
+    def _notify_others(self, consequences: Consequences) -> None:
         """Notify callers that wait for answers of the agent, participants of its meetings, and subscribers."""
         for answered in consequences.answered:
             self._dispatcher.notifier.answered(answered)

@@ -81,9 +81,9 @@ class Approvals:
         if (waiter := self._context.approval_waiters.get(approval.approval_id)) is not None:
             waiter.set(None)
         address = f"{approval.user_id}/{approval.agent_id}" if approval.agent_id else ""
-        if decided.rested and approval.talk_session_id is not None:
+        if decided.was_parked and approval.talk_session_id is not None:
             self._notifier.deliver_talk(approval.talk_session_id, decided.talker, None, address)
-        elif decided.rested:
+        elif decided.was_parked:
             self._notifier.look(address)
 
     def _check(self, user_id: str, approval_id: str) -> None:

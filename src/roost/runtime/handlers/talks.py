@@ -280,13 +280,13 @@ class Talks:
         if posted.repeated:
             self._repeated(user_id, talk_id, posted, live)
             return
-        if live is not None and posted.rested and posted.superseded is not None:
+        if live is not None and posted.was_parked and posted.superseded is not None:
             live.drop()  # to be loaded again, with what became of the run
         elif live is not None:
             live.posted(posted)
         if posted.superseded is not None:
             self._notifier.stop_talk(talk_id, posted.superseded, posted.message.created.timestamp())
-        if not posted.rested:
+        if not posted.was_parked:
             # What nobody here has was left by a program that was killed: all of it is taken over together.
             left = not posted.alone and not self._placement.holds(talk_id)
             self._notifier.deliver_talk(talk_id, user_id, None if left else posted.envelope, posted.agent)

@@ -60,7 +60,7 @@ class Journal:
         self._counts: dict[str, int] = {}
         self._unwaited: dict[int, tuple[Any, ...]] = {}
         """Steps whose start was queued without waiting for the commit: the arguments of that write."""
-        self._is_open = place.given is None
+        self._is_open = place.turn_input is None
         self.is_used = self._number > 0
 
     # --- finding again ---------------------------------------------------------------------------

@@ -230,7 +230,7 @@ class RecordedBrainContext:
 def recorded_input(logged: StoredRun) -> dict[str, Any]:
     """Return the recorded input of the turn; empty if it cannot be read."""
     try:
-        found = json.loads(logged.given or "{}")
+        found = json.loads(logged.turn_input or "{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -66,7 +66,7 @@ class ReplayActions:
         self._asked = EarlierRequests(logged.recorded, self._run_id)
         self._asks: dict[str, int] = {}
         """Number of questions to each agent."""
-        given = json.loads(logged.given or "{}")
+        given = json.loads(logged.turn_input or "{}")
         self._seen: dict[str, list[Any]] = {name: list(found) for name, found in given.get("seen", {}).items()}
         self._sends: dict[int, Any] = dict(self._seen.get("sends", ()))
         """Recorded results of sends, by number; a list is a refusal."""

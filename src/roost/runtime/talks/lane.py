@@ -43,12 +43,12 @@ class TalkLane:
         loop: Loop,
         talk_id: str,
         user_id: str,
-        home: TurnOwner | None = None,
+        agent: TurnOwner | None = None,
     ) -> None:
         self._services = services
         self._context = services.context
         self._talks = talks
-        self._home = home
+        self._agent = agent
         self._loop = loop
         self.talk_id = talk_id
         self.user_id = user_id
@@ -106,8 +106,8 @@ class TalkLane:
                 await self._quiet()
                 if self._tried:
                     await self._look_up()
-                if self._home is not None and self._home.slot.is_released:
-                    await self._home.slot.regain()
+                if self._agent is not None and self._agent.slot.is_released:
+                    await self._agent.slot.regain()
                 if self.waiting and not self.ending:
                     await (self._answer_alone(live) if self._suspects() else self._answer(live))
             except NotFound:  # deleted meanwhile
@@ -158,7 +158,7 @@ class TalkLane:
         if max(e.attempts for e in envelopes) > self._context.limits.attempts:
             await self._end(self._given_up(live, envelopes), live)
             return
-        if live.talk.agent and self._home is None:
+        if live.talk.agent and self._agent is None:
             await self._end(self._unknown(live, envelopes), live)
             return
         profile = self._profile(live)
@@ -167,16 +167,16 @@ class TalkLane:
             return
         self._stopped = False
         recorded = self._recorded_of(envelopes)
-        if self._home is not None:
-            _take_back(self._home, envelopes[0].envelope_id, recorded)
+        if self._agent is not None:
+            _take_back(self._agent, envelopes[0].envelope_id, recorded)
         new, history = self._messages_for(live, [e.seq for e in envelopes])
         self.run = run = TalkRun(
-            self._services, self._loop, live, envelopes, profile, new, history, self._home, recorded
+            self._services, self._loop, live, envelopes, profile, new, history, self._agent, recorded
         )
         self.waiting = deque(e for e in self.waiting if not self._steer(e))
         self._context.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
-        if self._home is not None:
-            self._home.activity.talk_starts(self.user_id)
+        if self._agent is not None:
+            self._agent.activity.talk_starts(self.user_id)
         try:
             await run.think()
             if _is_lost(run):
@@ -185,12 +185,12 @@ class TalkLane:
             if _is_lost(run):  # in between
                 return
             # The right to write may be lost in between: then this closes what was opened, and no more.
-            if self._home is not None:
-                await self._home.turn_state.wait_until_written()
+            if self._agent is not None:
+                await self._agent.turn_state.wait_until_written()
             settled, after = await self._settle(closing, live)
             if settled.taken:
                 self._apply(closing, settled, live)
-            elif self._home is not None:
+            elif self._agent is not None:
                 run.refused(closing)
             if after.left and run.is_journaled:
                 self._tried |= {e.envelope_id for e in after.left}
@@ -214,10 +214,10 @@ class TalkLane:
 
     def _apply(self, closing: Closing, settled: Settled, live: LiveTalk) -> None:
         """Apply what was written with the end of a run: the state, the sleep of the agent, and what was posted."""
-        if self._home is None and closing.state is not None:
+        if self._agent is None and closing.state is not None:
             live.state = closing.state
-        if self._home is not None and closing.sleep is not None:
-            self._home.fell_asleep(closing.sleep)
+        if self._agent is not None and closing.sleep is not None:
+            self._agent.fell_asleep(closing.sleep)
         if settled.posted:
             self._services.notifier.deliver(settled.posted)
 
@@ -275,8 +275,8 @@ class TalkLane:
 
     def _profile(self, live: LiveTalk) -> Profile:
         """Return the talk's profile with the talk's own options; one that is gone fails when it is asked to think."""
-        if self._home is not None:
-            profile = self._home.profile()
+        if self._agent is not None:
+            profile = self._agent.profile()
         else:
             try:
                 profile = self._context.brains.profile(live.talk.profile)
@@ -358,7 +358,7 @@ def _is_lost(run: TalkRun) -> bool:
     return run.why is StopReason.LOST
 
 
-def _take_back(home: TurnOwner, envelope_id: str, recorded: tuple[Recorded, ...]) -> None:
+def _take_back(agent: TurnOwner, envelope_id: str, recorded: tuple[Recorded, ...]) -> None:
     """What a run that was lost had published in the memory of its agent; its next run changes it anew."""
     marks = sorted((one for one in recorded if one.kind == StepKind.MEMORY), key=lambda one: -one.number)
-    home.turn_state.revert(envelope_id, [tuple(json.loads(one.result or "[]")) for one in marks])
+    agent.turn_state.revert(envelope_id, [tuple(json.loads(one.result or "[]")) for one in marks])

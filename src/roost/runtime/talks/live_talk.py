@@ -84,7 +84,7 @@ class LiveTalk:
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
         """True if it was deleted or may differ from the store: it must be loaded again."""
-        self.is_parked = loaded.rests
+        self.is_parked = loaded.is_parked
         """True if its run waits for a person; nothing of the run is in RAM."""
         self.touched = False
         self.used = host.clock.monotonic()

@@ -138,7 +138,7 @@ class Placement:
                 lane.ending = True
             if run is not None:
                 run.fence(StopReason.LOST, now)
-            lost.append(LostLane(talk_id, place.user_id, run, worker.home.address if worker.home else ""))
+            lost.append(LostLane(talk_id, place.user_id, run, worker.agent.address if worker.agent else ""))
         return lost
 
     def move_all(self, lost: Iterable[LostLane], culprit: str | None, fault: Fault, *, is_known: bool = False) -> None:

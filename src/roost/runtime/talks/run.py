@@ -42,7 +42,7 @@ class TalkRun(ActingTurn):
         profile: Profile,
         new: list[Message],
         history: Sequence[Message],
-        home: TurnOwner | None = None,
+        agent: TurnOwner | None = None,
         recorded: tuple[Recorded, ...] = (),
     ) -> None:
         context = services.context
@@ -58,11 +58,11 @@ class TalkRun(ActingTurn):
         self._steered: list[tuple[int, list[int]]] = []
         """At which of its looks for them it was given which further messages."""
         self._ended: asyncio.Future[None] = self._aloop.create_future()
-        self._home = home
+        self._agent = agent
         self._brain_context: TurnBrainContext | None = None
-        self._before = live.state if home is None else home.turn_state.text
+        self._before = live.state if agent is None else agent.turn_state.text
         self._recorded = recorded
-        self._shared = None if home is None else home.turn_state.share(envelopes[0].envelope_id)
+        self._shared = None if agent is None else agent.turn_state.share(envelopes[0].envelope_id)
         """The memory of the agent, while this turn has a part in it."""
         state: dict[str, Any] = {} if not self._before else json.loads(self._before)
         if self._shared is not None:
@@ -79,14 +79,14 @@ class TalkRun(ActingTurn):
             self.run_id,
             state,
             self,
-            agent_id=home.agent_id if home else None,
+            agent_id=agent.agent_id if agent else None,
             senders=(f"user:{live.owner}",),
         )
 
     def _make_actions(self) -> TurnActions:
         """Make the actions of the turn; it sends as the agent, or as the person."""
-        home, owner, first = self._home, self._live.owner, self.envelopes[0].envelope_id
-        decides, agent_id = (owner, None) if home is None else (home.owner, home.agent_id)
+        agent, owner, first = self._agent, self._live.owner, self.envelopes[0].envelope_id
+        decides, agent_id = (owner, None) if agent is None else (agent.owner, agent.agent_id)
         place = Attempt(
             first,
             self._live.talk_id,
@@ -97,7 +97,7 @@ class TalkRun(ActingTurn):
             agent_id,
             tuple(e.envelope_id for e in self.envelopes[1:]),
         )
-        if home is None:
+        if agent is None:
             return TurnActions(
                 self._services,
                 self,
@@ -111,10 +111,10 @@ class TalkRun(ActingTurn):
             self._services,
             self,
             place=place,
-            user_id=home.owner,
-            sender=home.full_address,
+            user_id=agent.owner,
+            sender=agent.full_address,
             recorded=self._recorded,
-            default_wake=wake.mail(home.config.wake_on_priority),
+            default_wake=wake.mail(agent.config.wake_on_priority),
             root=self.root,
         )
 
@@ -161,15 +161,12 @@ class TalkRun(ActingTurn):
     def _on_fenced(self) -> None:
         self._answer.finished = True
 
-    def _agent(self) -> TurnOwner | None:
-        return self._home
-
     def _report_waiting(self, waiting: bool, cause: str) -> None:
         isolated = [e.envelope_id for e in self.envelopes if e.suspect >= Suspicion.QUARANTINED] if waiting else []
         if isolated:
             self._step_out(self._live.talk_id, isolated, self._live.talk_id)
-        if self._home is not None:
-            self._home.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT, talk=True)
+        if self._agent is not None:
+            self._agent.activity.turn_waits(waiting, cause, parks=self.why is StopReason.WAIT, talk=True)
 
     def _on_abandoned(self) -> None:
         self._ended.set_result(None)
@@ -216,8 +213,8 @@ class TalkRun(ActingTurn):
 
     def _closing(self, verdict: Verdict, *, lost: bool = False, **more: Any) -> Closing:
         answer, stop = self._answer, self.stopped() if self.fenced and not lost else None
-        if self._home is not None and more.get("sleep") is not None:
-            more["changes"] = [self._home.asleep()]
+        if self._agent is not None and more.get("sleep") is not None:
+            more["changes"] = [self._agent.asleep()]
         return Closing(
             self.run_id,
             self.envelopes[0],
@@ -229,7 +226,7 @@ class TalkRun(ActingTurn):
             usage=self.usage,
             profile=self.turn.profile.name,
             journaled=self.is_journaled,
-            given=None if lost else self._given(),
+            turn_input=None if lost else self._turn_input(),
             brain_context=None if lost else self._written(),
             others=self.envelopes[1:],
             answer=AnswerEnd(answer.noted(), answer.first_chunk, stop, lost),
@@ -241,10 +238,10 @@ class TalkRun(ActingTurn):
         again = self.why in (StopReason.DRAIN, StopReason.ROLLBACK, StopReason.LOST, StopReason.DELETE, StopReason.WAIT)
         return None if again or self._brain_context is None else self._brain_context.written()
 
-    def _given(self) -> str:
+    def _turn_input(self) -> str:
         """Return the input of the turn, for a replay."""
         turn = self.turn
-        kept = run_history.given(
+        kept = run_history.turn_input(
             turn.profile.name,
             self._before,
             self.seen,
@@ -273,8 +270,8 @@ class TalkRun(ActingTurn):
     def _final_state(self) -> tuple[str | None, str | None, BaseException | None]:
         if self.error is not None:
             return None, None, self.error
-        if self._home is not None and self._shared is not None:
-            return self._home.turn_state.ended(self._shared, self.turn.state)
+        if self._agent is not None and self._shared is not None:
+            return self._agent.turn_state.ended(self._shared, self.turn.state)
         if not self.turn.state and not self._before:
             return None, None, None
         try:
@@ -283,10 +280,10 @@ class TalkRun(ActingTurn):
             return None, None, error
 
     def _withdraw(self, kept: tuple[str | None, str] | None = None) -> None:
-        if self._home is not None and self._shared is not None:
-            self._home.turn_state.withdraw(self._shared, kept)
+        if self._agent is not None and self._shared is not None:
+            self._agent.turn_state.withdraw(self._shared, kept)
 
     def refused(self, closing: Closing) -> None:
         """Withdraw the changes of the agent's state: only the text of this run was written."""
         if closing.verdict is Verdict.DONE:
-            self._withdraw(None if closing.state is None else (closing.knew, closing.state))
+            self._withdraw(None if closing.state is None else (closing.state_before, closing.state))

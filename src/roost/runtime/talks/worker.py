@@ -42,7 +42,7 @@ class TalkLanes(ABC):
         self._release = release
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
-        self.home: TurnOwner | None = None
+        self.agent: TurnOwner | None = None
         """Agent of these talks; None for talks with profiles."""
         self.retired = False
         """True if it was abandoned: its lanes run elsewhere, and its deliveries are dropped."""
@@ -70,7 +70,7 @@ class TalkLanes(ABC):
             return  # another worker has the talk now and claims its envelopes
         lane = self.lanes.get(talk_id)
         if lane is None:
-            lane = self.lanes[talk_id] = TalkLane(self._services, self._talks, self.loop, talk_id, user_id, self.home)
+            lane = self.lanes[talk_id] = TalkLane(self._services, self._talks, self.loop, talk_id, user_id, self.agent)
             lane.deliver(envelope)
             if not self._closing:
                 self._start(lane)
@@ -200,20 +200,20 @@ class AgentTalks(TalkLanes):
         self,
         services: TurnServices,
         talks: LiveTalks,
-        home: TurnOwner,
+        agent: TurnOwner,
         release: Callable[[TalkLanes, str], bool],
     ) -> None:
-        super().__init__(services, talks, home.full_address, release)
-        self.home = home
+        super().__init__(services, talks, agent.full_address, release)
+        self.agent = agent
 
     def post(self, callback: Callable[[], None]) -> None:
-        assert self.home is not None
-        self.home.call(callback)
+        assert self.agent is not None
+        self.agent.call(callback)
 
     @property
     def loop(self) -> Loop:  # type: ignore[override]
-        assert self.home is not None
-        return self.home.loop
+        assert self.agent is not None
+        return self.agent.loop
 
     def finish(self) -> None:
         """Start no more runs; running ones may end."""
@@ -227,5 +227,5 @@ class AgentTalks(TalkLanes):
             lane.stop(StopReason.DRAIN, now)
 
     def _on_lane_end(self) -> None:
-        assert self.home is not None
-        self.home.activity.talk_ended()
+        assert self.agent is not None
+        self.agent.activity.talk_ended()

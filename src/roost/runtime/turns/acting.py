@@ -40,6 +40,7 @@ VERDICTS = {
 class ActingTurn(TurnExecution):
     """One attempt: the common part of `TalkRun` and `Work`. A replay does not act."""
 
+    _agent: TurnOwner | None = None
     _recorded: tuple[Recorded, ...] = ()
     """Steps that earlier attempts recorded."""
     _actions: TurnActions | None = None
@@ -62,13 +63,10 @@ class ActingTurn(TurnExecution):
         if not before or not self._waits:
             self._report_waiting(waiting, FOR_A_PERSON if self.is_parked else "waits for an answer")
 
-    def _agent(self) -> TurnOwner | None:
-        return None
-
     async def regain(self) -> None:
-        home = self._agent()
-        if home is not None and home.slot.is_released:
-            await home.slot.regain()
+        agent = self._agent
+        if agent is not None and agent.slot.is_released:
+            await agent.slot.regain()
 
     @abstractmethod
     def _report_waiting(self, waiting: bool, cause: str) -> None:
@@ -118,19 +116,21 @@ class ActingTurn(TurnExecution):
         if self.fenced:
             breakers.release(profile)
             return self._closing(VERDICTS[self.why or StopReason.STOP])
-        knew, state, error = self._final_state()
+        before, state, error = self._final_state()
         if error is not None and not isinstance(error, Stale):
             return self._failure(error)
         breakers.record(profile, None)
         if error is not None:
             return self._closing(Verdict.REPEATED)
         if (actions := self._actions) is None:
-            return self._closing(Verdict.DONE, state=state, knew=knew)
+            return self._closing(Verdict.DONE, state=state, state_before=before)
         sent = actions.unsent() + self._final_effects()
-        if actions.asleep is None or self._agent() is None:
-            return self._closing(Verdict.DONE, state=state, knew=knew, sent=sent)
+        if actions.asleep is None or self._agent is None:
+            return self._closing(Verdict.DONE, state=state, state_before=before, sent=sent)
         sleep, published = wake.to_json(actions.asleep), tuple(actions.published)
-        return self._closing(Verdict.DONE, state=state, knew=knew, sent=sent, sleep=sleep, published=published)
+        return self._closing(
+            Verdict.DONE, state=state, state_before=before, sent=sent, sleep=sleep, published=published
+        )
 
     def _end(self) -> None:
         """Release the open questions and the shared state of the attempt, where there are any."""

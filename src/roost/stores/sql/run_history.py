@@ -42,7 +42,7 @@ class StoredRun:
     """A run with everything that is stored about it."""
 
     run: Run
-    given: str | None
+    turn_input: str | None
     envelope_id: str
     text: str
     """Its text, as far as it is kept."""

@@ -86,7 +86,7 @@ def _apply_effects(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
     if update.superseded:
         return Settled(False, talk=update)
     if agent and c.state is not None:
-        agent_state.add(tx, agent, c.knew, c.state, c.ended)
+        agent_state.add(tx, agent, c.state_before, c.state, c.ended)
     if c.changes:
         append(tx, [(agent, change) for change in c.changes])
     posted = post_all(tx, c.sent, c.ended) if c.sent else ()

@@ -151,7 +151,7 @@ def test_what_a_refused_try_remembered_is_not_kept_by_those_that_follow_it(store
         store.write(effects.post, SendTask(envelope))
     said = ["{}", '{"a": 1}', '{"a": 1, "again": 1}', '{"a": 1, "again": 1, "b": 2}', '{"again": 1, "b": 2}']
     tries = [
-        Closing(f"run_{n}", e, taken.epoch, Verdict.DONE, "", 1.0, 2.0, knew=said[n], state=said[n + 1])
+        Closing(f"run_{n}", e, taken.epoch, Verdict.DONE, "", 1.0, 2.0, state_before=said[n], state=said[n + 1])
         for n, e in enumerate((others[0], first, others[1], others[2]))
     ]
     groups = [tries] if together else [[one] for one in tries]

@@ -25,8 +25,8 @@ def three(store: Driven, address: str) -> tuple[int, list[Envelope]]:
     return taken.epoch, [first, *others]
 
 
-def closing(number: int, envelope: Envelope, epoch: int, knew: str | None, after: str) -> Closing:
-    return Closing(f"run_{number}", envelope, epoch, Verdict.DONE, "", 1.0, 2.0, knew=knew, state=after)
+def closing(number: int, envelope: Envelope, epoch: int, before: str | None, after: str) -> Closing:
+    return Closing(f"run_{number}", envelope, epoch, Verdict.DONE, "", 1.0, 2.0, state_before=before, state=after)
 
 
 def memory(store: Driven) -> object:

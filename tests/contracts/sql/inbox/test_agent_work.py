@@ -232,7 +232,7 @@ def test_what_a_turn_sends_before_its_end_is_sent_once_and_by_who_still_may(stor
     )
 
     def send(epoch: int, task: str = "task_1") -> list[str] | None:
-        place = Attempt(task, address, False, epoch, "run_1", "ann", "d", given={"profile": "p"})
+        place = Attempt(task, address, False, epoch, "run_1", "ann", "d", turn_input={"profile": "p"})
         posted = store.write(in_progress.post_now, place, 1, sent, ("message:a", "message:b"), 5.0)
         return None if posted is None else [envelope.envelope_id for envelope in posted]
 

@@ -32,7 +32,7 @@ def mine(store: Driven) -> Attempt:
     create(store, "d")
     task = Envelope("task_1", D, Kind.TASK, "task_1", Priority.NORMAL, "user:ann", "pay", 1.0, 1.0, recorded=True)
     store.write(effects.post, SendTask(task))
-    return Attempt("task_1", D, False, take(store, D).epoch, "run_1", "ann", "d", given={"attempt": 1})
+    return Attempt("task_1", D, False, take(store, D).epoch, "run_1", "ann", "d", turn_input={"attempt": 1})
 
 
 def asks(store: Driven, place: Attempt, name: str, number: int = 1) -> None:
@@ -60,7 +60,7 @@ def test_an_approval_is_decided_once_by_its_owner(store: Driven, mine: Attempt) 
         with pytest.raises(NotFound, match="no approval"):
             store.write(approvals.decide, user, name, Decision.GRANTED, None, 3.0)
     decided = store.write(approvals.decide, "ann", "approval_1", Decision.REFUSED, "too dear", 3.0)
-    assert (decided.approval.decision, decided.approval.note, decided.rested) == ("refused", "too dear", False)
+    assert (decided.approval.decision, decided.approval.note, decided.was_parked) == ("refused", "too dear", False)
     again = store.write(approvals.decide, "ann", "approval_1", Decision.REFUSED, "too dear", 4.0)
     assert again.approval.decided == at(3.0), "the same again is the same"
     with pytest.raises(Conflict, match="was refused already"):
@@ -90,7 +90,7 @@ def test_a_parked_envelope_is_resumed_after_the_decision(store: Driven, mine: At
     assert store.write(settlement.settle, (closing(store, mine, Verdict.WAITING),))[0].taken
     assert not take(store, D).envelopes, "it waits for a person"
     decided = store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 5.0)
-    assert decided.rested
+    assert decided.was_parked
     assert [e.envelope_id for e in take(store, D).envelopes] == ["task_1"]
 
 
@@ -110,7 +110,7 @@ def test_the_run_of_a_talk_is_parked_until_the_decision(store: Driven) -> None:
     settled = ended(store, waits)
     assert (settled.parked, settled.left) == (True, ())
     decided = store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 5.0)
-    assert (decided.rested, decided.talker) == (True, "ann")
+    assert (decided.was_parked, decided.talker) == (True, "ann")
     asks(store, replace(place, run_id="run_u"), "approval_2", 2)
     store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
     settled = ended(store, replace(waits, run_id="run_u"))
@@ -151,10 +151,10 @@ def test_the_traceback_of_a_failed_try_is_kept_with_its_run(store: Driven, mine:
 
 def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: Driven, mine: Attempt) -> None:
     store.write(steps.record, mine, 1, "tool", "pay", '{"euros": 5}', '"paid"', StepOutcome.DONE, 2.0)
-    done = closing(store, mine, Verdict.DONE, given='{"profile": "p"}')
+    done = closing(store, mine, Verdict.DONE, turn_input='{"profile": "p"}')
     assert store.write(settlement.settle, (replace(done, text="5 paid"),))[0].taken
     logged = store.read(run_history.entry, "ann", "run_1")
-    assert (logged.text, logged.is_whole, logged.given) == ("5 paid", True, '{"profile": "p"}')
+    assert (logged.text, logged.is_whole, logged.turn_input) == ("5 paid", True, '{"profile": "p"}')
     assert [(step.name, step.request, step.result) for step in logged.steps] == [("pay", {"euros": 5}, "paid")]
     assert store.read(run_history.source, logged.run, "task_1") == '{"sender": "user:ann", "text": "pay"}'
     assert store.read(run_history.source, logged.run, "task_gone") is None

@@ -76,7 +76,7 @@ def recorded(store: Driven) -> tuple[Recorded, ...]:
 
 
 def test_only_a_try_that_still_may_puts_steps_on_record(store: Driven) -> None:
-    mine = Attempt("task_1", D, False, 0, "run_1", "ann", "d", given={"attempt": 1})
+    mine = Attempt("task_1", D, False, 0, "run_1", "ann", "d", turn_input={"attempt": 1})
     begun = (StepKind.TOOL, "pay", "key", "{}", StepOutcome.BEGUN, 2.0)
     for other in (replace(mine, epoch=7), replace(mine, envelope_id="task_gone")):
         assert store.write(steps.open, other, 2.0) is False

@@ -13,7 +13,7 @@ from dataclasses import replace
 from roost.core.agents import wake
 from roost.core.agents.agent import Agent, AgentChange, AgentConfig, State, move
 from roost.core.envelopes.effects import Publish
-from roost.core.envelopes.outcomes import StateChange, Told
+from roost.core.envelopes.outcomes import Consequences, StateChange
 from roost.core.talks.messages import at
 from roost.core.values import patterns
 from roost.core.values.addresses import unknown
@@ -202,7 +202,7 @@ def configure(tx: Tx, user_id: str, agent_id: str, config: AgentConfig, now: flo
     return get(tx, user_id, agent_id)
 
 
-def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publish) -> Told | None:
+def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publish) -> Consequences | None:
     """Stop an agent; its inbox stays. Return None if it was stopped already.
 
     Its running turn can no longer write. Callers that wait for its answers get a failure, the participants of its
@@ -215,7 +215,9 @@ def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publis
     return _notify(tx, key, membership.STOPPED, event, departures)
 
 
-def restart(tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: StateChange) -> tuple[bool, Told]:
+def restart(
+    tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: StateChange
+) -> tuple[bool, Consequences]:
     """Stop an agent and start it; its inbox stays, and its running turn can no longer write.
 
     Return whether it was running, and the effects of the start.
@@ -226,10 +228,10 @@ def restart(tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: 
     return key is not None, effects
 
 
-def _notify(tx: Tx, key: str, reason: str, event: Publish | None, departures: Received) -> Told:
+def _notify(tx: Tx, key: str, reason: str, event: Publish | None, departures: Received) -> Consequences:
     """Publish `event` and fail the requests that wait for this agent. `departures`: its effects in meetings."""
     posted = () if event is None else post(tx, event)
-    return Told(requests.fail_all(tx, key, reason), posted + departures.posted, departures.changes)
+    return Consequences(requests.fail_all(tx, key, reason), posted + departures.posted, departures.changes)
 
 
 def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | None:
@@ -247,7 +249,7 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | Non
     return key
 
 
-def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Told | None:
+def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Consequences | None:
     """Start a stopped agent; it rejoins the meetings it left by being stopped. Return None if it was not stopped."""
     key, state, _ = _locked(tx, user_id, agent_id)
     if state is not State.STOPPED:
@@ -257,7 +259,7 @@ def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Told | No
     check_meetings(tx, [key], 0.0)
     agent_changes.append(tx, [(key, replace(change, before=state))])
     rejoined = membership.rejoin(tx, change.change_id, f"agent:{key}", change.at)
-    return Told((), rejoined.posted, rejoined.changes)
+    return Consequences((), rejoined.posted, rejoined.changes)
 
 
 def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange) -> bool:
@@ -308,7 +310,7 @@ def wake_now(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> bool:
     return True
 
 
-def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) -> Told:
+def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) -> Consequences:
     """Delete the agent with everything that belongs to it, its talks too; notify others as `stop` does."""
     key, _, _ = _locked(tx, user_id, agent_id)
     capacity.forget(tx, [key])

@@ -64,10 +64,10 @@ def write(tx: Tx, states: NewStates) -> None:
     )
 
 
-def add(tx: Tx, address: str, knew: str | None, memory: str, now: float) -> None:
+def add(tx: Tx, address: str, before: str | None, memory: str, now: float) -> None:
     """Write the state changes of a talk's turn, in the transaction that ends the turn."""
     row = tx.one(f"SELECT memory FROM agents WHERE address = :address{tx.for_update}", {"address": address})
-    text = _rebased(MemoryWrite("", 0, knew, memory, None), (row[0] if row else "") or "")
+    text = _rebased(MemoryWrite("", 0, before, memory, None), (row[0] if row else "") or "")
     ids = {"address": address, "memory": text, "now": now}
     tx.write("UPDATE agents SET memory = :memory, last_active = :now WHERE address = :address", ids)
 
@@ -87,16 +87,16 @@ def _in_order(
 
 def _applied(c: Closing, stored: str) -> str | None:
     """Return the state with the turn's changes; None if it changed names whose stored values differ from its base."""
-    knew, memory = c.knew or "", c.state or "{}"
-    if knew == stored:
+    before, memory = c.state_before or "", c.state or "{}"
+    if before == stored:
         return memory
-    return None if conflicting(knew, memory, stored) else json.dumps(merged(knew, memory, stored))
+    return None if conflicting(before, memory, stored) else json.dumps(merged(before, memory, stored))
 
 
 def _rebased(change: MemoryWrite, stored: str) -> str:
-    if (change.knew or "") == stored:
+    if (change.state_before or "") == stored:
         return change.memory
-    return json.dumps(rebased(change.knew, change.memory, stored))
+    return json.dumps(rebased(change.state_before, change.memory, stored))
 
 
 def _mark(tx: Tx, change: MemoryWrite) -> None:

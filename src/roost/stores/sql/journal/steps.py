@@ -19,8 +19,8 @@ def open(tx: Tx, attempt: Attempt, now: float) -> bool:
     """Record the input of the turn. Return False if the run lost its claim."""
     if not _owns_claim(tx, attempt):
         return False
-    if attempt.given is not None:
-        record_input(tx, attempt.envelope_id, attempt.holder, attempt.given, now)
+    if attempt.turn_input is not None:
+        record_input(tx, attempt.envelope_id, attempt.holder, attempt.turn_input, now)
     return True
 
 

@@ -57,7 +57,7 @@ def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None) -> None:
             usage.input_tokens,
             usage.output_tokens,
             usage.cost,
-            c.given,
+            c.turn_input,
             c.traceback,
         ),
         " ON CONFLICT (run_id) DO NOTHING",

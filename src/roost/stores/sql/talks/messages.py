@@ -100,7 +100,7 @@ def post(
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
     alone = waiting == 1 and not answer_seq
     return Posted(
-        message, revision, epoch, envelope, superseded, withdrawn, agent=agent, rested=was_parked, alone=alone
+        message, revision, epoch, envelope, superseded, withdrawn, agent=agent, was_parked=was_parked, alone=alone
     )
 
 

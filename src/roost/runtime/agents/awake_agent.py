@@ -9,7 +9,7 @@ from roost.runtime.agents.lanes.exclusive import ExclusiveTurns
 from roost.runtime.talks.worker import AgentTalks
 
 
-class Home(ClosingOwner, Protocol):
+class AwakeAgent(ClosingOwner, Protocol):
     """Activation, as its parts see it; on its loop."""
 
     closings: Closings
