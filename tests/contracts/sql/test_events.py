@@ -27,7 +27,7 @@ from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import ClaimEnvironment, ClaimRequest, Tx
 from roost.stores.sql import dead_letters, events, settlement, tasks
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.inbox import claims, in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
@@ -48,12 +48,12 @@ def pause(store: Driven, agent: str, paused: bool) -> None:
     change = StateChange(
         f"change_{next(numbers):09}", 1.0, None, State.IDLE, "paused" if paused else "resumed", "user:ann"
     )
-    store.write(agents.pause, "ann", agent, paused, change)
+    store.write(lifecycle.pause, "ann", agent, paused, change)
 
 
 def sleep(store: Driven, agent: str, condition: wake.Condition, user: str = "ann") -> None:
     change = StateChange(f"change_{next(numbers):09}", 1.0, None, State.SLEEPING, "asked", user)
-    store.write(agents.sleep, user, agent, wake.to_json(condition), change)
+    store.write(lifecycle.sleep, user, agent, wake.to_json(condition), change)
 
 
 def take(store: Driven, key: str, now: float = 1_000.0) -> ClaimedWork:
@@ -616,5 +616,5 @@ def test_a_deleted_agent_takes_its_dead_letters_with_it(store: Driven) -> None:
     store.write(effects.post, SendTask(envelope(key, 1)))
     die(store, envelope(key, 1))
     publish(store, "news")
-    store.write(agents.delete, "ann", "d")
+    store.write(lifecycle.delete, "ann", "d")
     assert [letter.kind for letter in dead(store)] == ["event"]

@@ -16,7 +16,7 @@ from roost.core.values.priority import Priority, rank
 from roost.errors import Conflict, Forbidden, NotFound
 from roost.ports import ClaimEnvironment, ClaimRequest, Tx
 from roost.stores.sql import mail
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.inbox import claims
 from tests.contracts.conftest import Driven
 
@@ -289,7 +289,7 @@ def _tried(tx: Tx, envelope_id: str) -> None:
 def test_the_mail_of_a_deleted_agent_is_gone_and_what_it_sent_stays(box: Driven) -> None:
     box.write(mail.send, written(1, to=D, sender=ANN))
     box.write(mail.send, written(2, to=ANN, sender=D))
-    box.write(agents.delete, "ann", "d")
+    box.write(lifecycle.delete, "ann", "d")
     with pytest.raises(NotFound):
         box.read(mail.get, "ann", "mail_0001")
     assert ids(box) == ["2"]

@@ -27,7 +27,7 @@ from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.runtime.handlers.agent_changes import AgentChanges
 from roost.runtime.handlers.agent_view import current, inspected
 from roost.runtime.handlers.filtering import fitting
-from roost.stores.sql.agents import agents, inspection
+from roost.stores.sql.agents import agents, inspection, lifecycle
 from roost.stores.sql.brain_data import memories as memories_sql
 from roost.stores.sql.sending import effects
 
@@ -123,7 +123,9 @@ class Agents:
         """Start a stopped agent; has no effect on others."""
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(State.IDLE, "started", user_id)
-        await self._context.store.write(agents.start, user_id, agent_id, change, then=partial(self._then.started, key))
+        await self._context.store.write(
+            lifecycle.start, user_id, agent_id, change, then=partial(self._then.started, key)
+        )
         return await self.get(user_id, agent_id)
 
     async def stop(self, user_id: str, agent_id: str) -> Agent:
@@ -132,7 +134,7 @@ class Agents:
         key, change = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         event = self._failure_event(user_id, agent_id, "stopped")
         await self._context.store.write(
-            agents.stop, user_id, agent_id, change, event, then=partial(self._then.stopped, key)
+            lifecycle.stop, user_id, agent_id, change, event, then=partial(self._then.stopped, key)
         )
         return await self.get(user_id, agent_id)
 
@@ -142,7 +144,7 @@ class Agents:
         key, stopped = _key(user_id, agent_id), self._change(State.STOPPED, "stopped", user_id, agent_id)
         started = self._change(State.IDLE, "started", user_id)
         await self._context.store.write(
-            agents.restart, user_id, agent_id, stopped, started, then=partial(self._then.restarted, key)
+            lifecycle.restart, user_id, agent_id, stopped, started, then=partial(self._then.restarted, key)
         )
         return await self.get(user_id, agent_id)
 
@@ -169,7 +171,7 @@ class Agents:
         change = self._change(State.SLEEPING, "put to sleep", user_id, agent_id)
         key = _key(user_id, agent_id)
         await self._context.store.write(
-            agents.sleep,
+            lifecycle.sleep,
             user_id,
             agent_id,
             wake.to_json(condition),
@@ -186,7 +188,7 @@ class Agents:
         self._check(user_id, agent_id)
         key, change = _key(user_id, agent_id), self._change(State.IDLE, reason, user_id)
         await self._context.store.write(
-            agents.wake_now, user_id, agent_id, change, then=partial(self._then.woken, key, reason)
+            lifecycle.wake_now, user_id, agent_id, change, then=partial(self._then.woken, key, reason)
         )
         return await self.get(user_id, agent_id)
 
@@ -222,7 +224,9 @@ class Agents:
         """Delete an agent with everything that belongs to it; participants of its meetings are notified."""
         self._check(user_id, agent_id)
         key, event = _key(user_id, agent_id), self._failure_event(user_id, agent_id, "deleted")
-        await self._context.store.write(agents.delete, user_id, agent_id, event, then=partial(self._then.deleted, key))
+        await self._context.store.write(
+            lifecycle.delete, user_id, agent_id, event, then=partial(self._then.deleted, key)
+        )
 
     async def history(
         self, user_id: str, agent_id: str, *, limit: int = PAGE, before: str | None = None
@@ -234,9 +238,9 @@ class Agents:
         self._check(user_id, agent_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         last = checks.place(before, "`before`") or AFTER_ALL_IDS
-        found = await self._context.store.read(agents.history, user_id, agent_id, limit, last)
+        found = await self._context.store.read(lifecycle.history, user_id, agent_id, limit, last)
         if before is None and await self._record_idle(user_id, agent_id, found):
-            found = await self._context.store.read(agents.history, user_id, agent_id, limit, last)
+            found = await self._context.store.read(lifecycle.history, user_id, agent_id, limit, last)
         return found
 
     # --- reports ----------------------------------------------------------------------------------
@@ -322,7 +326,7 @@ class Agents:
         key = _key(user_id, agent_id)
         change = self._change(State.IDLE, "paused" if paused else "resumed", user_id, agent_id)
         await self._context.store.write(
-            agents.pause,
+            lifecycle.pause,
             user_id,
             agent_id,
             paused,
@@ -363,7 +367,7 @@ class Agents:
         change = StateChange(
             host.new_id("change"), host.clock.now(), None, State.IDLE, "nothing left to do", "roost", announced=True
         )
-        await self._context.store.write(agents.record_idle, user_id, agent_id, change)
+        await self._context.store.write(lifecycle.record_idle, user_id, agent_id, change)
         return True
 
     def _check(self, user_id: str, agent_id: str) -> None:

@@ -16,7 +16,7 @@ from roost.core.values.priority import Priority
 from roost.core.values.times import timestamp
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.schedules import schedules
 
 DAY = 86_400.0
@@ -201,7 +201,7 @@ class SleepScheduler:
         agent = await self._context.store.read(agents.get, user_id, addresses.agent_id(agent_id))
         otherwise = wake.mail(agent.config.wake_on_priority)
         await self._context.store.write(
-            agents.change_condition,
+            lifecycle.change_condition,
             user_id,
             agent_id,
             lambda condition: wake.with_time(condition, moment, otherwise),

@@ -18,7 +18,7 @@ from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached
 from roost.ports import Tx
 from roost.stores.sql import settlement, tasks
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.sending import effects
 from roost.stores.sql.tables import token_usage
@@ -44,7 +44,7 @@ def done(store: Driven, envelope: Envelope, epoch: int) -> bool:
 def stop(store: Driven) -> None:
     change = StateChange("change_x", 3.0, None, State.STOPPED, "stopped", "user:ann")
     news = Publish("event_x", "ann", "agent.failed", {}, Priority.NORMAL, "agent:ann/d", 3.0, optional=True)
-    store.write(agents.stop, "ann", "d", change, news)
+    store.write(lifecycle.stop, "ann", "d", change, news)
 
 
 def test_a_former_owner_of_an_agent_settles_nothing(store: Driven) -> None:
@@ -90,7 +90,7 @@ def test_a_try_that_is_cut_off_leaves_a_record_and_what_it_has_cost(store: Drive
     elif how == "taken over":
         take(store, address)
     elif how in ("deleted", "made again"):
-        store.write(agents.delete, "ann", "d")
+        store.write(lifecycle.delete, "ann", "d")
     if how == "made again":
         new = StateChange("change_y", 5.0, None, State.IDLE, "created", "ann")
         store.write(agents.create, "ann", ("d",), AgentConfig(), new, 100)
@@ -194,7 +194,7 @@ def announced(number: int, after: State, at: float = 3.0) -> StateChange:
 
 
 def chain(store: Driven) -> list[tuple[str | None, str, str, float]]:
-    found = store.read(agents.history, "ann", "d", 100, "\x7f")
+    found = store.read(lifecycle.history, "ann", "d", 100, "\x7f")
     return [(c.before, c.after, c.cause, c.at.timestamp()) for c in reversed(found)]
 
 
@@ -203,21 +203,21 @@ def test_what_it_does_is_on_record_before_what_ends_it(store: Driven, works: boo
     create(store, "d")
     earlier = (announced(1, State.ACTIVE),) if works else ()
     change = StateChange("change_x", 3.0, None, State.SLEEPING, "put to sleep", "user:ann", earlier=earlier)
-    store.write(agents.sleep, "ann", "d", '{"event":"x"}', change)
-    assert store.read(agents.history, "ann", "d", 1, "\x7f")[0].before == ("active" if works else "idle")
+    store.write(lifecycle.sleep, "ann", "d", '{"event":"x"}', change)
+    assert store.read(lifecycle.history, "ann", "d", 1, "\x7f")[0].before == ("active" if works else "idle")
 
 
 def test_history_is_a_chain_whatever_comes_in_which_order(store: Driven) -> None:
     address = create(store, "d")
     taken, _ = given_task(store, address)
     paused = StateChange("change_p", 9.0, None, "", "paused", "user:ann", earlier=(announced(1, State.ACTIVE),))
-    store.write(agents.pause, "ann", "d", True, paused)
+    store.write(lifecycle.pause, "ann", "d", True, paused)
     late = [announced(1, State.ACTIVE), announced(2, State.WAITING, 1.0), announced(3, State.IDLE)]
     store.write(settlement.settle, (), tuple((address, taken.epoch, change) for change in reversed(late)))
     store.write(settlement.settle, (), ((address, taken.epoch - 1, announced(4, State.ACTIVE)),))
     stopped = StateChange("change_b", 2.0, None, State.STOPPED, "stopped", "user:ann")
     news = Publish("event_1", "ann", "agent.failed", {}, Priority.NORMAL, address, 2.0, optional=True)
-    assert store.write(agents.stop, "ann", "d", stopped, news) is not None
+    assert store.write(lifecycle.stop, "ann", "d", stopped, news) is not None
     store.write(settlement.settle, (), ((address, taken.epoch + 1, announced(5, State.ACTIVE)),))
     assert chain(store) == [
         (None, "idle", "created", 1.0),
@@ -235,10 +235,10 @@ def test_what_is_announced_twice_is_on_record_once(store: Driven) -> None:
     taken, _ = given_task(store, address)
     twice = (announced(1, State.ACTIVE), announced(2, State.IDLE))
     paused = StateChange("change_b", 4.0, None, "", "paused", "user:ann", earlier=twice)
-    store.write(agents.pause, "ann", "d", True, paused)
+    store.write(lifecycle.pause, "ann", "d", True, paused)
     store.write(settlement.settle, (), tuple((address, taken.epoch, change) for change in twice))
     resumed = StateChange("change_c", 5.0, None, "", "resumed", "user:ann", earlier=twice)
-    store.write(agents.pause, "ann", "d", False, resumed)
+    store.write(lifecycle.pause, "ann", "d", False, resumed)
     assert [cause for *_, cause, _ in chain(store)] == ["created", "by 1", "by 2", "paused", "resumed"]
 
 
@@ -255,7 +255,7 @@ def test_there_is_a_bound_on_agents_and_deleting_makes_room(store: Driven) -> No
         make("b")
     assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["a", "b"]
     make("c")
-    store.write(agents.delete, "ann", "a")
+    store.write(lifecycle.delete, "ann", "a")
     make("d")
     assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["b", "c", "d"]
 
@@ -264,10 +264,10 @@ def test_an_agent_is_recorded_as_idle_only_when_its_inbox_is_empty(store: Driven
     address = create(store, "d")
     taken, envelope = given_task(store, address)
     store.write(settlement.settle, (), ((address, taken.epoch, announced(1, State.ACTIVE)),))
-    store.write(agents.record_idle, "ann", "d", announced(2, State.IDLE))
+    store.write(lifecycle.record_idle, "ann", "d", announced(2, State.IDLE))
     assert chain(store)[-1][1] == "active"
     assert done(store, envelope, taken.epoch)
-    store.write(agents.record_idle, "ann", "d", announced(3, State.IDLE))
+    store.write(lifecycle.record_idle, "ann", "d", announced(3, State.IDLE))
     assert chain(store)[-1][:3] == ("active", "idle", "by 3")
 
 

@@ -15,7 +15,7 @@ from roost.core.values.ids import encode
 from roost.core.values.priority import Priority
 from roost.ports import ClaimEnvironment, ClaimRequest
 from roost.stores.sql import retention, settlement
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.inbox import claims
 from roost.stores.sql.sending import effects
@@ -96,5 +96,5 @@ def test_of_an_agent_it_is_written_with_the_try_and_gone_with_the_agent(store: D
     store.write(settlement.settle, (closing,))
     assert read(store, place) == ([ContextEntry("run_1", "[]")], {"own": {"a": "1"}})
     assert read(store, ContextKey("ann/d", "from:y", "ann")) == ([], {})
-    store.write(agents.delete, "ann", "d")
+    store.write(lifecycle.delete, "ann", "d")
     assert read(store, place) == ([], {})

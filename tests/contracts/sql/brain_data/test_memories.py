@@ -15,7 +15,7 @@ from roost.core.memory.memories import Memory, Remember, asked, score
 from roost.errors import LimitReached, NotFound
 from roost.hosts.pending import drive
 from roost.ports import Pending, Tx
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.brain_data import memories
 from roost.stores.sql.sending import effects
 from tests.contracts.conftest import Driven
@@ -137,7 +137,7 @@ def test_deleting_an_agent_deletes_its_own_memories_only(store: Driven) -> None:
     remember(store, "mine", "green")
     remember(store, "green", agent="e")
     remember(store, "green", user="bob")
-    store.write(agents.delete, "ann", "d")
+    store.write(lifecycle.delete, "ann", "d")
     assert sorted(row[0] for row in rows(store, "memories")) == ["ann/e", "bob/d"]
     assert sorted(row[:2] for row in rows(store, "memory_words")) == [("ann/e", "green"), ("bob/d", "green")]
     create(store, "d")
@@ -235,5 +235,5 @@ def test_what_is_found_is_what_the_rule_says(
         scores = [(score(text, wanted), text) for text in expected]
         expected = [text for one, text in sorted(scores, key=lambda pair: -pair[0]) if one]
     assert found(store, query, agent=agent) == expected
-    store.write(agents.delete, "ann", agent)
+    store.write(lifecycle.delete, "ann", agent)
     assert rows(store, "memory_words") == rows(store, "memories") == []

@@ -18,7 +18,7 @@ from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, NotFound
 from roost.stores.sql import mail, settlement, tasks
-from roost.stores.sql.agents import agents, inspection
+from roost.stores.sql.agents import agents, inspection, lifecycle
 from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
@@ -92,25 +92,25 @@ def test_one_that_is_restarted_has_all_that_waits_and_who_had_it_writes_no_more(
     address = create(store, "d")
     given(store, address, "task_1")
     before = take(store, address)
-    stopped, _ = store.write(agents.restart, "ann", "d", change(State.STOPPED), change(State.IDLE))
+    stopped, _ = store.write(lifecycle.restart, "ann", "d", change(State.STOPPED), change(State.IDLE))
     assert stopped
     closing = Closing("run_1", before.envelopes[0], before.epoch, Verdict.DONE, "", 1.0, 2.0)
     assert not store.write(settlement.settle, (closing,))[0].taken
     assert [e.envelope_id for e in take(store, address).envelopes] == ["task_1"]
-    assert store.write(agents.stop, "ann", "d", change(State.STOPPED), news("d")) is not None
-    assert store.write(agents.stop, "ann", "d", change(State.STOPPED), news("d")) is None, "it was stopped already"
-    stopped, _ = store.write(agents.restart, "ann", "d", change(State.STOPPED), change(State.IDLE))
+    assert store.write(lifecycle.stop, "ann", "d", change(State.STOPPED), news("d")) is not None
+    assert store.write(lifecycle.stop, "ann", "d", change(State.STOPPED), news("d")) is None, "it was stopped already"
+    stopped, _ = store.write(lifecycle.restart, "ann", "d", change(State.STOPPED), change(State.IDLE))
     assert not stopped
-    assert store.write(agents.start, "ann", "d", change(State.IDLE)) is None, "it was not stopped"
+    assert store.write(lifecycle.start, "ann", "d", change(State.IDLE)) is None, "it was not stopped"
     assert store.read(agents.get, "ann", "d").state == "idle"
     with pytest.raises(NotFound):
-        store.write(agents.restart, "bob", "d", change(State.STOPPED), change(State.IDLE))
+        store.write(lifecycle.restart, "bob", "d", change(State.STOPPED), change(State.IDLE))
 
 
 def test_the_wake_condition_of_a_sleeping_agent_can_be_changed(store: Driven) -> None:
     address = create(store, "d")
     with pytest.raises(Conflict, match="not sleeping"):
-        store.write(agents.change_condition, "ann", "d", lambda condition: condition)
+        store.write(lifecycle.change_condition, "ann", "d", lambda condition: condition)
     sleep(store, "d", wake.at(AT_NINE))
     seen: list[wake.Condition] = []
 
@@ -118,16 +118,16 @@ def test_the_wake_condition_of_a_sleeping_agent_can_be_changed(store: Driven) ->
         seen.append(condition)
         return wake.at(AT_TEN)
 
-    assert store.write(agents.change_condition, "ann", "d", later) == wake.at(AT_TEN)
+    assert store.write(lifecycle.change_condition, "ann", "d", later) == wake.at(AT_TEN)
     assert seen == [wake.at(AT_NINE)]
     given(store, address, "task_1")
     assert not take(store, address, AT_NINE + 1).ready
     assert store.read(agents.get, "ann", "d").state == "sleeping"
     assert take(store, address, AT_TEN).ready
     assert store.read(agents.get, "ann", "d").wake_reason == "time"
-    assert not store.write(agents.wake_now, "ann", "d", change(State.IDLE)), "it did not sleep"
+    assert not store.write(lifecycle.wake_now, "ann", "d", change(State.IDLE)), "it did not sleep"
     sleep(store, "d", wake.event("never"))
-    assert store.write(agents.wake_now, "ann", "d", change(State.IDLE, "asked for"))
+    assert store.write(lifecycle.wake_now, "ann", "d", change(State.IDLE, "asked for"))
     assert store.read(agents.get, "ann", "d").wake_reason == "asked for"
 
 
@@ -139,8 +139,8 @@ def test_who_waits_for_a_lower_load_is_known_until_it_waits_no_more(store: Drive
     sleep(store, "f", wake.at(AT_NINE))
     assert store.read(agents.wanting_load, 10) == ["ann/d", "ann/e"]
     assert store.read(agents.wanting_load, 1) == ["ann/d"]
-    store.write(agents.wake_now, "ann", "d", change(State.IDLE))
-    store.write(agents.delete, "ann", "e")
+    store.write(lifecycle.wake_now, "ann", "d", change(State.IDLE))
+    store.write(lifecycle.delete, "ann", "e")
     assert store.read(agents.wanting_load, 10) == []
 
 
@@ -203,7 +203,7 @@ def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> Non
 def test_only_envelopes_that_have_not_begun_expire(store: Driven) -> None:
     """Agents that may work give up expired envelopes themselves."""
     works, stopped, paused, sleeps, strange = (create(store, name) for name in "abcde")
-    store.write(agents.stop, "ann", "b", change(State.STOPPED), news("b"))
+    store.write(lifecycle.stop, "ann", "b", change(State.STOPPED), news("b"))
     pause(store, "c", True)
     sleep(store, "d", wake.event("never"))
     store.write(agents.configure, "ann", "e", replace(store.read(agents.get, "ann", "e").config, profile="odd"), 2.0)

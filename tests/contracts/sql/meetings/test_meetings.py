@@ -18,7 +18,7 @@ from roost.core.meetings.view.view import View
 from roost.core.runs import Closing, Verdict
 from roost.errors import Conflict, Forbidden, NotFound
 from roost.stores.sql import retention, settlement
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.meetings import actions, receive, registry
 from roost.stores.sql.meetings import registry as registry_sql
 from roost.stores.sql.meetings.outcomes import ActionResult, Received
@@ -119,7 +119,7 @@ def test_what_is_heard_leaves_the_inbox_and_is_answered_in_one_write(store: Driv
 def test_one_that_sleeps_or_is_stopped_hears_nothing_until_it_is_back(store: Driven) -> None:
     create(store, "d")
     change = StateChange(name(), 1.0, None, State.STOPPED, "asked", "ann")
-    store.write(agents.stop, "ann", "d", change, None)
+    store.write(lifecycle.stop, "ann", "d", change, None)
     meeting = call(store, D).seated.meeting_id
     heard: Received = store.write(receive.receive_posts, name(), posted(store), (), 300.0, NOBODY)
     assert (heard.posted, heard.unready) == ((), ("ann/d",))
@@ -248,7 +248,7 @@ def test_lists_are_newest_first_and_each_meeting_once(store: Driven) -> None:
 
 def test_deleting_an_agent_deletes_its_rows_and_notifies_other_participants(store: Driven) -> None:
     meeting = running(store)
-    told = store.write(agents.delete, "ann", "d")
+    told = store.write(lifecycle.delete, "ann", "d")
     assert {e.address for e in told.posted} == {"ann/e"}
     for table in ("meetings", "meeting_log"):
         assert D not in rows(store, table)

@@ -15,7 +15,7 @@ from roost.core.meetings.view.shown import MeetingSummary
 from roost.core.monitoring.health import RunRecord
 from roost.core.talks.messages import at
 from roost.ports import Row, Tx
-from roost.stores.sql.agents import agents
+from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.brain_data import memories
 from roost.stores.sql.meetings import registry
 
@@ -55,7 +55,7 @@ def inspect(tx: Tx, user_id: str, agent_id: str, limit: int) -> StoredAgent:
     runs = tx.read(
         f"SELECT {_RUN} FROM runs WHERE address = :address AND address <> '' ORDER BY run_id DESC LIMIT :limit", ids
     )
-    changes = agents.history(tx, user_id, agent_id, limit, "\x7f")
+    changes = lifecycle.history(tx, user_id, agent_id, limit, "\x7f")
     return StoredAgent(
         agent,
         memory[0] if memory else None,
