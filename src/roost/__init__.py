@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from roost.core.monitoring.facts import Fact, FactPage
     from roost.core.monitoring.health import Inspection
     from roost.core.schedules.schedule import Schedule
+    from roost.core.talks.branches import Branch
     from roost.core.talks.messages import Change, Message, Page
     from roost.core.talks.side_channels import Note
     from roost.core.talks.talk import Receipt, Talk
@@ -50,6 +51,7 @@ __all__ = [
     "AsyncAgentService",
     "Brain",
     "BrainFailed",
+    "Branch",
     "Busy",
     "Change",
     "Chunk",
@@ -115,6 +117,7 @@ _NAMES = {
     "core.meetings.games.games": "Game Outcome",
     "core.meetings.view.shown": "MeetingSummary MeetingView",
     "core.memory.memories": "Memory",
+    "core.talks.branches": "Branch",
     "core.talks.messages": "Change Message Page",
     "core.talks.side_channels": "Note",
     "core.schedules.schedule": "Schedule",

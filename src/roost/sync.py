@@ -92,6 +92,10 @@ class AsyncTalks:
     add_message = talk_method(Talks.add_message)
     get_messages = talk_method(Talks.get_messages)
     stop = talk_method(Talks.stop)
+    fork = talk_method(Talks.fork)
+    edit_message = talk_method(Talks.edit_message)
+    regenerate = talk_method(Talks.regenerate)
+    list_branches = talk_method(Talks.list_branches)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
@@ -114,6 +118,10 @@ class SyncTalks:
     add_message = sync_method(Talks.add_message)
     get_messages = sync_method(Talks.get_messages)
     stop = sync_method(Talks.stop)
+    fork = sync_method(Talks.fork)
+    edit_message = sync_method(Talks.edit_message)
+    regenerate = sync_method(Talks.regenerate)
+    list_branches = sync_method(Talks.list_branches)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False

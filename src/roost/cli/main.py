@@ -108,7 +108,7 @@ app = CommandGroup(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-talks_app = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="List and show your talks.")
+talks_app = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="List, show and branch your talks.")
 app.add_typer(talks_app, name="talks")
 
 
@@ -224,6 +224,53 @@ def talks_show(
     from roost.cli.commands import talks as command
 
     command.show(load_settings(config, store=store), talk, as_json=json)
+
+
+TalkId = Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")]
+At = Annotated[
+    int | None,
+    typer.Option("--at", metavar="N", parser=parse_count(1), help="Number of the message; by default the last one."),
+]
+
+
+@talks_app.command("fork")
+def talks_fork(
+    talk: TalkId,
+    at: At = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the new talk.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Make an independent talk of the messages up to one of them."""
+    from roost.cli.commands import talk_branches as command
+
+    command.fork(load_settings(config, store=store), talk, at, title, as_json=json)
+
+
+@talks_app.command("edit")
+def talks_edit(
+    talk: TalkId,
+    number: Annotated[int, typer.Argument(metavar="N", parser=parse_count(1), help="Number of your message.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The new text.")],
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Send another text in place of a message, in a branch of the talk, and print the answer."""
+    from roost.cli.commands import talk_branches as command
+
+    command.edit(load_settings(config, store=store), talk, number, text, as_json=json)
+
+
+@talks_app.command("regenerate")
+def talks_regenerate(
+    talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None
+) -> None:
+    """Answer a message again, in a branch of the talk, and print the answer."""
+    from roost.cli.commands import talk_branches as command
+
+    command.regenerate(load_settings(config, store=store), talk, at, as_json=json)
 
 
 @app.command()

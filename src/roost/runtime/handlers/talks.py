@@ -14,6 +14,7 @@ from roost.core.values import addresses, checks
 from roost.errors import Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.talk_branches import TalkBranches
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
@@ -21,22 +22,19 @@ from roost.runtime.talks.placement import Placement
 from roost.runtime.talks.run import TalkRun
 from roost.runtime.talks.stream import TalkStream
 from roost.stores.sql.agents import agents
+from roost.stores.sql.talks import branches, runs, talks
 from roost.stores.sql.talks import messages as messages_sql
-from roost.stores.sql.talks import runs, talks
 
 SLOW_LOOK = 5.0
 
 
-class Talks:
+class Talks(TalkBranches):
     """The talk methods as coroutines; nothing but pendings is awaited in them, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, talks: LiveTalks, placement: Placement, notifier: Notifier) -> None:
-        self._context = context
+        super().__init__(context, notifier)
         self._talks = talks
         self._placement = placement
-        self._notifier = notifier
-        self.closing = False
-        """No new messages are taken."""
         self.closed = False
         """Nothing more is going to happen; streams end."""
 
@@ -142,10 +140,10 @@ class Talks:
         )
 
     async def delete(self, user_id: str, talk_session_id: str) -> None:
-        """Stop the talk, and delete it with everything that belongs to it."""
+        """Stop the talk, and delete it with its branches and everything that belongs to it. Forks of it stay."""
         self._check(user_id, talk_session_id)
         await self._context.store.write(
-            talks.delete, user_id, talk_session_id, key=talk_session_id, then=partial(self._deleted, talk_session_id)
+            branches.delete, user_id, talk_session_id, key=talk_session_id, then=self._deleted
         )
 
     # --- messages --------------------------------------------------------------------------------
@@ -319,9 +317,10 @@ class Talks:
         if live is not None:
             live.changed(talk)
 
-    def _deleted(self, talk_id: str, _: None) -> None:
-        self._notifier.stop_talk(talk_id, StopReason.DELETE, self._context.host.clock.now())
-        self._talks.forget(talk_id)
+    def _deleted(self, talk_ids: list[str]) -> None:
+        for talk_id in talk_ids:
+            self._notifier.stop_talk(talk_id, StopReason.DELETE, self._context.host.clock.now())
+            self._talks.forget(talk_id)
 
     # --- reading beyond the memory ---------------------------------------------------------------
 
