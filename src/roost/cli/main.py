@@ -257,7 +257,7 @@ def talks_edit(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Send another text in place of a message, in a branch of the talk, and print the answer."""
+    """Send another text in place of a message, in a branch."""
     from roost.cli.commands import talk_branches as command
 
     command.edit(load_settings(config, store=store), talk, number, text, as_json=json)
@@ -267,7 +267,7 @@ def talks_edit(
 def talks_regenerate(
     talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None
 ) -> None:
-    """Answer a message again, in a branch of the talk, and print the answer."""
+    """Answer a message again, in a branch, and print it."""
     from roost.cli.commands import talk_branches as command
 
     command.regenerate(load_settings(config, store=store), talk, at, as_json=json)

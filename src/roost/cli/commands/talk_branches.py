@@ -27,14 +27,14 @@ def fork(settings: Settings, talk_id: str, seq: int | None, title: str | None, *
 
 def edit(settings: Settings, talk_id: str, seq: int, text: str, *, as_json: bool) -> None:
     user = current_user(settings)
-    with open_service(settings) as service:
+    with open_service(settings, hosting=True) as service:
         talk = find_talk(service, user, talk_id)
         _answer(service, user, service.edit_message(user, talk.talk_session_id, seq, text), as_json)
 
 
 def regenerate(settings: Settings, talk_id: str, seq: int | None, *, as_json: bool) -> None:
     user = current_user(settings)
-    with open_service(settings) as service:
+    with open_service(settings, hosting=True) as service:
         talk = find_talk(service, user, talk_id)
         _answer(service, user, service.regenerate(user, talk.talk_session_id, seq=seq), as_json)
 
