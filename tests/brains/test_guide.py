@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.brains.guide import QUESTION, TOPICS, GuideMemory, Topic, answer, guide
+from roost.brains.guide import guide
+from roost.brains.guide.script import QUESTION, TOPICS, GuideMemory, Topic, answer
 from roost.testing import Simulation
 
 Ask = Callable[[roost.AgentService, str, str], roost.Message]
@@ -184,7 +185,7 @@ def test_what_it_does_not_understand_is_mentioned_with_something_to_try(
     talk = shared_service.create_talk_session("ann", profile="guide")
     answer = ask(shared_service, talk, said).content
     assert f"“{' '.join(said.split()) or '…'}”" in answer
-    assert "Attempt **" in answer
+    assert "Try **" in answer
 
 
 def test_at_its_usual_pace_it_counts_for_half_a_minute(tmp_path: Path) -> None:
