@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from roost.core.monitoring.health import Inspection
     from roost.core.schedules.schedule import Schedule
     from roost.core.talks.messages import Change, Message, Page
+    from roost.core.talks.search import Hit, SearchPage
     from roost.core.talks.side_channels import Note
     from roost.core.talks.talk import Receipt, Talk
     from roost.errors import (
@@ -60,6 +61,7 @@ __all__ = [
     "FactPage",
     "Forbidden",
     "Game",
+    "Hit",
     "Inspection",
     "Invalid",
     "LateAnswer",
@@ -81,6 +83,7 @@ __all__ = [
     "Receipt",
     "RoostError",
     "Schedule",
+    "SearchPage",
     "StaleCursor",
     "Talk",
     "Task",
@@ -116,6 +119,7 @@ _NAMES = {
     "core.meetings.view.shown": "MeetingSummary MeetingView",
     "core.memory.memories": "Memory",
     "core.talks.messages": "Change Message Page",
+    "core.talks.search": "Hit SearchPage",
     "core.talks.side_channels": "Note",
     "core.schedules.schedule": "Schedule",
     "core.talks.talk": "Receipt Talk",

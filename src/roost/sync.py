@@ -91,6 +91,7 @@ class AsyncTalks:
     delete = talk_method(Talks.delete)
     add_message = talk_method(Talks.add_message)
     get_messages = talk_method(Talks.get_messages)
+    search = talk_method(Talks.search)
     stop = talk_method(Talks.stop)
 
     def stream_messages(
@@ -113,6 +114,7 @@ class SyncTalks:
     delete = sync_method(Talks.delete)
     add_message = sync_method(Talks.add_message)
     get_messages = sync_method(Talks.get_messages)
+    search = sync_method(Talks.search)
     stop = sync_method(Talks.stop)
 
     def stream_messages(

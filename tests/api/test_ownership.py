@@ -76,6 +76,7 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
     assert without - namespaces == {
         ("get", "/api/v1/talks"),
         ("post", "/api/v1/talks"),
+        ("post", "/api/v1/talks/search"),
         ("get", "/api/v1/profiles"),
         ("get", "/api/v1/health"),
         ("post", "/api/v1/links"),
@@ -104,7 +105,7 @@ def call(service: roost.AgentService | RemoteService | roost.AsyncAgentService, 
         for parameter in inspect.signature(method).parameters.values()
         if parameter.default is parameter.empty and parameter.name not in ("user_id", "talk_session_id")
     ]
-    result = method("bob", talk, **dict.fromkeys(needed, "x"))
+    result = method("bob", talk_session_id=talk, **dict.fromkeys(needed, "x"))
     if inspect.isawaitable(result):
         return asyncio.run(_awaited(result))
     if hasattr(result, "__aiter__"):

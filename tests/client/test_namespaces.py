@@ -55,6 +55,8 @@ def talks_story(s: Face) -> list[Any]:
     page = s.get_messages("ann", talk)
     told += [page.messages, page.more_before, s.get_messages("ann", talk, before=2, limit=1).messages]
     told += [s.get_messages("ann", talk, after=page.cursor).messages]
+    found = s.search("ann", "hell", limit=1)
+    told += [found.hits, s.search("ann", "hell", after=found.cursor, talk_session_id=talk).hits]
     s.add_message("ann", other, "go")
     next(one for one in s.stream_messages("ann", other) if one.message.content == "part1 ")
     told += [s.stop("ann", other, wait=1000), s.get_messages("ann", other).messages[-1].status]

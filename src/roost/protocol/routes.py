@@ -83,6 +83,7 @@ _TALKS = {
     "delete": Route("DELETE", _ONE, "delete_talk"),
     "add_message": Route("POST", f"{_ONE}/messages", "add_message", 201, "NewMessage"),
     "get_messages": Route("GET", f"{_ONE}/messages", "get_messages"),
+    "search": Route("POST", "talks/search", "search_talks", request="SearchRequest"),
     "stop": Route("POST", f"{_ONE}/stop", "stop", request="StopRequest", most={"wait": LONGEST_STOP}),
 }
 

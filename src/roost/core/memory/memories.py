@@ -65,8 +65,8 @@ def words(text: str) -> tuple[str, ...]:
     Scripts without spaces are split into characters, and so are symbols such as emoji. The index in the store consists
     of these words: a change here needs a migration that rebuilds it.
     """
-    plain = text.lower() if text.isascii() else _plain(text)
-    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in _WORD.findall(plain)))
+    folded = text.lower() if text.isascii() else plain(text)
+    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in WORD.findall(folded)))
 
 
 def asked(query: object) -> tuple[str, ...] | None:
@@ -81,7 +81,7 @@ def score(text: str, wanted: tuple[str, ...]) -> int:
     return sum(map(len, set(wanted).intersection(words(text))))
 
 
-_WORD = re.compile("[0-9a-z\u0080-\U0010ffff]+")
+WORD = re.compile("[0-9a-z\u0080-\U0010ffff]+")
 _BEYOND_ASCII = re.compile("[\u0080-\U0010ffff]")
 _ACCENT = re.compile("[\u0300-\u036f\u3099\u309a\ufe00-\ufe0f]")
 _ALONE = re.compile(
@@ -90,7 +90,8 @@ _ALONE = re.compile(
 """Thai, Lao, Burmese, Khmer, kana and Han: no spaces between words."""
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text as it is compared: without case and accents, with spaces around what is a word by itself."""
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     return unicodedata.normalize("NFC", _BEYOND_ASCII.sub(lambda found: _as_compared(found[0]), apart))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Message, Page, TalkLog, at, stale
 from roost.core.talks.runs import Halted, Posted, Stop, StopReason
+from roost.core.talks.search import LIMIT, SearchPage
 from roost.core.talks.talk import BusyPolicy, Receipt, Talk, title_from
 from roost.core.values import addresses, checks
 from roost.errors import Invalid, Unavailable
@@ -19,6 +20,7 @@ from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.placement import Placement
 from roost.runtime.talks.run import TalkRun
+from roost.runtime.talks.search import search_talks
 from roost.runtime.talks.stream import TalkStream
 from roost.stores.sql.agents import agents
 from roost.stores.sql.talks import messages as messages_sql
@@ -251,6 +253,23 @@ class Talks:
             if not (page.running or page.more_after or follow) or self.closed:
                 return
             page = await self._next(user_id, talk_session_id, page.cursor, follow)
+
+    async def search(
+        self,
+        user_id: str,
+        query: str,
+        *,
+        limit: int = LIMIT,
+        after: str | None = None,
+        talk_session_id: str | None = None,
+    ) -> SearchPage:
+        """Return messages of the user's talks, or of one talk, that contain all words and quoted phrases of the query.
+
+        Talks last used come first, and in a talk the newest messages. Without case and accents; the last word may be
+        the start of a word. `after` is the cursor of the previous page.
+        """
+        self._check(user_id)
+        return await search_talks(self._context, user_id, query, limit, after, talk_session_id)
 
     # --- stopping --------------------------------------------------------------------------------
 

@@ -125,7 +125,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     """Delete a talk with everything that belongs to it."""
     ids = _ids(user_id, talk_id)
     found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
-    for table in ("parts", "messages", "runs"):
+    for table in ("parts", "messages", "search_blocks", "runs"):
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
     brain_context.forget(tx, talk_id)
     delete_journal(tx, talk_id)
