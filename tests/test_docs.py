@@ -287,7 +287,17 @@ def test_the_documented_arguments_are_those_of_the_methods() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [roost.Message, roost.Page, roost.Change, roost.Talk, roost.Receipt, roost.Hit, roost.SearchPage]
+    "kind",
+    [
+        roost.Message,
+        roost.Page,
+        roost.Change,
+        roost.Talk,
+        roost.Receipt,
+        roost.Hit,
+        roost.SearchPage,
+        roost.TranscriptPart,
+    ],
 )
 def test_every_field_of_what_the_service_gives_is_documented(kind: type) -> None:
     page = (DOCS / "reference" / "service.md").read_text()

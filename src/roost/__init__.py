@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from roost.core.talks.search import Hit, SearchPage
     from roost.core.talks.side_channels import Note
     from roost.core.talks.talk import Receipt, Talk
+    from roost.core.talks.transcripts import TranscriptPart
     from roost.errors import (
         BrainFailed,
         Busy,
@@ -89,6 +90,7 @@ __all__ = [
     "Task",
     "Tool",
     "ToolFailed",
+    "TranscriptPart",
     "Turn",
     "TurnStopped",
     "Unavailable",
@@ -123,6 +125,7 @@ _NAMES = {
     "core.talks.side_channels": "Note",
     "core.schedules.schedule": "Schedule",
     "core.talks.talk": "Receipt Talk",
+    "core.talks.transcripts": "TranscriptPart",
     "core.envelopes.tasks": "Task",
     "core.limits.usage": "Usage",
     "core.agents.wake": "all_of any_of at event load_below mail",

@@ -77,6 +77,7 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
         ("get", "/api/v1/talks"),
         ("post", "/api/v1/talks"),
         ("post", "/api/v1/talks/search"),
+        ("post", "/api/v1/talks/import"),
         ("get", "/api/v1/profiles"),
         ("get", "/api/v1/health"),
         ("post", "/api/v1/links"),

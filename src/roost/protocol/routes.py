@@ -83,6 +83,17 @@ _TALKS = {
     "delete": Route("DELETE", _ONE, "delete_talk"),
     "add_message": Route("POST", f"{_ONE}/messages", "add_message", 201, "NewMessage"),
     "get_messages": Route("GET", f"{_ONE}/messages", "get_messages"),
+    "export_part": Route("GET", f"{_ONE}/export", "export_part"),
+    "import_talk": Route(
+        "POST",
+        "talks/import",
+        "import_talk",
+        201,
+        "TalkImport",
+        reply=wired(Talk),
+        result="talkSessionId",
+        shown_by="get_session",
+    ),
     "search": Route("POST", "talks/search", "search_talks", request="SearchRequest"),
     "stop": Route("POST", f"{_ONE}/stop", "stop", request="StopRequest", most={"wait": LONGEST_STOP}),
 }
