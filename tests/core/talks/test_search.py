@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost.core.memory.memories import words
-from roost.core.talks.search import EXCERPT, Place, Term, distinct_words, excerpt, matches, parsed, patterns, tokens
+from roost.core.talks.search import EXCERPT, Folded, Matcher, Place, Term, distinct_words, parsed, patterns
 from roost.errors import Invalid
 
 TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from('aeéßŁ 東京\u0301한🐦½“”"_%ﬁ\n')))
@@ -45,50 +45,72 @@ def test_a_long_query_is_cut() -> None:
     assert parsed('"' + "a " * 50_000) == (Term(("a",) * 32),)
 
 
-@given(TEXTS)
-@example("e\u0301\u0301 \u1112\u1161\u11ab")
-def test_words_are_those_of_memories_and_stand_where_they_are_said_to(text: str) -> None:
-    found = list(tokens(text))
-    assert all(0 <= one.start < one.end <= len(text) for one in found)
-    assert all(a.start <= b.start for a, b in pairwise(found))
-    if text.isascii():
-        assert [text[one.start : one.end].lower()[:64] for one in found] == [one.word for one in found]
-        assert set(words(text)) == distinct_words(text)
+def found(text: str, *terms: Term) -> list[str] | None:
+    """Return the matched words near the first match."""
+    line = Matcher(terms).excerpt(text)
+    return None if line is None else [line[0][start:end] for start, end in line[1]]
 
 
 @given(TEXTS, st.data())
-def test_each_word_of_a_text_finds_it_by_itself_as_a_prefix_and_in_a_phrase(text: str, data: st.DataObject) -> None:
-    found = list(tokens(text))
-    if not found:
+@example("e\u0301\u0301 \u1112\u1161\u11ab", None)
+def test_each_word_of_a_text_finds_it_by_itself_as_a_prefix_and_in_a_phrase(
+    text: str, data: st.DataObject | None
+) -> None:
+    words = list(Folded(text).words())
+    if not words:
         return
-    at = data.draw(st.integers(0, len(found) - 1))
-    one, cut = found[at], data.draw(st.integers(1, 64))
-    place = (one.start, one.end)
-    assert place in matches(text, [Term((one.word,))])
-    assert place in matches(text, [Term((one.word[:cut],), True)])
-    phrase = Term(tuple(token.word for token in found[at : at + 5]))
-    assert place in matches(text, [phrase])
+    at = 0 if data is None else data.draw(st.integers(0, len(words) - 1))
+    cut = 1 if data is None else data.draw(st.integers(1, 64))
+    word, phrase = Term((words[at],)), Term(tuple(words[at : at + 5]))
+    prefix = Term((words[at][:cut],), True)
+    for terms in ((word,), (phrase,), (prefix,), (word, phrase, prefix)):
+        marked = found(text, *terms)
+        assert marked
+        assert all(marked)
     block = f" {' '.join(sorted(distinct_words(text)))} "
-    for pattern in patterns([phrase, Term((one.word[:cut],), True)]):
+    for pattern in patterns([phrase, prefix]):
         assert pattern.strip("%") in block
         assert not set(pattern[1:-1]) & set("%_\\")
 
 
-@given(TEXTS, TEXTS, TEXTS)
-def test_an_excerpt_is_short_and_its_ranges_are_the_words(before: str, word: str, after: str) -> None:
-    text = before * 20 + " needle " + word + after * 20
-    found = matches(text, parsed("needle"))
-    line, ranges = excerpt(text, found)
-    assert len(line) <= EXCERPT + 2
-    assert "\n" not in line
-    start, end = ranges[0]
-    assert line[start:end].lower().startswith("needle")
+@given(TEXTS.filter(str.isascii))
+def test_words_are_those_of_memories(text: str) -> None:
+    assert distinct_words(text) == set(words(text))
+
+
+@given(TEXTS, TEXTS, st.sampled_from(["needle", "Nêedle", "ＮＥＥＤＬＥ"]))
+def test_an_excerpt_is_one_short_line_and_its_ranges_are_the_words(before: str, after: str, word: str) -> None:
+    text = f"{before * 200} {word} {after * 20}"
+    line = Matcher(parsed("needle")).excerpt(text)
+    assert line is not None
+    excerpt, ranges = line
+    assert len(excerpt) <= EXCERPT + 2
+    assert "\n" not in excerpt
+    assert all(0 <= start < end <= len(excerpt) for start, end in ranges)
+    assert all(a[1] <= b[0] for a, b in pairwise(ranges))
+    assert "needle" in Folded(excerpt[slice(*ranges[0])]).text
+
+
+def test_the_words_of_a_phrase_are_one_range_and_ranges_do_not_overlap() -> None:
+    assert found("The big, big bird!", *parsed('"big bird"')) == ["big bird"]
+    assert found("The big, big bird!", *parsed('big "big bird" bi')) == ["big", "big bird"]
+    assert found("東京都", *parsed("東京")) == ["東京"]
+    assert found("bigger", *parsed("big ")) is None
+    assert found("bigger", *parsed("big")) == ["bigger"]
+    assert found("a" * 100, *parsed("a" * 99 + " ")) == ["a" * 100]  # 64 characters count
 
 
 def test_an_excerpt_of_one_endless_word_is_cut() -> None:
-    line, ranges = excerpt("x" * 10_000, [(0, 10_000)])
-    assert line == "x" * EXCERPT + "…"
-    assert ranges == ((0, EXCERPT),)
+    for query in ("x", "x" * 10_000 + " "):
+        line = Matcher(parsed(query)).excerpt("x" * 10_000)
+        assert line == ("x" * EXCERPT + "…", ((0, EXCERPT),))
+
+
+@pytest.mark.parametrize(
+    "text", ["東京" * 100_000, "a\u0301" * 100_000, "é " * 100_000, "\u0301" * 200_000, "—" * 200_000]
+)
+def test_a_place_far_inside_of_a_long_text_is_right(text: str) -> None:
+    assert found(f"{text} Needle, {text}", *parsed("needle")) == ["Needle"]
 
 
 def test_a_cursor_is_read_as_it_was_written_and_nothing_else_is() -> None:

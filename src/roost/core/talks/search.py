@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import takewhile
+from itertools import accumulate, pairwise, takewhile
 from math import isfinite
-from typing import NamedTuple
 
 from roost.core.memory.memories import LONGEST_WORD, QUERY_CHARS, WORD, plain
 from roost.core.talks.messages import Sender
@@ -39,7 +39,7 @@ class Hit:
     """Message that contains all words of a query.
 
     `excerpt` is one line of its text; `ranges` are the places of the matched words in it, as (start, end) in
-    characters.
+    characters: in order, none overlaps another.
     """
 
     talk_session_id: str
@@ -92,50 +92,69 @@ class Place:
 # --- words -------------------------------------------------------------------------------------------
 
 
-class Token(NamedTuple):
-    """Word as it is compared, and its place in the text."""
+class Folded:
+    """Text as it is compared, with the way back to places in the original.
 
-    word: str
-    start: int
-    end: int
+    It is folded piece by piece. A place is found by its piece, of which only the characters have to be looked at.
+    """
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._pieces: list[int] = [0]
+        """Start of each piece in the text."""
+        self._places: list[int] = [0]
+        """Start of each piece in the folded text."""
+        self.text = text.lower() if text.isascii() else self._fold()
 
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the words of a text in order; scripts without spaces and symbols character by character."""
-    for found in _RUN.finditer(text):
-        run, start = found[0], found.start()
-        if run.isascii():
-            yield Token(run.lower()[:LONGEST_WORD], start, found.end())
-        elif WORD.fullmatch(folded := plain(run)):
-            yield Token(folded[:LONGEST_WORD], start, found.end())
-        else:
-            yield from _split(run, start)
+    def _fold(self) -> str:
+        self._pieces = _cuts(self._text)
+        folded = [plain(self._text[a:b]) for a, b in pairwise([*self._pieces, len(self._text)])]
+        self._places = list(accumulate(map(len, folded), initial=0))[:-1]
+        return "".join(folded)
+
+    def words(self) -> Iterator[str]:
+        return (found[:LONGEST_WORD] for found in WORD.findall(self.text))
+
+    def original(self, start: int, end: int) -> Range:
+        """Return the place in the original of a range in the folded text that is not empty."""
+        if self._text.isascii():
+            return start, end
+        return self._character(start)[0], self._character(end - 1)[1]
+
+    def _character(self, place: int) -> Range:
+        """Return the place of the original character that became the folded one at this place."""
+        number = bisect_right(self._places, place) - 1
+        begin, left = self._pieces[number], place - self._places[number]
+        end = self._pieces[number + 1] if number + 1 < len(self._pieces) else len(self._text)
+        for first, last in _clusters(self._text[begin:end]):
+            left -= len(_folded_cluster(self._text[begin + first : begin + last]))
+            if left < 0:
+                return begin + first, begin + last
+        return max(begin, end - 1), end
 
 
 def distinct_words(text: str) -> set[str]:
-    return {token.word for token in tokens(text)}
+    return set(Folded(text).words())
 
 
-_RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
+PIECE = 1_000
+"""Characters that are folded at once."""
 
 
-def _split(run: str, start: int) -> Iterator[Token]:
-    """Yield the words of a run with more than one, or with separators beyond ASCII."""
-    folded: list[str] = []
-    places: list[Range] = []
-    for first, last in _clusters(run):
-        piece = _folded_cluster(run[first:last])
-        folded.append(piece)
-        places += [(start + first, start + last)] * len(piece)
-    for found in WORD.finditer("".join(folded)):
-        yield Token(found[0][:LONGEST_WORD], places[found.start()][0], places[found.end() - 1][1])
+def _cuts(text: str) -> list[int]:
+    """Return where the pieces of a text begin: none with a mark that belongs to the character before it."""
+    cuts = [0]
+    while (cut := cuts[-1] + PIECE) < len(text):
+        joined = takewhile(_is_joined, text[cut : cut + PIECE])
+        cuts.append(min(len(text), cut + sum(1 for _ in joined)))
+    return cuts
 
 
-def _clusters(run: str) -> Iterator[Range]:
+def _clusters(piece: str) -> Iterator[Range]:
     """Yield the places of characters with the marks that follow them."""
     first = 0
-    for place in range(1, len(run) + 1):
-        if place == len(run) or not _is_joined(run[place]):
+    for place in range(1, len(piece) + 1):
+        if place == len(piece) or not _is_joined(piece[place]):
             yield first, place
             first = place
 
@@ -172,7 +191,7 @@ def parsed(query: object) -> tuple[Term, ...]:
     text = query[:QUERY_CHARS].translate(_QUOTES)
     parts = text.split('"')
     chunks = [chunk for number, part in enumerate(parts) for chunk in ([part] if number % 2 else part.split())]
-    phrases = [tuple(token.word for token in tokens(chunk)) for chunk in chunks]
+    phrases = [tuple(Folded(chunk).words()) for chunk in chunks]
     is_typing = bool(chunks and parts[-1] and not text[-1].isspace() and phrases[-1])
     terms = [Term(words, is_typing and number == len(phrases)) for number, words in enumerate(phrases, start=1)]
     return _bounded([term for term in dict.fromkeys(terms) if term.words])
@@ -197,39 +216,63 @@ def patterns(terms: Sequence[Term]) -> list[str]:
 # --- matches -----------------------------------------------------------------------------------------
 
 
-def matches(text: str, terms: Sequence[Term]) -> list[Range]:
-    """Return the places of the words of all terms in the text; nothing unless it contains all of them."""
-    if text.isascii():
-        lower = text.lower()
-        if not all(word in lower for term in terms for word in term.words):
-            return []
-    found = list(tokens(text))
-    ranges: set[Range] = set()
-    for term in terms:
-        places = _places(found, term)
-        if not places:
-            return []
-        ranges.update(places)
-    return sorted(ranges)
+class Matcher:
+    """Terms of a query, ready to be compared with many messages."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._words = tuple(dict.fromkeys(word for term in terms for word in term.words))
+        self._expressions = [_expression(term) for term in terms]
+
+    def excerpt(self, text: str) -> tuple[str, tuple[Range, ...]] | None:
+        """Return one line of the text around the first match, and the places of the matches in it.
+
+        None if the text does not contain all terms.
+        """
+        folded = Folded(text)
+        if not all(word in folded.text for word in self._words):
+            return None
+        found = [expression.search(folded.text) for expression in self._expressions]
+        places = [match.span() for match in found if match is not None]
+        return None if len(places) < len(found) else self._around(text, folded, min(places))
+
+    def _around(self, text: str, folded: Folded, place: Range) -> tuple[str, tuple[Range, ...]]:
+        first, end = place[0], place[0] + FOLDED_EXCERPT
+        near = {
+            match.span()
+            for expression in self._expressions
+            for match in expression.finditer(folded.text, first, end)
+            if match.end() < end or end >= len(folded.text)
+        }
+        chosen = sorted(near | {place})[:MOST_RANGES]
+        return _line(text, _disjoint(folded.original(*one) for one in chosen))
 
 
-def _places(found: list[Token], term: Term) -> list[Range]:
-    words, size = term.words, len(term.words)
-    starts = (n for n in range(len(found) - size + 1) if _is_word(found[n].word, words[0], term, size == 1))
-    return [
-        (found[n + k].start, found[n + k].end)
-        for n in starts
-        if all(_is_word(found[n + k].word, words[k], term, k == size - 1) for k in range(1, size))
-        for k in range(size)
-    ]
+FOLDED_EXCERPT = 2 * EXCERPT
+MOST_RANGES = 50
+_LETTER = WORD.pattern.removesuffix("+")
+_OTHER = _LETTER.replace("[", "[^", 1)
 
 
-def _is_word(found: str, wanted: str, term: Term, is_last: bool) -> bool:
-    return found.startswith(wanted) if is_last and term.is_prefix else found == wanted
+def _expression(term: Term) -> re.Pattern[str]:
+    """Return the expression that finds the whole words of a term in a folded text."""
+    *before, last = (word if len(word) < LONGEST_WORD else f"{word}{_LETTER}*" for word in term.words)
+    end = f"{last}{_LETTER}*" if term.is_prefix else f"{last}(?!{_LETTER})"
+    return re.compile(f"(?<!{_LETTER}){f'{_OTHER}+'.join([*before, end])}")
 
 
-def excerpt(text: str, ranges: Sequence[Range]) -> tuple[str, tuple[Range, ...]]:
-    """Return one line of the text around the first match, and the places of the matches in it."""
+def _disjoint(ranges: Iterable[Range]) -> list[Range]:
+    """Return sorted ranges, with those that overlap as one."""
+    found: list[Range] = []
+    for start, end in ranges:
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _line(text: str, ranges: Sequence[Range]) -> tuple[str, tuple[Range, ...]]:
+    """Return one line of the text around the first range, and the ranges in it."""
     begin = _begin(text, ranges[0][0])
     end = _end(text, begin + EXCERPT, ranges[0][1])
     mark = "…" if begin else ""

@@ -15,7 +15,7 @@ from itertools import takewhile
 from math import inf
 
 from roost.core.talks.messages import Sender, at
-from roost.core.talks.search import Hit, Place, Term, distinct_words, excerpt, matches, patterns
+from roost.core.talks.search import Hit, Matcher, Place, Term, distinct_words, patterns
 from roost.ports import Tx
 from roost.stores import bulk
 
@@ -64,13 +64,12 @@ def search(tx: Tx, user_id: str, terms: Sequence[Term], place: Place | None, tal
     else:
         candidates, rest = _in_talks(tx, user_id, terms, place)
     hits: list[tuple[Hit, Place]] = []
+    matcher = Matcher(terms)
     spent = 0
     for candidate, seq, sender, content, created in _messages(tx, candidates):
         here = replace(candidate.place, seq=seq)
-        if ranges := matches(content, terms):
-            line, places = excerpt(content, ranges)
-            hit = Hit(here.talk_id, candidate.title, seq, Sender(sender), at(created), line, places)
-            hits.append((hit, here))
+        if (found := matcher.excerpt(content)) is not None:
+            hits.append((Hit(here.talk_id, candidate.title, seq, Sender(sender), at(created), *found), here))
         spent += MESSAGE_COST + len(content)
         if len(hits) >= limit or spent >= STEP_CHARS:
             return Found(tuple(hits), here)
