@@ -286,7 +286,19 @@ def test_the_documented_arguments_are_those_of_the_methods() -> None:
         assert documented == [argument for argument in short if argument != "agent"], name
 
 
-@pytest.mark.parametrize("kind", [roost.Message, roost.Page, roost.Change, roost.Talk, roost.Receipt])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        roost.Message,
+        roost.Page,
+        roost.Change,
+        roost.Talk,
+        roost.Receipt,
+        roost.Hit,
+        roost.SearchPage,
+        roost.TranscriptPart,
+    ],
+)
 def test_every_field_of_what_the_service_gives_is_documented(kind: type) -> None:
     page = (DOCS / "reference" / "service.md").read_text()
     [row] = re.findall(rf"^\| `{kind.__name__}` \| (.*) \|$", page, re.MULTILINE)

@@ -121,9 +121,20 @@ RUNTIME: dict[str, set[str]] = {
     "dispatch": {"ports", "context", "outgoing", "turns", "talks", "agents", "meetings"},
     "handlers": {"ports", "context", "monitoring", "journal", "turns", "replays", "talks", "dispatch"},
     "retention": {"context", "talks"},
+    "search_index": {"context"},
     "watch": {"context", "agents", "dispatch"},
-    "supervisor": {"context", "retention", "watch", "talks", "agents", "dispatch"},
-    "roost": {"ports", "toolbox", "context", "retention", "supervisor", "talks", "dispatch", "handlers"},
+    "supervisor": {"context", "retention", "search_index", "watch", "talks", "agents", "dispatch"},
+    "roost": {
+        "ports",
+        "toolbox",
+        "context",
+        "retention",
+        "search_index",
+        "supervisor",
+        "talks",
+        "dispatch",
+        "handlers",
+    },
 }
 # What makes time, threads and chance; the runtime gets them from its host, so that it can be simulated.
 HOSTLY = {"threading", "time", "uuid", "random", "concurrent", "multiprocessing"}

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from roost.core.schedules.schedule import Schedule
     from roost.core.talks.branches import Branch
     from roost.core.talks.messages import Change, Message, Page
+    from roost.core.talks.search import Hit, SearchPage
     from roost.core.talks.side_channels import Note
     from roost.core.talks.talk import Receipt, Talk
+    from roost.core.talks.transcripts import TranscriptPart
     from roost.errors import (
         BrainFailed,
         Busy,
@@ -62,6 +64,7 @@ __all__ = [
     "FactPage",
     "Forbidden",
     "Game",
+    "Hit",
     "Inspection",
     "Invalid",
     "LateAnswer",
@@ -83,11 +86,13 @@ __all__ = [
     "Receipt",
     "RoostError",
     "Schedule",
+    "SearchPage",
     "StaleCursor",
     "Talk",
     "Task",
     "Tool",
     "ToolFailed",
+    "TranscriptPart",
     "Turn",
     "TurnStopped",
     "Unavailable",
@@ -119,9 +124,11 @@ _NAMES = {
     "core.memory.memories": "Memory",
     "core.talks.branches": "Branch",
     "core.talks.messages": "Change Message Page",
+    "core.talks.search": "Hit SearchPage",
     "core.talks.side_channels": "Note",
     "core.schedules.schedule": "Schedule",
     "core.talks.talk": "Receipt Talk",
+    "core.talks.transcripts": "TranscriptPart",
     "core.envelopes.tasks": "Task",
     "core.limits.usage": "Usage",
     "core.agents.wake": "all_of any_of at event load_below mail",

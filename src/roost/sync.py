@@ -91,11 +91,23 @@ class AsyncTalks:
     delete = talk_method(Talks.delete)
     add_message = talk_method(Talks.add_message)
     get_messages = talk_method(Talks.get_messages)
+    search = talk_method(Talks.search)
+    export_part = talk_method(Talks.export_part)
+    import_talk = talk_method(Talks.import_talk)
     stop = talk_method(Talks.stop)
     fork = talk_method(Talks.fork)
     edit_message = talk_method(Talks.edit_message)
     regenerate = talk_method(Talks.regenerate)
     list_branches = talk_method(Talks.list_branches)
+
+    async def export_talk(self, user_id: str, talk_session_id: str, *, format: str = "markdown") -> str:
+        """Return the transcript of a talk, as `markdown`, or as `json` for `import_talk`."""
+        part = await self.export_part(user_id, talk_session_id, format=format)
+        texts = [part.text]
+        while part.after is not None:
+            part = await self.export_part(user_id, talk_session_id, format=format, after=part.after)
+            texts.append(part.text)
+        return "".join(texts)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
@@ -117,6 +129,10 @@ class SyncTalks:
     delete = sync_method(Talks.delete)
     add_message = sync_method(Talks.add_message)
     get_messages = sync_method(Talks.get_messages)
+    search = sync_method(Talks.search)
+    export_part = sync_method(Talks.export_part)
+    export_talk = sync_method(AsyncTalks.export_talk)
+    import_talk = sync_method(Talks.import_talk)
     stop = sync_method(Talks.stop)
     fork = sync_method(Talks.fork)
     edit_message = sync_method(Talks.edit_message)

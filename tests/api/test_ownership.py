@@ -77,6 +77,8 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
     assert without - namespaces == {
         ("get", "/api/v1/talks"),
         ("post", "/api/v1/talks"),
+        ("post", "/api/v1/talks/search"),
+        ("post", "/api/v1/talks/import"),
         ("get", "/api/v1/profiles"),
         ("get", "/api/v1/health"),
         ("post", "/api/v1/links"),
@@ -105,7 +107,7 @@ def call(service: roost.AgentService | RemoteService | roost.AsyncAgentService, 
         for parameter in inspect.signature(method).parameters.values()
         if parameter.default is parameter.empty and parameter.name not in ("user_id", "talk_session_id")
     }
-    result = method("bob", talk, **needed)
+    result = method("bob", talk_session_id=talk, **needed)
     if inspect.isawaitable(result):
         return asyncio.run(_awaited(result))
     if hasattr(result, "__aiter__"):

@@ -37,6 +37,7 @@ LOADED = (
     "server.doctor",
     "talks",
     "tasks",
+    "transcripts",
 )
 
 

@@ -53,9 +53,9 @@ def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> s
     )
 
 
-def command(*arguments: str, stdin: str = "") -> Any:
+def command(*arguments: str, stdin: str = "", color: bool = False) -> Any:
     """The same in this process; for tests that have a `home`."""
-    return CliRunner().invoke(app, arguments, input=stdin)
+    return CliRunner().invoke(app, arguments, input=stdin, color=color)
 
 
 def free_port() -> int:

@@ -55,6 +55,11 @@ def talks_story(s: Face) -> list[Any]:
     page = s.get_messages("ann", talk)
     told += [page.messages, page.more_before, s.get_messages("ann", talk, before=2, limit=1).messages]
     told += [s.get_messages("ann", talk, after=page.cursor).messages]
+    found = s.search("ann", "hell", limit=1)
+    told += [found.hits, s.search("ann", "hell", after=found.cursor, talk_session_id=talk).hits]
+    exported = s.export_talk("ann", talk, format="json")
+    copy = s.import_talk("ann", exported, profile="parrot")
+    told += [s.export_talk("ann", copy), s.export_part("ann", copy, after=1), s.get_messages("ann", copy).messages]
     s.add_message("ann", other, "go")
     next(one for one in s.stream_messages("ann", other) if one.message.content == "part1 ")
     told += [s.stop("ann", other, wait=1000), s.get_messages("ann", other).messages[-1].status]

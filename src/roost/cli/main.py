@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from roost.cli.app.options import Config, Host, Json, Limit, Port, Store, load_settings
-from roost.cli.app.typer_ext import CommandGroup, parse_count
+from roost.cli.app.typer_ext import CommandGroup, parse_choice, parse_count
 from roost.errors import RoostError
 
 INTERRUPTED = 130
@@ -108,7 +108,9 @@ app = CommandGroup(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-talks_app = CommandGroup(no_args_is_help=True, rich_markup_mode=None, help="List, show and branch your talks.")
+talks_app = CommandGroup(
+    no_args_is_help=True, rich_markup_mode=None, help="List, show, search, branch, export and import your talks."
+)
 app.add_typer(talks_app, name="talks")
 
 
@@ -174,7 +176,7 @@ def link(json: Json = False, store: Store = None, config: Config = None) -> None
 
     Needs a running `roost up`. `roost ui` prints its own link when it starts.
     """
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.link(load_settings(config, store=store), as_json=json)
 
@@ -208,7 +210,7 @@ def talks_ls(
     config: Config = None,
 ) -> None:
     """List your talks, most recently used first."""
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.ls(load_settings(config, store=store), as_json=json, limit=limit)
 
@@ -221,7 +223,7 @@ def talks_show(
     config: Config = None,
 ) -> None:
     """Show all messages of a talk."""
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.show(load_settings(config, store=store), talk, as_json=json)
 
@@ -243,7 +245,7 @@ def talks_fork(
     config: Config = None,
 ) -> None:
     """Make an independent talk of the messages up to one of them."""
-    from roost.cli.commands import talk_branches as command
+    from roost.cli.commands.talks import branches as command
 
     command.fork(load_settings(config, store=store), talk, at, title, as_json=json)
 
@@ -258,7 +260,7 @@ def talks_edit(
     config: Config = None,
 ) -> None:
     """Send another text in place of a message, in a branch."""
-    from roost.cli.commands import talk_branches as command
+    from roost.cli.commands.talks import branches as command
 
     command.edit(load_settings(config, store=store), talk, number, text, as_json=json)
 
@@ -268,9 +270,69 @@ def talks_regenerate(
     talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None
 ) -> None:
     """Answer a message again, in a branch, and print it."""
-    from roost.cli.commands import talk_branches as command
+    from roost.cli.commands.talks import branches as command
 
     command.regenerate(load_settings(config, store=store), talk, at, as_json=json)
+
+
+@talks_app.command("search")
+def talks_search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words that a message must contain.")],
+    talk: Annotated[
+        str | None, typer.Option("--talk", help="Only in this talk: its id or a unique part of it.")
+    ] = None,
+    json: Json = False,
+    limit: Limit = 20,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Find messages in your talks, most recently used first.
+
+    The last word may be the start of a word. Words in double quotes must be neighbours.
+    """
+    from roost.cli.commands.talks import talks as command
+
+    command.search(load_settings(config, store=store), " ".join(words), talk, as_json=json, limit=limit)
+
+
+def _parse_format(text: str) -> str:
+    from roost.core.talks.transcripts import TranscriptFormat
+
+    return parse_choice("the format", TranscriptFormat)(text)
+
+
+@talks_app.command("export")
+def talks_export(
+    talk: Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")],
+    form: Annotated[
+        str,
+        typer.Option("--format", parser=_parse_format, help="markdown or json."),
+    ] = "markdown",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to create; it must not exist.")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Print a talk as Markdown, or as JSON that can be imported."""
+    from roost.cli.commands.talks import transcripts as command
+
+    command.export(load_settings(config, store=store), talk, form, output)
+
+
+@talks_app.command("import")
+def talks_import(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON of `roost talks export`; - for standard input.")],
+    profile: Annotated[str | None, typer.Option("--profile", help="Profile to go on with.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Agent to go on with.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Add an exported talk as a new talk, and print its id."""
+    from roost.cli.commands.talks import transcripts as command
+
+    command.import_file(load_settings(config, store=store), file, profile, agent, as_json=json)
 
 
 @app.command()

@@ -29,6 +29,7 @@ REPEATABLE = frozenset(
         "get",
         "list",
         "find",
+        "search",
         "inspect",
         "history",
         "inbox",

@@ -89,6 +89,18 @@ _TALKS = {
     "edit_message": Route("POST", f"{_ONE}/edit-message", "edit_message", 201),
     "regenerate": Route("POST", f"{_ONE}/regenerate", "regenerate", 201),
     "list_branches": Route("GET", f"{_ONE}/branches", "list_branches", reply=_BRANCH_LIST, result="branches"),
+    "export_part": Route("GET", f"{_ONE}/export", "export_part"),
+    "import_talk": Route(
+        "POST",
+        "talks/import",
+        "import_talk",
+        201,
+        "TalkImport",
+        reply=wired(Talk),
+        result="talkSessionId",
+        shown_by="get_session",
+    ),
+    "search": Route("POST", "talks/search", "search_talks", request="SearchRequest"),
     "stop": Route("POST", f"{_ONE}/stop", "stop", request="StopRequest", most={"wait": LONGEST_STOP}),
 }
 

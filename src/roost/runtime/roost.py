@@ -26,6 +26,7 @@ from roost.runtime.handlers.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.retention import Retention
+from roost.runtime.search_index import SearchIndex
 from roost.runtime.supervisor import Supervisor
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.toolbox import Toolbox
@@ -84,10 +85,13 @@ class Roost:
         self.monitor = Monitor(self.context, self.dispatcher, self.agents)
         self.talks = Talks(self.context, self.live_talks, self.placement, notify)
         self.retention = Retention(self.context, self.live_talks)
+        self.search_index = SearchIndex(self.context)
         if self.dispatcher.timers is not None:
             self.timers = self.dispatcher.timers
             self.timers.start()
-            self.supervisor = Supervisor(self.context, self.placement, self.dispatcher, self.retention)
+            self.supervisor = Supervisor(
+                self.context, self.placement, self.dispatcher, self.retention, self.search_index
+            )
         self._closed = False
 
     def _own_tools(self) -> Iterable[Tool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any
 
 from roost.core.failures.faults import Fault
@@ -17,6 +18,7 @@ from roost.runtime.agents.loop_pool import MOMENT
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.runtime.retention import Retention
+from roost.runtime.search_index import SearchIndex
 from roost.runtime.talks.placement import LostLane, Placement
 from roost.runtime.talks.worker import Worker
 from roost.runtime.watch import AgentWatch
@@ -34,13 +36,19 @@ class Supervisor:
     """Runs on a loop of its own, which runs no brains and so never blocks."""
 
     def __init__(
-        self, context: RuntimeContext, placement: Placement, dispatcher: Dispatcher, retention: Retention
+        self,
+        context: RuntimeContext,
+        placement: Placement,
+        dispatcher: Dispatcher,
+        retention: Retention,
+        search_index: SearchIndex,
     ) -> None:
         self._context = context
         self._placement = placement
         self._dispatcher = dispatcher
         self._agent_watch = AgentWatch(context, dispatcher)
         self._retention = retention
+        self._search_index = search_index
         self._crashes: deque[float] = deque()
         self._crashed_too_often = False
         self._count = 0
@@ -64,7 +72,7 @@ class Supervisor:
         """Have all workers drain; `close` waits for them."""
         limits = self._context.limits
         self._latest = self._context.host.clock.monotonic() + limits.drain + limits.stop_patience + 3.0
-        self._finishing = self._retention.closing = True
+        self._finishing = self._retention.closing = self._search_index.closing = True
         for worker in list(self._placement.workers):
             worker.close()
 
@@ -97,6 +105,7 @@ class Supervisor:
                     self._watch()
                     self._agent_watch.check()
                     self._sweep_expired()
+                    self._sweep_search_index()
                     if self._context.ram.update():
                         self._dispatcher.retire_idle()
                     self._dispatcher.abandon_unstopped()
@@ -157,9 +166,16 @@ class Supervisor:
     def _sweep_expired(self) -> None:
         """Delete expired rows in a task of its own."""
         if self._retention.is_due and self._retention.trusts_clock():
-            task = asyncio.get_running_loop().create_task(self._retention.sweep(), name="retention")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start_task(self._retention.sweep(), "retention")
+
+    def _sweep_search_index(self) -> None:
+        if self._search_index.is_due:
+            self._start_task(self._search_index.sweep(), "search index")
+
+    def _start_task(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _sweep(self) -> None:
         """Deliver talks that no worker has: all of them after a start, later those with a lost notification."""

@@ -161,3 +161,21 @@ def test_a_branch_of_a_talk_with_an_agent_is_answered_by_the_agent(world: World)
         return await texts(service, branch.talk_session_id)
 
     assert world({"teller": teller}, story) == ["hi", "talk hi from user:ann, 2"]
+
+
+def test_a_search_finds_a_copied_message_once_and_in_a_fork_when_its_parent_is_gone(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[list[tuple[bool, int]]]:
+        talk = await holding(service, "apples", "pears")
+        fork = (await service.fork("ann", talk)).talk_session_id
+        edited = await service.edit_message("ann", talk, 3, "plums")
+        await ended(service, edited.talk_session_id)
+
+        async def places(query: str, talk: str | None = None) -> list[tuple[bool, int]]:
+            page = await service.search("ann", query, talk_session_id=talk)
+            return sorted((hit.talk_session_id == fork, hit.seq) for hit in page.hits if hit.sender == "user")
+
+        before = [await places("apples"), await places("plums"), await places("pears", fork)]
+        await service.delete("ann", talk)
+        return [*before, await places("apples")]
+
+    assert world({"counter": counter}, story) == [[(False, 1)], [(False, 3)], [(True, 3)], [(True, 1)]]

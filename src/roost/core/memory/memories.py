@@ -6,7 +6,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from roost.core.values import checks
 from roost.errors import Invalid, LimitReached
@@ -16,6 +15,8 @@ LONGEST_WORD = 64
 QUERY_WORDS = 64
 QUERY_CHARS = 10_000
 """Characters of a query that are used; a whole mail may be a query."""
+MOST_CACHED = 20_000
+FIRST_BEYOND_ASCII = 128
 RECALLED = 10
 """Default number of memories that are recalled."""
 
@@ -65,8 +66,8 @@ def words(text: str) -> tuple[str, ...]:
     Scripts without spaces are split into characters, and so are symbols such as emoji. The index in the store consists
     of these words: a change here needs a migration that rebuilds it.
     """
-    plain = text.lower() if text.isascii() else _plain(text)
-    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in _WORD.findall(plain)))
+    folded = text.lower() if text.isascii() else plain(text)
+    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in WORD.findall(folded)))
 
 
 def asked(query: object) -> tuple[str, ...] | None:
@@ -81,8 +82,7 @@ def score(text: str, wanted: tuple[str, ...]) -> int:
     return sum(map(len, set(wanted).intersection(words(text))))
 
 
-_WORD = re.compile("[0-9a-z\u0080-\U0010ffff]+")
-_BEYOND_ASCII = re.compile("[\u0080-\U0010ffff]")
+WORD = re.compile("[0-9a-z\u0080-\U0010ffff]+")
 _ACCENT = re.compile("[\u0300-\u036f\u3099\u309a\ufe00-\ufe0f]")
 _ALONE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -90,12 +90,25 @@ _ALONE = re.compile(
 """Thai, Lao, Burmese, Khmer, kana and Han: no spaces between words."""
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text as it is compared: without case and accents, with spaces around what is a word by itself."""
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", _BEYOND_ASCII.sub(lambda found: _as_compared(found[0]), apart))
+    return unicodedata.normalize("NFC", apart.translate(_COMPARED))
 
 
-@lru_cache(maxsize=10_000)
+class _Compared(dict[int, str]):
+    """Characters as they are compared, for `str.translate`; a bounded cache."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= MOST_CACHED:
+            self.clear()
+        found = self[code] = chr(code) if code < FIRST_BEYOND_ASCII else _as_compared(chr(code))
+        return found
+
+
+_COMPARED = _Compared()
+
+
 def _as_compared(character: str) -> str:
     """Return a letter, digit or mark as it is, a space for a separator, nothing for accents and the invisible."""
     kind = unicodedata.category(character)

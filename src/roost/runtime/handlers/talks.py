@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
+from roost.core.talks import transcripts
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Message, Page, TalkLog, at, stale
 from roost.core.talks.runs import Halted, Posted, Stop, StopReason
+from roost.core.talks.search import LIMIT, SearchPage
 from roost.core.talks.talk import BusyPolicy, Receipt, Talk, title_from
+from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptPart
 from roost.core.values import addresses, checks
 from roost.errors import Invalid, Unavailable
-from roost.ports import Pending
+from roost.ports import Pending, Tx
 from roost.runtime.context import RuntimeContext
 from roost.runtime.handlers.talk_branches import TalkBranches
 from roost.runtime.ports.notifier import Notifier
@@ -20,10 +23,12 @@ from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.placement import Placement
 from roost.runtime.talks.run import TalkRun
+from roost.runtime.talks.search import search_talks
 from roost.runtime.talks.stream import TalkStream
 from roost.stores.sql.agents import agents
 from roost.stores.sql.talks import branches, runs, talks
 from roost.stores.sql.talks import messages as messages_sql
+from roost.stores.sql.talks import transcripts as transcripts_sql
 
 SLOW_LOOK = 5.0
 
@@ -249,6 +254,72 @@ class Talks(TalkBranches):
             if not (page.running or page.more_after or follow) or self.closed:
                 return
             page = await self._next(user_id, talk_session_id, page.cursor, follow)
+
+    async def search(
+        self,
+        user_id: str,
+        query: str,
+        *,
+        limit: int = LIMIT,
+        after: str | None = None,
+        talk_session_id: str | None = None,
+    ) -> SearchPage:
+        """Return messages of the user's talks, or of one talk, that contain all words and quoted phrases of the query.
+
+        Talks last used come first, and in a talk the newest messages. Without case and accents; the last word may be
+        the start of a word. `after` is the cursor of the previous page.
+        """
+        self._check(user_id)
+        return await search_talks(self._context, user_id, query, limit, after, talk_session_id)
+
+    # --- transcripts -----------------------------------------------------------------------------
+
+    async def export_part(
+        self, user_id: str, talk_session_id: str, *, format: str = "markdown", after: int = 0
+    ) -> TranscriptPart:
+        """Return a part of the transcript of a talk, as `markdown` or `json`: the messages after a number.
+
+        `after` of a part is that of the next part, and None in the last one. Joined, the parts are the transcript.
+        """
+        self._check(user_id, talk_session_id)
+        form = checks.choice(format, "the format", TranscriptFormat)
+        checks.count(after, "`after`", least=0, most=1 << 53)
+        talk, messages, is_last = await self._context.store.read(
+            transcripts_sql.read_part, user_id, talk_session_id, after
+        )
+        text = transcripts.part(talk, messages, form, is_first=after == 0, is_last=is_last)
+        return TranscriptPart(text, None if is_last else messages[-1].seq)
+
+    async def import_talk(
+        self, user_id: str, text: str, *, profile: str | None = None, agent: str | None = None
+    ) -> str:
+        """Add a transcript in JSON as a new talk, and return its id. Nothing is added if any field is invalid.
+
+        With `profile` or `agent`, the talk continues with this one instead of the one in the transcript.
+        """
+        self._check(user_id)
+        t = await self._context.store.read(self._transcript, text)
+        if profile is None and agent is None:
+            profile, agent = (t.profile, None) if t.agent is None else (None, t.agent)
+        with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
+        name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
+        try:
+            options = _options(t.options)
+        except Invalid as error:
+            raise Invalid(f"talk.options: {error}") from None
+        self._context.ram.check()
+        await self._context.quota.use(user_id, sum(len(message.content) for message in t.messages))
+        talk_id = self._context.host.new_id("talk")
+        most = self._context.limits.talks_per_user
+        await self._context.store.write(
+            transcripts_sql.add, user_id, talk_id, name, with_agent, options, t, most, key=talk_id
+        )
+        return talk_id
+
+    def _transcript(self, _: Tx, text: str) -> Transcript:
+        """Read a transcript, on the thread of a reader: a long one takes a second, which no loop has."""
+        limits = self._context.limits
+        return transcripts.read(text, most_text=max(limits.message_bytes, 4 * limits.answer_chars))
 
     # --- stopping --------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ _NEW = bulk.columns(
     "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
     " answer_seq, agent"
 )
-OWNED = ("parts", "messages", "runs", "talk_values")
+OWNED = ("parts", "messages", "search_blocks", "runs", "talk_values")
 """Tables whose rows belong to a talk."""
 _IS_LAST_USED = (
     "(root = '' OR NOT EXISTS (SELECT 1 FROM talks b WHERE b.root = talks.root AND b.root <> ''"

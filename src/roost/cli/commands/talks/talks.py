@@ -1,6 +1,10 @@
-"""`roost talks` and `roost link`."""
+"""`roost talks` and `roost link`; transcripts are in `transcripts`."""
 
 from __future__ import annotations
+
+import os
+import sys
+from itertools import groupby
 
 from roost.cli.app.connect import Service, connect_running, current_user, open_service, with_localhost
 from roost.cli.app.shared import single_match
@@ -8,6 +12,8 @@ from roost.cli.render.output import print_json, short_id
 from roost.cli.render.tables import relative_time, table_or_message
 from roost.cli.render.text import sanitize, single_line
 from roost.core.talks.messages import Message, Status
+from roost.core.talks.search import MOST as MOST_HITS
+from roost.core.talks.search import Hit
 from roost.core.talks.talk import Talk
 from roost.core.values.addresses import shortened
 from roost.errors import NotFound, Unavailable
@@ -61,6 +67,57 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
     for message in messages:
         _print(message)
     return None
+
+
+def search(settings: Settings, query: str, part: str | None, *, as_json: bool, limit: int) -> None:
+    user = current_user(settings)
+    with open_service(settings) as service:
+        talk_id = None if part is None else find_talk(service, user, part).talk_session_id
+        hits = _all_hits(service, user, query, talk_id, limit)
+    if as_json:
+        return print_json(shown(hits))
+    if not hits:
+        print("No messages found.")
+    for talk_id, found in groupby(hits, key=lambda hit: hit.talk_session_id):
+        of_talk = list(found)
+        print(f"{short_id(talk_id)}  {single_line(of_talk[0].title)}")
+        for hit in of_talk:
+            print(f"  {hit.seq}. {hit.sender}, {relative_time(hit.created)}: {_highlighted(hit)}")
+    return None
+
+
+def _all_hits(service: Service, user: str, query: str, talk_id: str | None, limit: int) -> list[Hit]:
+    """Read pages until there are enough hits; a page may be empty although more follow."""
+    hits: list[Hit] = []
+    cursor: str | None = None
+    while len(hits) < limit:
+        wanted = min(MOST_HITS, limit - len(hits))
+        page = service.search(user, query, limit=wanted, after=cursor, talk_session_id=talk_id)
+        hits += page.hits
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return hits
+
+
+def _highlighted(hit: Hit) -> str:
+    """Return the excerpt; in a terminal with the matched words in bold."""
+    on, off = ("\x1b[1m", "\x1b[22m") if is_terminal() and not os.environ.get("NO_COLOR") else ("", "")
+    pieces: list[str] = []
+    place = 0
+    for start, end in hit.ranges:
+        pieces += [_cut(hit.excerpt[place:start]), on, _cut(hit.excerpt[start:end]), off]
+        place = end
+    return "".join([*pieces, _cut(hit.excerpt[place:])])
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _cut(piece: str) -> str:
+    """Return a piece of one line, made safe for the terminal; its spaces stay."""
+    return " ".join(sanitize(piece).splitlines())
 
 
 def find_talk(service: Service, user: str, part: str) -> Talk:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.cli.app.connect import Service, current_user, open_service
-from roost.cli.commands.talks import all_messages, find_talk
+from roost.cli.commands.talks.talks import all_messages, find_talk
 from roost.cli.render.output import print_json
 from roost.cli.render.text import sanitize, single_line
 from roost.core.talks.messages import Sender

@@ -1,0 +1,74 @@
+"""Export and import of talks: what is exported is imported, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+import roost
+from roost import AsyncAgentService, Chunk, Turn
+from tests.runtime.conftest import QUICK, World, ended
+
+
+async def echo(turn: Turn) -> AsyncIterator[str | Chunk]:
+    yield Chunk("hm", channel="thinking")
+    yield f"{len(turn.history)} before: {turn.text}"
+
+
+def test_an_imported_talk_is_the_exported_one_and_goes_on(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", busy="queue", title="Birds", temperature=0.5)
+        for text in ("hello 🐦", "# more\n```"):
+            await service.add_message("ann", talk, text)
+            await ended(service, talk)
+        exported = await service.export_talk("ann", talk, format="json")
+        copy = await service.import_talk("bob", exported)
+        assert copy != talk
+        assert await service.export_talk("bob", copy, format="json") == exported
+        assert await service.export_talk("bob", copy) == await service.export_talk("ann", talk)
+        assert [hit.seq for hit in (await service.search("bob", "hello")).hits] == [2, 1]
+        await service.add_message("bob", copy, "go on")
+        [*_, change] = [change async for change in service.stream_messages("bob", copy)]
+        assert (change.message.seq, change.message.content) == (6, "4 before: go on")
+        with pytest.raises(roost.NotFound):
+            await service.export_talk("bob", talk)
+
+    world({"echo": echo}, scenario)
+
+
+def test_an_invalid_transcript_changes_nothing(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", title="Birds")
+        exported = json.loads(await service.export_talk("ann", talk, format="json"))
+        for path, value in (("profile", "gone"), ("agent", "agent:gone"), ("options", {"temperature": 9})):
+            with pytest.raises((roost.Invalid, roost.NotFound)):
+                await service.import_talk("ann", json.dumps(exported | {"talk": exported["talk"] | {path: value}}))
+        with pytest.raises(roost.LimitReached):
+            await service.import_talk("ann", json.dumps(exported))
+        with pytest.raises(roost.Invalid, match="use one of markdown, json"):
+            await service.export_talk("ann", talk, format="pdf")
+        with pytest.raises(roost.Invalid, match="not both"):
+            await service.import_talk("ann", json.dumps(exported), profile="echo", agent="d")
+        assert [one.talk_session_id for one in await service.list_sessions("ann")] == [talk]
+
+    world({"echo": echo}, scenario, replace(QUICK, talks_per_user=1))
+
+
+def test_an_imported_talk_can_go_on_with_another_agent(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="echo")
+        talk = await service.create_talk_session("ann", agent="d")
+        exported = await service.export_talk("ann", talk, format="json")
+        with pytest.raises(roost.NotFound):
+            await service.import_talk("bob", exported)  # no agent of this name is bob's
+        own, other = (
+            await service.import_talk("ann", exported),
+            await service.import_talk("bob", exported, profile="echo"),
+        )
+        assert (await service.get_session("ann", own)).agent == "agent:ann/d"
+        assert (await service.get_session("bob", other)).profile == "echo"
+
+    world({"echo": echo}, scenario)
