@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
+from roost import bundled_docs
 from roost.brains.guide import doc_search
 from tests.servers import ROOT
 
@@ -50,14 +51,14 @@ def test_any_text_is_a_question(question: str) -> None:
 
 
 def test_every_link_leads_to_a_heading_and_every_excerpt_is_short() -> None:
-    sections, _ = doc_search._index()
-    assert len(sections) > 100
-    for section in sections:
+    index, _ = doc_search._index()
+    assert len(index) > 100
+    for section in (one.section for one in index):
         page, _, anchor = re.findall(r"\(/docs/(.*)\)", section.link)[0].partition("#")
         headings = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
         assert f"# {section.title}" in headings.replace("`", "")
         assert re.fullmatch(r"[\w-]+", anchor)
-        assert len(section.excerpt) <= 2 * doc_search.EXCERPT
+        assert len(section.excerpt) <= 2 * bundled_docs.EXCERPT
         assert "](" not in re.sub(r"```.*?```", "", section.excerpt, flags=re.DOTALL)
 
 
@@ -73,4 +74,4 @@ def test_a_wheel_has_the_pages_that_are_searched(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
     [wheel] = tmp_path.glob("*.whl")
     inside = {name.removeprefix("roost/docs/") for name in zipfile.ZipFile(wheel).namelist() if "/docs/" in name}
-    assert inside >= {f"{section.page}.md" for section in doc_search._index()[0]}
+    assert inside >= {f"{doc.name}.md" for doc in bundled_docs.pages()}

@@ -18,7 +18,7 @@ from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
-from roost.api.routes import metrics, rest
+from roost.api.routes import docs, metrics, rest
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
 from roost.service import AgentService
@@ -58,6 +58,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.include_router(rest.routes(service.asynchronous, identity, settings.limits))
     _health(app, ready)
     metrics.add(app, service, identity)
+    docs.add(app)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", shown)

@@ -6,20 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-import roost
+from roost import bundled_docs
+from roost.bundled_docs import Section
 
-FOLDERS = {"guides": 1.0, "concepts": 0.8, "reference": 0.7}
-"""Folders of the docs that are searched, with their weights; the rest is for contributors."""
-GLOSSARY = "glossary.md", 0.9
-BASE = "/docs/"
-"""Path under which the server shows the docs."""
 MOST = 3
-EXCERPT = 900
-"""Characters of an excerpt, about."""
 USUAL = 100
 """Words of a usual section."""
 TITLE = 3.0
@@ -27,10 +20,7 @@ TITLE = 3.0
 ENOUGH = 0.6
 """Part of a question, weighted by how rare its words are, that a section must contain."""
 
-_HEADING = re.compile(r"^(#{1,3}) (.+)$")
 _WORD = re.compile(r"[a-z][a-z_]+")
-_BLOCK = re.compile(r"^```.*?^```$|^\S.*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _COMMON = re.compile(
     "the|and|for|are|can|you|how|what|when|where|why|who|does|did|with|that|this|from|have|has|will|would|could|should"
     "|about|into|your|tell|please|show|give|use|using|want|need|there|is|it|do|an|of|in|on|to|me|my|we|or|be|not|if|as"
@@ -40,52 +30,33 @@ _ENDINGS = re.compile(r"(?:ing|ies|ied|es|ed|s|ly)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """Section of a page of the docs."""
+class _Indexed:
+    """Section with its words."""
 
-    page: str
-    title: str
-    text: str
-    weight: float = 1.0
-    words: Mapping[str, float] = field(repr=False, default_factory=dict)
+    section: Section
+    words: Mapping[str, float]
     """How much of the section each word is."""
-    title_words: frozenset[str] = field(repr=False, default=frozenset())
-
-    @property
-    def link(self) -> str:
-        """Return a Markdown link to the section."""
-        return f"[{self.title}]({BASE}{self.page}#{_anchor(self.title)})"
-
-    @property
-    def excerpt(self) -> str:
-        """Return the first paragraphs and code blocks, without links to other pages, tables and output."""
-        kept: list[str] = []
-        for block in _BLOCK.findall(self.text):
-            if kept and sum(map(len, kept)) + len(block) > EXCERPT:
-                break
-            if not block.startswith(("|", "#", "```text")):
-                kept.append(block if block.startswith("```") else _LINK.sub(r"\1", block))
-        return "\n\n".join(kept) if sum(map(len, kept)) <= 2 * EXCERPT else ""
+    title_words: frozenset[str]
 
 
 def find(question: str, most: int = MOST) -> Sequence[Section]:
     """Return the sections that fit a question best; none if nothing fits well enough."""
-    sections, rarity = _index()
+    index, rarity = _index()
     asked = {word for word in stems(question[:1_000]) if not _COMMON.fullmatch(word)}
     weight = sum(rarity.get(word, max(rarity.values(), default=0.0)) for word in asked)
-    scored = [(score, section) for section in sections if (score := _score(section, asked, rarity, weight))]
+    scored = [(score, one.section) for one in index if (score := _score(one, asked, rarity, weight))]
     scored.sort(key=lambda found: (-found[0], found[1].page, found[1].title))
     return [section for _, section in scored[:most]]
 
 
-def _score(section: Section, asked: set[str], rarity: Mapping[str, float], weight: float) -> float:
-    known = [word for word in asked if word in section.words]
+def _score(one: _Indexed, asked: set[str], rarity: Mapping[str, float], weight: float) -> float:
+    known = [word for word in asked if word in one.words]
     if not known or sum(rarity[word] for word in known) < ENOUGH * weight:
         return 0.0
-    named = section.title_words & asked
-    share = len(named) / max(1, len(section.title_words))
+    named = one.title_words & asked
+    share = len(named) / max(1, len(one.title_words))
     title = TITLE * share * sum(rarity[word] for word in named)
-    return section.weight * (title + sum(rarity[word] * section.words[word] for word in known))
+    return one.section.weight * (title + sum(rarity[word] * one.words[word] for word in known))
 
 
 def stems(text: str) -> Iterator[str]:
@@ -95,40 +66,12 @@ def stems(text: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _index() -> tuple[Sequence[Section], Mapping[str, float]]:
-    """Return all sections, and how rare each word is."""
-    sections = [section for path, weight in _pages() for section in _sections(path, weight)]
-    count = Counter(word for section in sections for word in section.words)
-    return sections, {word: math.log(1.0 + len(sections) / number) for word, number in count.items()}
-
-
-def folder() -> Path:
-    """Return the folder of the docs: in the package, or beside the sources of a checkout."""
-    package = Path(roost.__file__).parent
-    inside = package / "docs"
-    return inside if inside.is_dir() else package.parent.parent / "docs"
-
-
-def _pages() -> Iterator[tuple[Path, float]]:
-    base, (glossary, weight) = folder(), GLOSSARY
-    yield base / glossary, weight
-    for name, weight in FOLDERS.items():
-        yield from ((path, weight) for path in sorted((base / name).glob("*.md")))
-
-
-def _sections(path: Path, weight: float) -> Iterator[Section]:
-    page = path.relative_to(folder()).with_suffix("").as_posix()
-    title, lines, in_code = "", list[str](), False
-    for line in [*path.read_text(encoding="utf-8").splitlines(), "# end"]:
-        in_code ^= line.startswith("```")
-        heading = None if in_code else _HEADING.match(line)
-        if heading is None:
-            lines.append(line)
-            continue
-        text = "\n".join(lines).strip()
-        if title and text:
-            yield Section(page, title, text, weight, _shares(f"{title} {text}"), _named(title))
-        title, lines = heading[2].replace("`", ""), []
+def _index() -> tuple[Sequence[_Indexed], Mapping[str, float]]:
+    """Return all sections with their words, and how rare each word is."""
+    sections = [section for doc in bundled_docs.pages() for section in doc.sections() if section.text]
+    index = [_Indexed(one, _shares(f"{one.title} {one.text}"), _named(one.title)) for one in sections]
+    count = Counter(word for one in index for word in one.words)
+    return index, {word: math.log(1.0 + len(index) / number) for word, number in count.items()}
 
 
 def _shares(text: str) -> dict[str, float]:
@@ -140,8 +83,3 @@ def _shares(text: str) -> dict[str, float]:
 
 def _named(title: str) -> frozenset[str]:
     return frozenset(word for word in stems(title) if not _COMMON.fullmatch(word))
-
-
-def _anchor(title: str) -> str:
-    """Return the anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", title.casefold()).strip().replace(" ", "-")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from roost.brains.guide import doc_search
+from roost.bundled_docs import Section
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.talk import title_from
 
@@ -252,7 +253,7 @@ def script(history: Sequence[Message], new: Sequence[Message]) -> list[GuideRepl
     return said
 
 
-def _from_docs(sections: Sequence[doc_search.Section]) -> str:
+def _from_docs(sections: Sequence[Section]) -> str:
     """Return the beginning of the best section, and links to all of them."""
     best, *others = sections
     text = f"{best.excerpt}\n\nFrom the docs: {best.link}" if best.excerpt else f"See {best.link}"

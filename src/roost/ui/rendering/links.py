@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from roost.ui.rendering.escaping import escape, escape_attribute
 
-_ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f-\x9f]+", re.IGNORECASE)
+_ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f-\x9f]+|/docs/[\w/-]*(?:#[\w-]*)?", re.IGNORECASE)
+"""Web pages, mail, and Roost's own docs."""
 _BARE = re.compile(r"(?<![\w/])https?://[^\s<>\x00-\x20\x7f-\x9f]+", re.IGNORECASE)
 _TRAILING = "?!.,:;*_~'\""
 LONGEST = 4_000
