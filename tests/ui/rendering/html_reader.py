@@ -31,7 +31,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "input": {"type": "checkbox", "disabled": "", "checked": "", "aria-label": "Done|Not done"},
     "li": {**DIRECTED, "class": "task"},
     "ol": {**DIRECTED, "start": r"\d{1,9}"},
-    "p": DIRECTED,
+    "p": {**DIRECTED, "class": "plain"},
     "pre": {**SCROLLING, "dir": "ltr"},
     "s": {},
     "span": {

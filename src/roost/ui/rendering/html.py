@@ -26,20 +26,22 @@ _BLOCKS = {
 _INLINE = {"em": "em", "s": "s", "strong": "strong"}
 _DEEPEST_INLINE = 16
 _TASK = re.compile(r"\[([ xX])\][ \t]")
-_FORMULAS = 6_000
-"""Characters of formulas in a part of an answer; the formulas after them are shown as their source."""
 _PER_FORMULA = 20
+"""Characters that a formula counts more than it has."""
 
 
 class HtmlWriter:
-    """Writer of a part of an answer; blocks at the top level become one string each."""
+    """Writer of a part of an answer; blocks at the top level become one string each.
 
-    def __init__(self, parser: Parser, env: Environment) -> None:
+    It converts formulas of `formulas` characters, and shows those after them as their source.
+    """
+
+    def __init__(self, parser: Parser, env: Environment, formulas: int) -> None:
         self._parser = parser
         self._env = env
         self._depth = 0
         self._links: list[str] = []
-        self._formulas = _FORMULAS
+        self.formulas = formulas
         self._writers: dict[str, Callable[[Token], str]] = {
             "code_block": lambda token: code_block("", token.content),
             "fence": lambda token: code_block(unescapeAll(token.info), token.content),
@@ -115,8 +117,8 @@ class HtmlWriter:
         return shown if self._links else f"{open_link(address)}{shown or escape(address)}{close_link(address)}"
 
     def _formula(self, token: Token, *, block: bool) -> str:
-        self._formulas -= len(token.content) + _PER_FORMULA
-        if self._formulas < 0:
+        self.formulas -= len(token.content) + _PER_FORMULA
+        if self.formulas < 0:
             return f"<code>{escape(token.info)}</code>"
         return formula(token.content, token.info, block=block)
 

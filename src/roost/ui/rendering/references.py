@@ -34,7 +34,10 @@ class User:
 
     source: str
     first_block: int
-    seen: dict[str, Definition | None]
+    formulas: int
+    """Characters of formulas that it may convert."""
+    formulas_used: int = 0
+    seen: dict[str, Definition | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,7 +58,7 @@ class References:
         if not user.seen or self._used + len(user.source) > _LONGEST:
             return
         self._used += len(user.source)
-        self._index(user)
+        self.index(user)
 
     def define_at_end(self, definitions: Definitions) -> Iterator[User]:
         """Set the definitions of the open end, and yield the parts that have seen other definitions than these."""
@@ -64,11 +67,8 @@ class References:
         changed = [label for label in {**before, **self.current} if before.get(label) != self.current.get(label)]
         yield from {id(user): user for label in changed for user in self._outdated(label)}.values()
 
-    def seen_again(self, user: User, seen: dict[str, Definition | None]) -> None:
-        user.seen = seen
-        self._index(user)
-
-    def _index(self, user: User) -> None:
+    def index(self, user: User) -> None:
+        """Note which labels a part has looked up."""
         for label in user.seen:
             users = self._users.setdefault(label, [])
             if user not in users:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from markdown_it.token import Token
 
@@ -14,6 +15,12 @@ from roost.ui.rendering.references import Definitions
 
 LONGEST = 32_000
 """Characters of a segment. A longer one is divided at a line, unless it is a single code block."""
+MOST_LINES = 1_500
+"""Lines of a segment, with the same consequence."""
+FREE_LINES = 3_000
+CHARACTERS_PER_LINE = 16
+"""Lines of an answer that are parsed: some in any case, and one for so many characters. The others are plain text."""
+_PLAIN = 8_000
 _NEWLINE = re.compile(r"\r\n?|\n")
 _BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n?|\n))++")
 _FENCE = re.compile(r"(?:(`{3,}+)([^`\r\n]*+)|(~{3,}+)([^\r\n]*+))(?:\r\n?|\n)")
@@ -36,36 +43,44 @@ class Segment:
     tokens: list[Token] = field(default_factory=list)
     definitions: Definitions = field(default_factory=dict)
     fence: Fence | None = None
+    is_plain: bool = False
 
 
-@dataclass(frozen=True)
-class Split:
-    """Segments that cannot change any more, the open one after them, and where that begins."""
+class Segmenter:
+    """Divides a text that grows."""
 
-    closed: list[Segment]
-    open: Segment
-    open_from: int
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._lines = 0
+        self.start = 0
+        """Where the open segment begins."""
 
+    def advance(self, source: str) -> tuple[list[Segment], Segment]:
+        """Return the segments that cannot change any more since the last call, and the open one after them."""
+        closed: list[Segment] = []
+        while True:
+            self.start = _after_blank_lines(source, self.start)
+            found, is_open = self._next(source)
+            done = found[:-1] if is_open else found
+            closed += done
+            self.start += sum(len(segment.source) for segment in done)
+            self._lines += sum(_lines(segment) for segment in done if segment.tokens)
+            if is_open:
+                return closed, found[-1]
 
-def split(parser: Parser, source: str, start: int = 0) -> Split:
-    """Split the source from a place where a segment begins."""
-    closed: list[Segment] = []
-    while True:
-        start = _after_blank_lines(source, start)
-        if opening := _FENCE.match(source, start):
-            segment, is_final = _fenced(source, opening)
-            if not is_final:
-                return Split(closed, segment, start)
-            found = [segment]
-        else:
-            found = _segments(parser, source[start : start + LONGEST])
-            open_segment = found.pop()
-            if start + LONGEST >= len(source) and not _FENCE.match(open_segment.source):
-                return Split(closed + found, open_segment, start + sum(len(one.source) for one in found))
-            if not found:
-                found = [parse(parser, _whole_lines(source, start))]
-        closed += found
-        start += sum(len(one.source) for one in found)
+    def _next(self, source: str) -> tuple[list[Segment], bool]:
+        """Return one or more segments, and whether the last one is open."""
+        if opening := _FENCE.match(source, self.start):
+            return _fenced(source, opening)
+        if self._lines > FREE_LINES + self.start // CHARACTERS_PER_LINE:
+            text = _whole_lines(source[self.start : self.start + _PLAIN])
+            is_open = self.start + _PLAIN >= len(source)
+            return [Segment(source[self.start :] if is_open else text, is_plain=True)], is_open
+        window = _window(source, self.start)
+        found = _segments(self._parser, window)
+        if self.start + len(window) == len(source) and not _FENCE.match(found[-1].source):
+            return found, True
+        return found[:-1] or [parse(self._parser, _whole_lines(window))], False
 
 
 def parse(parser: Parser, source: str) -> Segment:
@@ -84,21 +99,34 @@ def _normalized(text: str) -> str:
     return (_NEWLINE.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
 
 
-def _fenced(source: str, opening: re.Match[str]) -> tuple[Segment, bool]:
-    """Return a code block, and whether its last line is complete."""
+def _fenced(source: str, opening: re.Match[str]) -> tuple[list[Segment], bool]:
+    """Return a code block, and whether it or its last line is incomplete."""
     marks, info = (opening[1], opening[2]) if opening[1] else (opening[3], opening[4])
     closing = re.compile(rf"(?<=[\r\n]) {{0,3}}{marks[0]}{{{len(marks)},}}+[ \t]*+(\r\n?|\n|\Z)")
     end = closing.search(source, opening.end())
     code = source[opening.end() : end.start() if end else len(source)]
     fence = Fence(_normalized(info), _normalized(code), is_open=end is None)
-    return Segment(source[opening.start() : end.end() if end else len(source)], fence=fence), bool(end and end[1])
+    segment = Segment(source[opening.start() : end.end() if end else len(source)], fence=fence)
+    return [segment], not (end and end[1])
 
 
-def _whole_lines(source: str, start: int) -> str:
-    """Return as many lines as a segment may have, or a part of a line that is longer."""
+def _window(source: str, start: int) -> str:
+    """Return as much text as a segment may have."""
     window = source[start : start + LONGEST]
-    end = max(window.rfind("\n"), window.rfind("\r")) + 1
-    return window[: end or len(window)]
+    if window.count("\n") + window.count("\r") <= MOST_LINES:
+        return window
+    last = next(islice(_NEWLINE.finditer(window), MOST_LINES - 1, None), None)
+    return window[: last.end()] if last else window
+
+
+def _whole_lines(text: str) -> str:
+    """Return the text without an incomplete line at its end, unless it has no other."""
+    return text[: max(text.rfind("\n"), text.rfind("\r")) + 1 or len(text)]
+
+
+def _lines(segment: Segment) -> int:
+    """Return the number of lines that were parsed; a line with many blocks counts as several."""
+    return max(segment.source.count("\n"), segment.source.count("\r"), len(segment.tokens) // 6)
 
 
 def _segments(parser: Parser, window: str) -> list[Segment]:
