@@ -72,3 +72,17 @@ def test_an_imported_talk_can_go_on_with_another_agent(world: World) -> None:
         assert (await service.get_session("bob", other)).profile == "echo"
 
     world({"echo": echo}, scenario)
+
+
+def test_notes_and_errors_of_imported_answers_count_towards_the_quota(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        exported = await service.export_talk("ann", await service.create_talk_session("ann"), format="json")
+        about = {"sender": "agent", "text": "", "status": "failed", "created": "2030-01-01T00:00:00+00:00"}
+        hidden = about | {"error": "x" * 50_000, "notes": [{"channel": "thinking", "text": "x" * 250_000}]}
+        large = json.dumps(json.loads(exported) | {"messages": [hidden]})
+        with pytest.raises(roost.LimitReached, match="stored_mib_per_user"):
+            for _ in range(5):
+                await service.import_talk("ann", large)
+        assert len(await service.list_sessions("ann")) < 5
+
+    world({"echo": echo}, scenario, replace(QUICK, stored_mib_per_user=1))

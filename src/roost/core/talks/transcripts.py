@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import Note, Notes
 from roost.core.talks.talk import BusyPolicy, Talk
@@ -23,7 +24,7 @@ KIND = "roost.talk"
 VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 """Largest transcript that can be imported."""
-ERROR_BYTES = 1024 * 1024
+ERROR_BYTES = 100_000
 EARLIEST = 1970
 
 
@@ -51,6 +52,11 @@ class Transcript:
     options: Mapping[str, Any]
     created: datetime
     messages: tuple[Message, ...]
+
+    @property
+    def chars(self) -> int:
+        """Return the number of characters that its messages take in the store, about."""
+        return sum(len(m.content) + side_channels.length(m.notes) + len(m.error or "") for m in self.messages)
 
 
 def part(talk: Talk, messages: Sequence[Message], form: TranscriptFormat, *, is_first: bool, is_last: bool) -> str:

@@ -308,7 +308,7 @@ class Talks(TalkBranches):
         except Invalid as error:
             raise Invalid(f"talk.options: {error}") from None
         self._context.ram.check()
-        await self._context.quota.use(user_id, sum(len(message.content) for message in t.messages))
+        await self._context.quota.use(user_id, t.chars)
         talk_id = self._context.host.new_id("talk")
         most = self._context.limits.talks_per_user
         await self._context.store.write(

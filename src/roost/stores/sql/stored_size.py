@@ -5,7 +5,8 @@ from __future__ import annotations
 from roost.ports import Tx
 
 _SUMS = (
-    "SELECT SUM(LENGTH(m.content)) FROM talks t JOIN messages m ON m.talk_id = t.talk_id WHERE t.user_id = :user",
+    "SELECT SUM(LENGTH(m.content) + LENGTH(m.notes) + LENGTH(COALESCE(m.error, ''))) FROM talks t"
+    " JOIN messages m ON m.talk_id = t.talk_id WHERE t.user_id = :user",
     "SELECT SUM(LENGTH(prompt) + LENGTH(COALESCE(result, ''))) FROM tasks WHERE user_id = :user",
     "SELECT SUM(LENGTH(data)) FROM events WHERE user_id = :user",
     "SELECT SUM(LENGTH(prompt)) FROM schedules WHERE user_id = :user",
