@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDERS = {"guides": 1.0, "concepts": 0.8, "reference": 0.7, "": 0.9}
+FOLDERS = {"": 0.9, "guides": 1.0, "concepts": 0.8, "reference": 0.7}
 """Folders of the docs for users, with their weights in a search."""
 TOP = ("start.md", "troubleshooting.md", "glossary.md")
 """Pages outside of these folders for users."""

@@ -20,7 +20,7 @@ def test_every_page_is_shown_and_every_link_between_pages_leads_to_a_section(ser
         for page, anchor in sorted(links):
             assert page in shown, page
             assert not anchor or f'id="{anchor}"' in shown[page].text, (page, anchor)
-        assert browser.get("/docs").text == shown["glossary"].text
+        assert browser.get("/docs").text == shown["start"].text
 
 
 def test_an_unknown_page_and_a_path_out_of_the_folder_are_not_found(served: Served) -> None:

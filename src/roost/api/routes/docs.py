@@ -16,8 +16,10 @@ from roost import bundled_docs
 from roost.errors import NotFound
 
 STYLE = (Path(__file__).with_name("docs.css")).read_text(encoding="utf-8")
-HOME = "glossary"
+HOME = "start"
 _RELATIVE = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|/)([^)#\s]*)(#[\w-]+)?\)")
+_NEW_TAB = re.compile(r'(href="/docs/[^"]*") rel="[^"]*" target="_blank"')
+"""Links from one page to another one open in the same tab."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -63,7 +65,8 @@ def _section(page: str, section: bundled_docs.Section, known: Collection[str]) -
     from roost.ui.rendering.markdown import render
 
     text = _RELATIVE.sub(lambda found: _resolved(page, found, known), section.source)
-    return f'<section id="{escape(section.anchor)}">{render(text)}</section>'
+    shown = _NEW_TAB.sub(r"\1", render(text))
+    return f'<section id="{escape(section.anchor)}">{shown}</section>'
 
 
 def _resolved(page: str, link: re.Match[str], known: Collection[str]) -> str:
