@@ -16,8 +16,8 @@ SCREENSHOTS = ROOT / "screenshots"
 _WATCH = """() => {
   window.seen = {doubled: [], steps: []};
   const look = () => {
-    const texts = [...document.querySelectorAll('[data-testid="stChatMessage"]')].map(
-      (m) => m.querySelector('[data-testid="stText"], [data-testid="stMarkdownContainer"]')?.innerText ?? "");
+    const texts = [...document.querySelectorAll(".roost-message")].map(
+      (m) => m.querySelector(".roost-text")?.innerText ?? "");
     window.seen.doubled.push(...texts.filter((text, i) => text && texts.indexOf(text) < i));
     if (window.seen.steps.at(-1) !== texts.length) window.seen.steps.push(texts.length);
   };
@@ -32,7 +32,7 @@ def say(page: Page, text: str) -> None:
 
 
 def messages(page: Page) -> Locator:
-    return page.get_by_test_id("stChatMessage")
+    return page.locator(".roost-message")
 
 
 def expect_messages(page: Page, *texts: str) -> None:

@@ -23,7 +23,8 @@ def main() -> None:
     components.set_up()
     try:
         service, user = access.current()
-        talk.page(service, user, is_operator=access.is_operator(user))
+        operator = access.is_operator(user)
+        talk.page(service, user, is_operator=operator, stream=access.stream(), views=access.views())
     except RoostError as error:
         st.error(as_sentence(error))
         st.button("Try again", key="load_again")  # any click runs the page again
