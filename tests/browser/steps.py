@@ -81,6 +81,15 @@ def delete(page: Page, title: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
 
+def refuse_meanwhile(page: Page) -> None:
+    """In the next talk a message is refused while an answer is being written."""
+    page.get_by_text("Settings of the next talk").click()
+    page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
+    page.get_by_label("A message sent during an answer").click()
+    page.get_by_role("option", name="is refused").click()
+    page.get_by_role("button", name="Save").click()
+
+
 def shot(page: Page, name: str) -> None:
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png")

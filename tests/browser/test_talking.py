@@ -14,6 +14,7 @@ from tests.browser.steps import (
     expect_rest,
     expect_steady,
     messages,
+    refuse_meanwhile,
     say,
     talk_titles,
     watch,
@@ -149,15 +150,6 @@ def test_the_operator_sees_behind_details_where_the_brain_failed(visit: Visit, s
     page.screenshot(path=SCREENSHOTS / "details_of_a_failure.png")
     page.reload()
     expect(page.get_by_text("Details")).to_be_visible()
-
-
-def refuse_meanwhile(page: Page) -> None:
-    """In the next talk a message is refused while an answer is being written."""
-    page.get_by_text("Settings of the next talk").click()
-    page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
-    page.get_by_label("A message sent during an answer").click()
-    page.get_by_role("option", name="is refused").click()
-    page.get_by_role("button", name="Save").click()
 
 
 NOTICE_IS_ABOVE_THE_INPUT = """() => {
