@@ -213,3 +213,30 @@ def test_the_list_is_told_which_message_this_tab_has_sent(tab: Tab) -> None:
     assert tab.look().given["sent"] == messages[0].seq == 1
     assert tab.talk_id is not None
     assert Tab(tab.service).open(tab.talk_id).given["sent"] == 0
+
+
+def test_a_page_that_was_shown_stays_while_the_service_is_away_for_a_moment(
+    service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = Tab(service).look().say("hello")
+    tab.settle()
+    answers = iter([roost.Unavailable("this Roost is closed")] * 2)
+
+    def listed(user: str, limit: int) -> list[roost.Talk]:
+        for error in answers:
+            raise error
+        return original(user, limit=limit)
+
+    original = service.list_sessions
+    monkeypatch.setattr(service, "list_sessions", listed)
+    assert tab.look().shown == [("user", "hello"), ("agent", "Answer to hello")]
+    assert list(tab.app.error) == []
+
+
+def test_an_error_that_stays_is_shown_in_the_end(service: roost.AgentService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(user: str, **options: int) -> list[roost.Talk]:
+        raise roost.Unavailable("this Roost is closed")
+
+    tab = Tab(service).look()
+    monkeypatch.setattr(service, "list_sessions", closed)
+    assert [error.value for error in tab.look().app.error] == ["This Roost is closed\\."]
