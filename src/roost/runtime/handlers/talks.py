@@ -227,20 +227,41 @@ class Talks(TalkBranches):
     async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
         """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
         while True:
-            live = await self._talks.get(user_id, talk_id)
-            bell: Pending[None] = self._context.host.pending()
-            live.waiters.append(bell)  # listen first, then look, then wait
-            try:
-                if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
-                    await bell.within(SLOW_LOOK)
-            finally:
-                _unlisten(live, bell)
-            page = await self._look(live, cursor, MOST)
+            live, page = await self._wait(user_id, talk_id, cursor, follow)
             cursor = page.cursor
             if live.gone:
                 continue  # the next look says that it does not exist, or loads it again
             if page.messages or self.closed or not (page.running or follow):
                 return page
+
+    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[LiveTalk, Page]:
+        """Wait once, for a bounded time, while something runs or with `follow`; return the changes since the cursor."""
+        live = await self._talks.get(user_id, talk_id)
+        bell: Pending[None] = self._context.host.pending()
+        live.waiters.append(bell)  # listen first, then look, then wait
+        try:
+            if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
+                await bell.within(SLOW_LOOK)
+        finally:
+            _unlisten(live, bell)
+        return live, await self._look(live, cursor, MOST)
+
+    async def follow_pages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, limit: int = PAGE
+    ) -> AsyncIterator[Page]:
+        """Yield the newest messages, or all changes since `after`; then a page for each change, until Roost closes.
+
+        A page without messages says that only `running` has changed.
+        """
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=limit)
+        while True:
+            yield page
+            running, is_news = page.running, False
+            while not is_news:
+                if self.closed:
+                    return
+                live, page = await self._wait(user_id, talk_session_id, page.cursor, True)
+                is_news = bool(page.messages) or (page.running != running and not live.gone)
 
     async def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
