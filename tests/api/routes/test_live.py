@@ -74,7 +74,7 @@ def test_an_answer_arrives_in_blocks_and_at_its_end_with_its_source(served: Serv
     source = "".join(f"wört{number} 🐦 " for number in range(40))
     assert [one["sender"] for one in reader.last.values()] == ["user", "agent"]
     assert (reader.last[1]["source"], reader.last[2]["source"]) == ("go", source)
-    assert reader.texts[2] == [f"<p>{source.strip()}</p>\n"]
+    assert reader.texts[2] == [f'<p dir="auto">{source.strip()}</p>\n']
 
 
 def test_a_reader_that_reconnects_in_the_middle_misses_nothing(served: Served) -> None:

@@ -15,7 +15,7 @@ PYTHON = 'def f(x: int) -> str:  # why\n    return "a<b" * 10\n'
 
 def test_a_code_block_has_its_language_a_copy_button_and_the_keyboard() -> None:
     html = render(f"```python title=x\n{PYTHON}```")
-    assert '<button type="button" class="code-copy">Copy</button>' in html
+    assert '<button type="button" class="code-copy">Copy code</button>' in html
     assert '<pre tabindex="0" role="group" aria-label="Code, python" dir="ltr"><code class="language-python">' in html
     assert '<span class="tok-keyword">def</span>' in html
     assert '<span class="tok-comment"># why</span>' in html

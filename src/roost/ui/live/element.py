@@ -14,8 +14,15 @@ def _file(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
+_ANSWERS = (Path(__file__).parent.parent / "rendering" / "code.css").read_text(encoding="utf-8")
+
+
 _mount = st.components.v2.component(
-    "roost_message_list", html=_file("list.html"), css=_file("list.css"), js=_file("list.js"), isolate_styles=False
+    "roost_message_list",
+    html=_file("list.html"),
+    css=_ANSWERS + _file("list.css"),
+    js=_file("list.js"),
+    isolate_styles=False,
 )
 
 

@@ -35,6 +35,16 @@ const moment = (seconds) => {
   return `${then.getDate()} ${month}${year}, ${time}`;
 };
 
+// The theme is chosen by Streamlit, which tells it only by its colours.
+const isDark = (root) => {
+  const shown = make("i");
+  shown.style.color = "var(--st-background-color)";
+  root.append(shown);
+  const [red, green, blue] = getComputedStyle(shown).color.match(/[\d.]+/g).map(Number);
+  shown.remove();
+  return 0.3 * red + 0.59 * green + 0.11 * blue < 128;
+};
+
 // --- copying -----------------------------------------------------------------------------------------
 
 const copyOtherwise = (text) => { // there is no clipboard API without a secure connection
@@ -165,6 +175,7 @@ class MessageList {
   update({ data, setTriggerValue }) {
     this.data = data;
     this.trigger = setTriggerValue;
+    this.root.dataset.theme = isDark(this.root) ? "dark" : "light";
     this.asked = 0;
     if (data.talk !== this.talk) this.#clear(data.talk);
     this.feed.follow(data.live, data.talk, this.cursor);

@@ -13,7 +13,7 @@ from typing import Any
 from roost.core.journal.approvals import folded
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Note, Notes, calls, waited_for
-from roost.ui.live.markdown import Blocks, GrowingMarkdown, render_blocks
+from roost.ui.rendering.blocks import Blocks
 from roost.ui.text import sentence
 
 SHOWN = 1_000
@@ -29,8 +29,8 @@ class View:
 
     seq: int
     fields: Mapping[str, object]
-    text: Blocks = ()
-    notes: Blocks = ()
+    text: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -43,7 +43,7 @@ class View:
         return {"seq": self.seq, **self.fields, "text": _after(text, self.text), "notes": _after(notes, self.notes)}
 
 
-def _after(known: Blocks, blocks: Blocks) -> dict[str, object]:
+def _after(known: tuple[str, ...], blocks: tuple[str, ...]) -> dict[str, object]:
     same = 0
     while same < len(known) and same < len(blocks) and known[same] == blocks[same]:
         same += 1
@@ -55,14 +55,14 @@ class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     message: Message | None = None
     view: View | None = None
-    text: GrowingMarkdown = field(default_factory=GrowingMarkdown)
-    notes: defaultdict[int, GrowingMarkdown] = field(default_factory=lambda: defaultdict(GrowingMarkdown))
+    text: Blocks = field(default_factory=Blocks)
+    notes: defaultdict[int, Blocks] = field(default_factory=lambda: defaultdict(Blocks))
     """Renderers of the notes, by their place."""
 
     def render(self, message: Message) -> View:
         self.view, self.message = _view(message, self), message
         if message.status is not Status.STREAMING:
-            self.text, self.notes = GrowingMarkdown(), defaultdict(GrowingMarkdown)
+            self.text, self.notes = Blocks(), defaultdict(Blocks)
         return self.view
 
 
@@ -125,8 +125,11 @@ def _view(message: Message, entry: _Entry) -> View:
         fields["waiting"] = waited_for(message.notes)
     if remark := _remark(message.notes):
         fields["remark"] = remark
-    text = entry.text.render(message.content) if is_streaming else render_blocks(message.content)
-    return View(message.seq, fields, text, tuple(_note_blocks(message.notes, entry)))
+    return View(message.seq, fields, _html(entry.text, message.content), tuple(_note_blocks(message.notes, entry)))
+
+
+def _html(blocks: Blocks, source: str) -> tuple[str, ...]:
+    return tuple(block.html for block in blocks.update(source))
 
 
 def _remark(notes: Notes) -> str:
@@ -143,7 +146,7 @@ def _note_blocks(notes: Notes, entry: _Entry) -> Iterator[str]:
         if note.channel == Channel.TOOLS:
             yield f'<pre class="roost-steps" tabindex="0">{escape(_steps(note))}</pre>'
         elif note.channel != Channel.WAITING:
-            yield from entry.notes[place].render(note.text)
+            yield from _html(entry.notes[place], note.text)
 
 
 def _steps(note: Note) -> str:

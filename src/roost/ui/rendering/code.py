@@ -82,7 +82,7 @@ def code_block(info: str, code: str, *, is_open: bool = False) -> str:
     css_class = f' class="language-{escape_attribute(name)}"' if name else ""
     return (
         f'<div class="code"><div class="code-head"><span class="code-language">{escape(name)}</span>'
-        f'<button type="button" class="code-copy">Copy</button></div>'
+        f'<button type="button" class="code-copy">Copy code</button></div>'
         f'<pre tabindex="0" role="group" aria-label="{label}" dir="ltr"><code{css_class}>'
         f"{_coloured_start(name, code, is_open=is_open)}</code></pre></div>"
     )
