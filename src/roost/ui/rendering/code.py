@@ -12,9 +12,10 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Operator, T
 
 from roost.ui.rendering.escaping import escape, escape_attribute
 
-LONGEST = 16_000
+LONGEST = 12_000
 """Characters of a block that are coloured; the lines after them are plain."""
-_LONGEST_LINE = 1_000
+_LONG_LINE = re.compile(r"[^\n]{240}")
+"""The lines from this one on are plain: some lexers are slow on long lines."""
 _SMALLEST_STEP = 256
 _NAME = re.compile(r"[\w+#.-]{1,30}")
 _LANGUAGES = {
@@ -28,14 +29,13 @@ _LANGUAGES = {
         "diff": "diff patch",
         "docker": "docker dockerfile",
         "go": "go golang",
+        "groovy": "groovy java",  # the lexer for Java needs minutes for some code
         "html": "html xhtml",
         "ini": "ini cfg",
-        "java": "java",
         "javascript": "javascript js jsx mjs",
         "json": "json jsonc json5",
         "kotlin": "kotlin kt",
         "lua": "lua",
-        "make": "make makefile",
         "php": "php",
         "powershell": "powershell ps1",
         "pycon": "pycon",
@@ -43,7 +43,6 @@ _LANGUAGES = {
         "r": "r",
         "ruby": "ruby rb",
         "rust": "rust rs",
-        "scala": "scala",
         "sql": "sql postgresql sqlite mysql",
         "swift": "swift",
         "toml": "toml",
@@ -93,9 +92,11 @@ def _coloured_start(language: str, code: str, *, is_open: bool) -> str:
     alias = _LANGUAGES.get(language)
     if alias is None:
         return escape(code)
-    end = _settled_length(len(code)) if is_open else len(code)
-    if end > LONGEST or end < len(code):
-        end = code.rfind("\n", 0, min(end, LONGEST)) + 1
+    end = min(_settled_length(len(code)) if is_open else len(code), LONGEST)
+    if long_line := _LONG_LINE.search(code, 0, end):
+        end = long_line.start()
+    if end < len(code):
+        end = code.rfind("\n", 0, end) + 1
     return highlighted(alias, code[:end]) + escape(code[end:])
 
 
@@ -107,18 +108,11 @@ def _settled_length(length: int) -> int:
 
 @lru_cache(maxsize=128)
 def highlighted(alias: str, code: str) -> str:
-    """Return code with a class for each kind of word, or without if the lexer would change or slow it."""
-    if any(len(line) > _LONGEST_LINE for line in code.split("\n")):
-        return escape(code)
-    words = list(_merged(_lexer(alias), code))
+    """Return code with a class for each kind of word, or without if the lexer would change it."""
+    words = list(_merged(get_lexer_by_name(alias), code))
     if "".join(word for _, word in words) != code:
         return escape(code)
     return "".join(f'<span class="tok-{kind}">{escape(word)}</span>' if kind else escape(word) for kind, word in words)
-
-
-@lru_cache(maxsize=64)
-def _lexer(alias: str) -> Lexer:
-    return get_lexer_by_name(alias)
 
 
 def _merged(lexer: Lexer, code: str) -> Iterator[tuple[str, str]]:

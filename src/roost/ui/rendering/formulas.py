@@ -32,6 +32,8 @@ _LENGTH = re.compile(r"[+-]?(?:\d?(?:\.\d{1,6})?(?:em|ex)?|\d{0,2}(?:\.\d{1,6})?
 _ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|gathered)\}")
 """Environments that the library knows only by another name."""
 _ENTITY = re.compile(r"&#x[0-9A-Fa-f]{1,6};")
+_BRACES = re.compile(r"(?<!\\)[{}]|\\left\b|\\right\b|\\begin\b|\\end\b")
+_CHILDREN = dict.fromkeys(("mfrac", "mover", "mroot", "msub", "msup", "munder"), 2) | {"msubsup": 3, "munderover": 3}
 _UNKNOWN = re.compile(r"\\[A-Za-z]")
 
 
@@ -57,8 +59,8 @@ def mathml(latex: str, *, block: bool) -> str | None:
 
 def _depth(latex: str) -> int:
     depth = deepest = 0
-    for sign in re.findall(r"[{}]|\\left\b|\\right\b|\\begin\b|\\end\b|[_^]", latex):
-        depth += 1 if sign in ("{", r"\left", r"\begin") else -1 if sign in ("}", r"\right", r"\end") else 0
+    for sign in _BRACES.findall(latex):
+        depth += 1 if sign in ("{", r"\left", r"\begin") else -1
         deepest = max(deepest, depth)
     return deepest
 
@@ -67,6 +69,8 @@ def _serialized(element: Element) -> Iterator[str]:
     """Write the allowed elements and attributes only; the library's own serialization does not escape text."""
     if not _ELEMENTS.fullmatch(element.tag):
         raise ValueError(f"element {element.tag!r} is not allowed in a formula")
+    if len(element) != _CHILDREN.get(element.tag, len(element)):
+        raise ValueError(f"element {element.tag!r} is incomplete")
     attributes = "".join(f' {name}="{value}"' for name, value in element.attrib.items() if _is_allowed(name, value))
     yield f"<{element.tag}{attributes}>"
     yield _text(element.text)

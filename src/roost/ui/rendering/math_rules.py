@@ -23,7 +23,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
     opener = state.src[state.pos : start]
     if opener not in _CLOSERS:
         return False
-    end = state.src.find(_CLOSERS[opener], start, min(state.posMax, start + LONGEST))
+    end = state.src.find(_CLOSERS[opener], start, min(state.posMax, start + 2 * LONGEST))
     if end < 0 or not (latex := state.src[start:end].strip()):
         return False
     if not silent:

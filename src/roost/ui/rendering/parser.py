@@ -93,8 +93,9 @@ class Parser(MarkdownIt):
 
 
 def _table(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
-    """Match a table, unless most of its cells would be added to rows that are too short."""
-    if start_line + 2 > end_line:
+    """Match a table, unless it is code, or most of its cells would be added to rows that are too short."""
+    first = state.bMarks[start_line] + state.tShift[start_line]
+    if start_line + 2 > end_line or state.src.startswith(("```", "~~~"), first):
         return False
     start, delimiters = state.bMarks[start_line], state.bMarks[start_line + 1]
     columns = state.src.count("|", delimiters, state.eMarks[start_line + 1]) + 1
