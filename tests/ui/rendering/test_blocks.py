@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.ui.rendering import segments
+from roost.ui.rendering import references, segments
 from roost.ui.rendering.blocks import Blocks
 from roost.ui.rendering.markdown import render
 from tests.ui.rendering.pieces import MARKDOWN
@@ -33,6 +31,7 @@ GROWING = [
     "1. a\n\n   ```\n   b\n\n   c\n   ```\n2. d\n\nend\n",
     "# a\n# b\n***\n[a]: b\n'x\n# c\n",
     "\n\n \n\t\n```\n\n\n```",
+    "[a]\n\n2) [a]: http://a.example\n\n[a]",
     "   ```\n   a\n  ```\nb\n\n```` x\n```\n````\n",
 ]
 
@@ -58,16 +57,19 @@ def test_an_answer_is_the_same_in_whatever_pieces_it_grows(source: str, size: in
 
 
 @pytest.fixture
-def short_segments() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "LONGEST", 60)
-        yield
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "LONGEST", 60)
+    monkeypatch.setattr(segments, "MOST_LINES", 6)
+    monkeypatch.setattr(segments, "FREE_LINES", 8)
+    monkeypatch.setattr(segments, "_PLAIN", 20)
+    monkeypatch.setattr(references, "_LONGEST", 40)
+    monkeypatch.setattr(references, "_MOST", 1)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(source=MARKDOWN, size=st.integers(1, 30))
-@pytest.mark.usefixtures("short_segments")
-def test_a_long_segment_is_divided_at_the_same_places(source: str, size: int) -> None:
+@pytest.mark.usefixtures("small_bounds")
+def test_bounds_are_reached_at_the_same_places(source: str, size: int) -> None:
     assert grown(source, size) == render(source)
 
 
@@ -75,6 +77,13 @@ def test_another_text_is_rendered_from_the_start() -> None:
     blocks = Blocks()
     blocks.update("one [a]\n\n[a]: http://a.example\n\ntwo\n\nthree")
     assert "".join(block.html for block in blocks.update("four [a]\n\nfive")) == render("four [a]\n\nfive")
+
+
+def test_a_link_may_be_defined_after_it() -> None:
+    blocks = Blocks()
+    text = "see [a]\n\nmore\n\nand more\n\n"
+    assert "<a " not in blocks.update(text)[0].html
+    assert '<a href="https://a.example"' in blocks.update(f"{text}[a]: https://a.example")[0].html
 
 
 def test_a_closed_block_is_rendered_once() -> None:

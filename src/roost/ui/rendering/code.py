@@ -29,7 +29,7 @@ _LANGUAGES = {
         "diff": "diff patch",
         "docker": "docker dockerfile",
         "go": "go golang",
-        "groovy": "groovy java",  # the lexer for Java needs minutes for some code
+        "groovy": "groovy java",  # the lexer for Java takes quadratic time for some code
         "html": "html xhtml",
         "ini": "ini cfg",
         "javascript": "javascript js jsx mjs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,9 @@ class References:
 
     closed: Definitions = field(default_factory=dict)
     current: Definitions = field(default_factory=dict)
-    _users: dict[str, list[User]] = field(default_factory=dict)
+    _users: dict[str, dict[int, User]] = field(default_factory=dict)
     _used: int = 0
+    _fresh: list[User] = field(default_factory=list)
 
     def define(self, definitions: Definitions) -> None:
         """Add the definitions of a closed part. The first definition of a label counts."""
@@ -58,25 +59,25 @@ class References:
         if not user.seen or self._used + len(user.source) > _LONGEST:
             return
         self._used += len(user.source)
+        self._fresh.append(user)
         self.index(user)
 
     def define_at_end(self, definitions: Definitions) -> Iterator[User]:
         """Set the definitions of the open end, and yield the parts that have seen other definitions than these."""
         before, self.current = self.current, dict(self.closed)
         _add(self.current, definitions)
-        changed = [label for label in {**before, **self.current} if before.get(label) != self.current.get(label)]
-        yield from {id(user): user for label in changed for user in self._outdated(label)}.values()
+        changed = {label for label in {**before, **self.current} if before.get(label) != self.current.get(label)}
+        users = [*self._fresh, *(user for label in changed for user in self._users.get(label, {}).values())]
+        self._fresh = []
+        yield from {user.first_block: user for user in users if self._is_outdated(user)}.values()
 
     def index(self, user: User) -> None:
         """Note which labels a part has looked up."""
         for label in user.seen:
-            users = self._users.setdefault(label, [])
-            if user not in users:
-                users.append(user)
+            self._users.setdefault(label, {})[user.first_block] = user
 
-    def _outdated(self, label: str) -> Iterable[User]:
-        definition = self.current.get(label)
-        return [user for user in self._users.get(label, ()) if user.seen.get(label, definition) != definition]
+    def _is_outdated(self, user: User) -> bool:
+        return any(self.current.get(label) != definition for label, definition in user.seen.items())
 
 
 def _add(known: Definitions, definitions: Definitions) -> None:

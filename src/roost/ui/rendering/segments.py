@@ -61,24 +61,32 @@ class Segmenter:
         while True:
             self.start = _after_blank_lines(source, self.start)
             found, is_open = self._next(source)
-            done = found[:-1] if is_open else found
-            closed += done
-            self.start += sum(len(segment.source) for segment in done)
-            self._lines += sum(_lines(segment) for segment in done if segment.tokens)
-            if is_open:
-                return closed, found[-1]
+            last = found.pop() if is_open else None
+            for segment in found:
+                if self._is_over_budget and segment is not found[0]:
+                    last = None  # from here on, the text is plain
+                    break
+                closed.append(segment)
+                self.start += len(segment.source)
+                self._lines += _lines(segment)
+            if last and not (found and self._is_over_budget):
+                return closed, last
+
+    @property
+    def _is_over_budget(self) -> bool:
+        return self._lines > FREE_LINES + self.start // CHARACTERS_PER_LINE
 
     def _next(self, source: str) -> tuple[list[Segment], bool]:
         """Return one or more segments, and whether the last one is open."""
-        if opening := _FENCE.match(source, self.start):
+        if opening := _opening(source, self.start):
             return _fenced(source, opening)
-        if self._lines > FREE_LINES + self.start // CHARACTERS_PER_LINE:
+        if self._is_over_budget:
             text = _whole_lines(source[self.start : self.start + _PLAIN])
             is_open = self.start + _PLAIN >= len(source)
             return [Segment(source[self.start :] if is_open else text, is_plain=True)], is_open
         window = _window(source, self.start)
         found = _segments(self._parser, window)
-        if self.start + len(window) == len(source) and not _FENCE.match(found[-1].source):
+        if self.start + len(window) == len(source) and not _opening(found[-1].source):
             return found, True
         return found[:-1] or [parse(self._parser, _whole_lines(window))], False
 
@@ -97,6 +105,12 @@ def _after_blank_lines(source: str, start: int) -> int:
 
 def _normalized(text: str) -> str:
     return (_NEWLINE.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
+
+
+def _opening(source: str, start: int = 0) -> re.Match[str] | None:
+    """Match the complete first line of a code block that is not indented."""
+    found = _FENCE.match(source, start)
+    return found if found and found.end() - start <= min(LONGEST, _PLAIN) else None
 
 
 def _fenced(source: str, opening: re.Match[str]) -> tuple[list[Segment], bool]:
@@ -126,6 +140,8 @@ def _whole_lines(text: str) -> str:
 
 def _lines(segment: Segment) -> int:
     """Return the number of lines that were parsed; a line with many blocks counts as several."""
+    if segment.is_plain or _opening(segment.source):
+        return 0
     return max(segment.source.count("\n"), segment.source.count("\r"), len(segment.tokens) // 6)
 
 
