@@ -1,7 +1,7 @@
 """Pages: what idle tabs cost, and how late a token is on the page.
 
-A tab here is a WebSocket that speaks Streamlit's own protocol and asks again as often as the page tells
-it to, as a browser's tab does, without the browser: a hundred of those would measure the browser.
+A tab here is a WebSocket that speaks Streamlit's own protocol, and one for the live stream, as a browser's tab has,
+without the browser: a hundred of those would measure the browser. A tab that polls says that it cannot have the stream.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _TOKEN = re.compile(r"@(\d+\.\d{4}) ")
 class Tab:
     """One open page."""
 
-    def __init__(self, url: str, query: str = "") -> None:
+    def __init__(self, url: str, query: str = "", *, polls: bool = False) -> None:
         self._url = url
         self._query = query
+        self._polls = polls
         self._fragment = ("", 0.1)
         self._tasks: list[asyncio.Task[None]] = []
         self.cookie = ""
         self.looks = 0
+        """How often it has asked the page, or was told something by the stream."""
         self.lags: dict[str, float] = {}
         """How late each token that told its time was here."""
 
@@ -46,7 +48,12 @@ class Tab:
         self._socket = await websockets.connect(address, additional_headers=headers, max_size=None)
         self._tasks.append(asyncio.create_task(self._read(), name="tab reads"))
         await self._ask(None)
-        self._tasks.append(asyncio.create_task(self._pulse(), name="tab asks"))
+        if self._polls:
+            self._tasks.append(asyncio.create_task(self._pulse(), name="tab asks"))
+        else:
+            address = self._url.replace("http", "ws") + "/api/v1/live"
+            self._live = await websockets.connect(address, additional_headers=headers, max_size=None)
+            self._tasks.append(asyncio.create_task(self._listen(), name="tab listens"))
         return self
 
     async def __aexit__(
@@ -55,12 +62,19 @@ class Tab:
         for task in self._tasks:
             task.cancel()
         await self._socket.close()
+        if not self._polls:
+            await self._live.close()
 
-    async def _ask(self, fragment: str | None) -> None:
+    async def _ask(self, fragment: str | None, lost: str = "") -> None:
+        """Have the page run; `lost` is the element that reports that there is no stream."""
         from streamlit.proto.BackMsg_pb2 import BackMsg
 
         message = BackMsg()
         message.rerun_script.query_string = self._query
+        if lost:
+            state = message.rerun_script.widget_states.widgets.add()
+            state.id = f"$$STREAMLIT_INTERNAL_KEY_{lost}__events"
+            state.json_trigger_value = json.dumps([{"event": "stream", "value": "lost"}])
         if fragment is not None:
             message.rerun_script.fragment_id = fragment
             message.rerun_script.is_auto_rerun = True
@@ -69,6 +83,7 @@ class Tab:
     async def _read(self) -> None:
         from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+        is_new = self._polls
         async for data in self._socket:
             message = ForwardMsg()
             message.ParseFromString(data)
@@ -76,8 +91,17 @@ class Tab:
             if kind == "auto_rerun":
                 self._fragment = (message.auto_rerun.fragment_id, message.auto_rerun.interval)
             elif kind == "delta":
+                element = message.delta.new_element.bidi_component.id
+                if element and is_new:
+                    is_new = False
+                    await self._ask(None, element)
                 for token in _TOKEN.findall(str(message.delta)):
                     self.lags.setdefault(token, time.time() - float(token))
+
+    async def _listen(self) -> None:
+        await self._live.send(json.dumps({"open": None}))
+        async for _ in self._live:
+            self.looks += 1
 
     async def _pulse(self) -> None:
         while True:
@@ -113,7 +137,7 @@ def tokens(folder: Path) -> Iterator[Figure]:
         cookie = visitor_cookie(server.url)
         talk = str(_post(server.url, cookie, "/talks", {})["talkSessionId"])
         _post(server.url, cookie, f"/talks/{talk}/messages", {"content": "go"})
-        tab = Tab(server.url, f"talk={talk}")
+        tab = Tab(server.url, f"talk={talk}", polls=True)
         tab.cookie = cookie
         async with tab:
             await asyncio.sleep(9)  # the brain takes seven
@@ -157,7 +181,7 @@ def idle_tabs(folder: Path) -> Iterator[Figure]:
         looks = sum(tab.looks for tab in tabs)
         for tab in tabs:
             await tab.__aexit__(None, None, None)
-        assert looks >= count * watched / 6, f"the tabs looked only {looks} times"
+        assert looks >= count * watched / 20, f"the tabs were told only {looks} times that the server is there"
         return used, percentile(answers, 99)
 
     with Server(folder / "idle") as server:

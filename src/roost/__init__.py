@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from roost.core.monitoring.facts import Fact, FactPage
     from roost.core.monitoring.health import Inspection
     from roost.core.schedules.schedule import Schedule
+    from roost.core.talks.branches import Branch
     from roost.core.talks.messages import Change, Message, Page
     from roost.core.talks.search import Hit, SearchPage
     from roost.core.talks.side_channels import Note
@@ -52,6 +53,7 @@ __all__ = [
     "AsyncAgentService",
     "Brain",
     "BrainFailed",
+    "Branch",
     "Busy",
     "Change",
     "Chunk",
@@ -120,6 +122,7 @@ _NAMES = {
     "core.meetings.games.games": "Game Outcome",
     "core.meetings.view.shown": "MeetingSummary MeetingView",
     "core.memory.memories": "Memory",
+    "core.talks.branches": "Branch",
     "core.talks.messages": "Change Message Page",
     "core.talks.search": "Hit SearchPage",
     "core.talks.side_channels": "Note",

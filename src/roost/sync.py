@@ -95,6 +95,10 @@ class AsyncTalks:
     export_part = talk_method(Talks.export_part)
     import_talk = talk_method(Talks.import_talk)
     stop = talk_method(Talks.stop)
+    fork = talk_method(Talks.fork)
+    edit_message = talk_method(Talks.edit_message)
+    regenerate = talk_method(Talks.regenerate)
+    list_branches = talk_method(Talks.list_branches)
 
     async def export_talk(self, user_id: str, talk_session_id: str, *, format: str = "markdown") -> str:
         """Return the transcript of a talk, as `markdown`, or as `json` for `import_talk`."""
@@ -130,6 +134,10 @@ class SyncTalks:
     export_talk = sync_method(AsyncTalks.export_talk)
     import_talk = sync_method(Talks.import_talk)
     stop = sync_method(Talks.stop)
+    fork = sync_method(Talks.fork)
+    edit_message = sync_method(Talks.edit_message)
+    regenerate = sync_method(Talks.regenerate)
+    list_branches = sync_method(Talks.list_branches)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False

@@ -23,6 +23,8 @@ from tests.api.serving import SECRET, Served
 from tests.conftest import Open
 
 NEVER = "talk_00000000000000000000000"
+LEAST: dict[str, str | int] = {"string": "x", "integer": 1}
+"""A value of each type on the wire."""
 METHODS = [
     name
     for name, method in inspect.getmembers(roost.AgentService, inspect.isfunction)
@@ -44,12 +46,11 @@ def routes(schema: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield method, path, None if body is None else example(body, schema)
 
 
-def example(body: dict[str, Any], schema: dict[str, Any]) -> dict[str, str]:
-    """The least that fits: every required field, all of which are texts."""
+def example(body: dict[str, Any], schema: dict[str, Any]) -> dict[str, str | int]:
+    """The least that fits: every required field, all of which are texts or numbers."""
     name = (body.get("$ref") or body["anyOf"][0]["$ref"]).rpartition("/")[2]
     found = schema["components"]["schemas"][name]
-    assert all(found["properties"][field]["type"] == "string" for field in found.get("required", []))
-    return dict.fromkeys(found.get("required", []), "x")
+    return {field: LEAST[found["properties"][field]["type"]] for field in found.get("required", [])}
 
 
 def test_every_route_with_an_id_answers_a_stranger_as_if_it_never_existed(served: Served) -> None:
@@ -101,12 +102,12 @@ def test_every_route_needs_a_signed_in_user(served: Served) -> None:
 def call(service: roost.AgentService | RemoteService | roost.AsyncAgentService, name: str, talk: str) -> Any:
     """Call a method as bob, with the least it takes; a stream is read, a coroutine awaited."""
     method: Callable[..., Any] = getattr(service, name)
-    needed = [
-        parameter.name
+    needed = {
+        parameter.name: 1 if parameter.annotation == "int" else "x"
         for parameter in inspect.signature(method).parameters.values()
         if parameter.default is parameter.empty and parameter.name not in ("user_id", "talk_session_id")
-    ]
-    result = method("bob", talk_session_id=talk, **dict.fromkeys(needed, "x"))
+    }
+    result = method("bob", talk_session_id=talk, **needed)
     if inspect.isawaitable(result):
         return asyncio.run(_awaited(result))
     if hasattr(result, "__aiter__"):

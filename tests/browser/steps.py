@@ -16,8 +16,8 @@ SCREENSHOTS = ROOT / "screenshots"
 _WATCH = """() => {
   window.seen = {doubled: [], steps: []};
   const look = () => {
-    const texts = [...document.querySelectorAll('[data-testid="stChatMessage"]')].map(
-      (m) => m.querySelector('[data-testid="stText"], [data-testid="stMarkdownContainer"]')?.innerText ?? "");
+    const texts = [...document.querySelectorAll(".roost-message")].map(
+      (m) => m.querySelector(".roost-text")?.innerText ?? "");
     window.seen.doubled.push(...texts.filter((text, i) => text && texts.indexOf(text) < i));
     if (window.seen.steps.at(-1) !== texts.length) window.seen.steps.push(texts.length);
   };
@@ -32,7 +32,7 @@ def say(page: Page, text: str) -> None:
 
 
 def messages(page: Page) -> Locator:
-    return page.get_by_test_id("stChatMessage")
+    return page.locator(".roost-message")
 
 
 def expect_messages(page: Page, *texts: str) -> None:
@@ -79,6 +79,15 @@ def delete(page: Page, title: str) -> None:
     open_menu(page, title)
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+
+
+def refuse_meanwhile(page: Page) -> None:
+    """In the next talk a message is refused while an answer is being written."""
+    page.get_by_text("Settings of the next talk").click()
+    page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
+    page.get_by_label("A message sent during an answer").click()
+    page.get_by_role("option", name="is refused").click()
+    page.get_by_role("button", name="Save").click()
 
 
 def shot(page: Page, name: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import WebSocket, expect
 
@@ -15,7 +17,7 @@ def test_no_secret_of_a_tool_or_an_error_reaches_the_browser(visit: Visit) -> No
     sent: list[bytes] = []
 
     def keep(frame: str | bytes) -> None:
-        sent.append(frame if isinstance(frame, bytes) else frame.encode())
+        sent.append(frame if isinstance(frame, bytes) else json.dumps(json.loads(frame), ensure_ascii=False).encode())
 
     def listen(socket: WebSocket) -> None:
         socket.on("framereceived", keep)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.steps import expect_messages, expect_rest, messages, open_menu, say, shot, talk_titles
@@ -75,11 +76,19 @@ def interrupted(page: Page) -> None:
     expect_rest(page)
 
 
+def into_view(target: Locator) -> None:
+    """Scroll to an element, again if the list above it is redrawn meanwhile."""
+    for _ in range(10):
+        target.hover()
+        with contextlib.suppress(AssertionError):
+            return expect(target).to_be_in_viewport(ratio=1, timeout=1_000)
+    return expect(target).to_be_in_viewport(ratio=1)
+
+
 def settings(page: Page) -> None:
     unfold(page)
     page.get_by_text("Settings of this talk").click()
-    page.get_by_role("button", name="Save").hover()
-    expect(page.get_by_role("button", name="Save")).to_be_in_viewport(ratio=1)
+    into_view(page.get_by_role("button", name="Save"))
 
 
 def renaming(page: Page) -> None:

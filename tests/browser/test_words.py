@@ -54,8 +54,8 @@ def test_a_persons_line_breaks_spaces_and_signs_are_kept(visit: Visit) -> None:
     page = visit()
     page.get_by_test_id("stChatInputTextArea").fill(typed)
     page.keyboard.press("Enter")
-    expect(messages(page).first.get_by_test_id("stText")).to_be_visible()
-    assert messages(page).first.get_by_test_id("stText").text_content() == typed
+    expect(messages(page).first.locator(".roost-text")).to_be_visible()
+    assert messages(page).first.locator(".roost-text").text_content() == typed
 
 
 def test_a_very_long_message_is_shown_whole(visit: Visit) -> None:
@@ -67,7 +67,7 @@ def test_a_very_long_message_is_shown_whole(visit: Visit) -> None:
     typed = "y" * 100_000
     say(page, typed)
     expect(messages(page)).to_have_count(4)
-    assert messages(page).nth(2).get_by_test_id("stText").text_content() == typed
+    assert messages(page).nth(2).locator(".roost-text").text_content() == typed
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
 
 

@@ -63,7 +63,14 @@ def talks_story(s: Face) -> list[Any]:
     s.add_message("ann", other, "go")
     next(one for one in s.stream_messages("ann", other) if one.message.content == "part1 ")
     told += [s.stop("ann", other, wait=1000), s.get_messages("ann", other).messages[-1].status]
-    return [*told, s.delete("ann", other), len(s.list_sessions("ann"))]
+    told += [s.delete("ann", other), len(s.list_sessions("ann"))]
+    edited = s.edit_message("ann", talk, 1, "hello all", key="k")
+    told += [edited.parent_seq, s.edit_message("ann", talk, 1, "hello all", key="k") is not None]
+    told += [[change.message.content for change in s.stream_messages("ann", edited.talk_session_id)][-1]]
+    again = s.regenerate("ann", talk, seq=2).talk_session_id
+    told += [[change.message.content for change in s.stream_messages("ann", again)][-1]]
+    told += [s.fork("ann", talk, seq=1, title="Fork").messages, len(s.list_sessions("ann"))]
+    return [*told, [branch.parent_seq for branch in s.list_branches("ann", again)]]
 
 
 def agents_story(s: Face) -> list[Any]:

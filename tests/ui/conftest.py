@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 import roost
@@ -88,15 +90,35 @@ class Tab:
         return any(button.key == key for button in self.app.button)
 
     @property
-    def shown(self) -> list[tuple[str, str]]:
-        """Who said what, as it stands on the page."""
-        bodies: list[tuple[str, Any]] = [(said.name, said.children[0]) for said in self.app.chat_message]
-        return [(name, body.children[0].value) for name, body in bodies]
+    def given(self) -> dict[str, Any]:
+        """What the message list is given."""
+        [element] = self.app.get("bidi_component")
+        data: dict[str, Any] = json.loads(element.proto.json)
+        return data
 
     @property
-    def feet(self) -> list[str]:
-        """What stands below the messages."""
-        return self._html("roost-foot")
+    def messages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.given.get("messages", [])
+        return found
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """Who said what: the source of a finished message, the HTML of one that is being written."""
+        return [(one["sender"], one.get("source", "".join(one["text"]["add"]))) for one in self.messages]
+
+    def act(self, event: str, value: object) -> Tab:
+        """Report an event, as the message list does in the browser."""
+        [element] = self.app.get("bidi_component")
+        states = self.app._tree.get_widget_states()
+        event_id = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
+        reported = json.dumps([{"event": event, "value": value}])
+        states.widgets.append(WidgetState(id=event_id, json_trigger_value=reported))
+        self.app._run(states)
+        assert not self.app.exception
+        return self
+
+    def show_older(self) -> Tab:
+        return self.act("action", {"name": "older", "seq": self.messages[0]["seq"]})
 
     @property
     def notices(self) -> list[str]:

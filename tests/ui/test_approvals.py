@@ -24,10 +24,10 @@ def test_a_person_decides_on_the_page(tab: Tab, key: str, said: str) -> None:
     waits(tab)
     eventually(lambda: len(tab.look().shown) == 2)
     assert tab.notices == ['May this be done? pay {"euros": 5}']
-    assert "Waiting for your approval…" in tab.feet[-1]
+    assert tab.given["asking"]
     tab.click(key)
     tab.settle()
-    assert tab.look().shown[-1] == ("assistant", said)
+    assert tab.look().shown[-1] == ("agent", said)
     assert (tab.notices, tab.has("grant")) == ([], False)
 
 

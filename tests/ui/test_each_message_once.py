@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
-from roost.core.talks.messages import Sender
-from roost.ui.text import defused
 from tests.ui.conftest import USER, Tab
 
 TYPED = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=60)
@@ -30,21 +26,7 @@ ACTS = st.lists(
 
 def read(tab: Tab) -> list[tuple[str, str]]:
     """What the service has, as the page is to show it."""
-    return [
-        ("user", blank_lines(message.content))
-        if message.sender is Sender.USER
-        else ("assistant", textwrap.dedent(defused(message.content)).strip())
-        for message in tab.settle()
-    ]
-
-
-def seen(tab: Tab) -> list[tuple[str, str]]:
-    return [(who, blank_lines(said.removeprefix("\u2060").removesuffix("\u2060"))) for who, said in tab.shown]
-
-
-def blank_lines(text: str) -> str:
-    """Streamlit drops the spaces of lines that have nothing else; nobody sees them."""
-    return "\n".join(line if line.strip(" \t") else "" for line in text.split("\n"))
+    return [(message.sender, message.content) for message in tab.settle()]
 
 
 def expect_whole(tab: Tab) -> None:
@@ -52,8 +34,8 @@ def expect_whole(tab: Tab) -> None:
     assert tab.talk_id is not None
     tab.service.stop(USER, tab.talk_id, wait=5)
     stored = read(tab)
-    assert seen(tab.look()) == stored
-    assert seen(tab.look()) == stored
+    assert tab.look().shown == stored
+    assert tab.look().shown == stored
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +50,8 @@ def test_each_message_is_shown_once_over_reruns(tabs: tuple[Tab, Tab], said: lis
     for words in said:
         tab.say(words)
     expect_whole(tab)
-    asked = [text for who, text in seen(tab) if who == "user"]
-    assert asked == [blank_lines(words) for words in said]
+    asked = [text for who, text in tab.shown if who == "user"]
+    assert asked == said
 
 
 @given(acts=ACTS)
@@ -81,10 +63,10 @@ def test_the_history_stays_whole_whatever_is_clicked(tabs: tuple[Tab, Tab], acts
     asked = ["first"]
     for act, words in acts:
         do(tab, other, act, words, talk_id)
-        asked += [blank_lines(words)] if act == "say" else []
-        assert [said for who, said in seen(tab) if who == "user"] == asked
+        asked += [words] if act == "say" else []
+        assert [said for who, said in tab.shown if who == "user"] == asked
     expect_whole(tab)
-    assert seen(other.open(talk_id)) == seen(tab)
+    assert other.open(talk_id).shown == tab.shown
 
 
 def do(tab: Tab, other: Tab, act: str, words: str, talk_id: str) -> None:
@@ -121,9 +103,9 @@ def test_older_messages_come_on_demand_and_none_is_missing(
 ) -> None:
     tab = tabs[0].click("new_talk").open(talks[count])
     for _ in range(pages):
-        if tab.has("show_older"):
-            tab.click("show_older")
+        if tab.given["more"]:
+            tab.show_older()
     everything = read(tab)
     assert len(everything) == count
-    assert seen(tab) == everything[-50 * (pages + 1) :]
-    assert tab.has("show_older") == (count > 50 * (pages + 1))
+    assert tab.shown == everything[-50 * (pages + 1) :]
+    assert tab.given["more"] == (count > 50 * (pages + 1))

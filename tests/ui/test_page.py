@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import roost
 from roost.api.auth import Identity
-from roost.core.talks.messages import Status
-from roost.ui import access, components
+from roost.ui import access, talk
+from roost.ui.message_sender import MessageSender
 from roost.ui.sidebar import who
 from roost.ui.talk import QUICK, PageState
 from roost.ui.talk_reader import TalkReader
@@ -29,7 +26,7 @@ def test_an_empty_page_invites_and_makes_no_talk_yet(tab: Tab) -> None:
 def test_a_first_message_makes_the_talk_and_puts_it_into_the_address(tab: Tab) -> None:
     tab.say("hello")
     tab.settle()
-    assert tab.look().shown == [("user", "hello"), ("assistant", "Answer to hello")]
+    assert tab.look().shown == [("user", "hello"), ("agent", "Answer to hello")]
     assert tab.talk_id in {talk.talk_session_id for talk in tab.service.list_sessions(USER)}
 
 
@@ -41,8 +38,7 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     tab.look()
     assert not tab.has("stop")
     assert tab.shown[0] == ("user", "hold")
-    assert len(tab.feet) == len(tab.shown)
-    assert all("Writing…" not in foot for foot in tab.feet)
+    assert [message["status"] for message in tab.messages][1:] in ([], ["interrupted"])
 
 
 def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
@@ -60,17 +56,18 @@ def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
 def test_messages_left_out_of_the_context_are_mentioned_with_the_answer(tab: Tab) -> None:
     tab.say("forget")
     tab.settle()
-    told = [caption.value for caption in tab.look().app.chat_message[-1].caption]
-    assert told == ["Earlier messages were omitted here to fit the model's context window."]
+    told = tab.look().messages[-1]["remark"]
+    assert told == "Earlier messages were omitted here to fit the model's context window."
 
 
 def test_the_question_of_a_failed_answer_can_be_asked_again(tab: Tab) -> None:
     tab.say("fail")
     tab.settle()
     tab.look()
-    assert "reference" in tab.app.error[0].value
-    assert "broken" not in tab.app.error[0].value
-    tab.click("try_again")
+    failed = tab.messages[-1]
+    assert "reference" in failed["error"]
+    assert "broken" not in failed["error"]
+    tab.act("action", {"name": "retry", "seq": failed["seq"]})
     tab.settle()
     asked = [text for name, text in tab.look().shown if name == "user"]
     assert asked == ["fail", "fail"]
@@ -86,13 +83,12 @@ def test_the_traceback_of_a_failed_answer_is_shown_to_the_operator_alone(
         tab.say("fail")
         tab.settle()
         tab.look()
-        assert "broken" not in tab.app.error[0].value
-        folded = [(one.label, [code.value for code in one.code]) for one in tab.app.chat_message[-1].expander]
+        failed = tab.messages[-1]
+        assert "broken" not in failed["error"]
         if operator != USER:
-            assert folded == []
+            assert "details" not in failed
             return
-        [(label, [traceback])] = folded
-        assert label == "Details"
+        traceback = failed["details"]
         assert traceback.startswith("Traceback (most recent call last):")
         assert traceback.endswith("ValueError: broken inside")
     finally:
@@ -178,8 +174,69 @@ def test_the_pulse_asks_for_a_new_page_when_workers_go_down_and_when_they_are_ba
         assert scene.is_stale
 
 
-def test_who_waits_reads_for_what_until_something_is_said() -> None:
-    waits = roost.Note("waiting", "2 before you …\n<1> before you …\n")
-    message = roost.Message(2, "agent", "", Status.STREAMING, datetime(2030, 1, 1, tzinfo=UTC), notes=(waits,))
-    assert components._footing(message) == "&lt;1&gt; before you …"
-    assert components._footing(replace(message, content="Hello")) == "Writing…"
+def test_a_page_with_the_stream_neither_polls_nor_carries_messages_until_the_stream_is_lost(
+    service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[PageState] = []
+    poll = talk._poll
+
+    def polled(scene: PageState, line: MessageSender) -> None:
+        drawn.append(scene)
+        poll(scene, line)
+
+    monkeypatch.setattr(talk, "_poll", polled)
+    try:
+        access.host(service, lambda _: USER, stream="/live")
+        tab = Tab(service).look().say("hello")
+        tab.settle()
+        assert (tab.look().given["live"], "messages" in tab.given) == ("/live", False)
+        assert drawn == []
+        assert tab.act("stream", "lost").shown == [("user", "hello"), ("agent", "Answer to hello")]
+        assert len(drawn) == 1
+        assert "messages" not in tab.act("stream", "live").given
+        assert len(drawn) == 1
+    finally:
+        access.host(service, lambda _: USER)
+
+
+def test_a_refused_message_is_given_back_in_every_run_until_the_next_one_is_sent(tab: Tab) -> None:
+    tab.say("a\0b")
+    refused = tab.given["refused"]
+    assert refused["text"] == "a\0b"
+    assert tab.look().given["refused"] == refused
+    assert tab.say("ab").given["refused"] is None
+
+
+def test_the_list_is_told_which_message_this_tab_has_sent(tab: Tab) -> None:
+    tab.say("hello")
+    messages = tab.settle()
+    assert tab.look().given["sent"] == messages[0].seq == 1
+    assert tab.talk_id is not None
+    assert Tab(tab.service).open(tab.talk_id).given["sent"] == 0
+
+
+def test_a_page_that_was_shown_stays_while_the_service_is_away_for_a_moment(
+    service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = Tab(service).look().say("hello")
+    tab.settle()
+    answers = iter([roost.Unavailable("this Roost is closed")] * 2)
+
+    def listed(user: str, limit: int) -> list[roost.Talk]:
+        for error in answers:
+            raise error
+        return original(user, limit=limit)
+
+    original = service.list_sessions
+    monkeypatch.setattr(service, "list_sessions", listed)
+    assert tab.look().shown == [("user", "hello"), ("agent", "Answer to hello")]
+    assert list(tab.app.error) == []
+
+
+def test_an_error_that_stays_is_shown_in_the_end(service: roost.AgentService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(user: str, **options: int) -> list[roost.Talk]:
+        raise roost.Unavailable("this Roost is closed")
+
+    tab = Tab(service).look()
+    monkeypatch.setattr(service, "list_sessions", closed)
+    assert [error.value for error in tab.look().app.error] == ["This Roost is closed\\."]

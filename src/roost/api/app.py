@@ -18,7 +18,7 @@ from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
-from roost.api.routes import metrics, rest
+from roost.api.routes import docs, live, metrics, rest
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
 from roost.service import AgentService
@@ -29,7 +29,8 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 def create_app(service: AgentService, settings: Settings, identity: Identity, *, pages: bool = True) -> FastAPI:
     """Return the API of this service, and with `pages` the pages at `/`. It closes the service at its end."""
-    shown = page_app.mounted(service, identity) if pages else None
+    shown = page_app.mounted(service, identity, live.PATH) if pages else None
+    sockets = live.LiveSockets(service.asynchronous, identity, settings.limits)
     ready = Readiness(service.asynchronous)
 
     @asynccontextmanager
@@ -38,6 +39,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
             stack.push_async_callback(asyncio.to_thread, service.close)
             if shown is not None:
                 await stack.enter_async_context(shown.lifespan()(app))
+            await stack.enter_async_context(sockets.running())
             await stack.enter_async_context(ready.watched())
             yield
 
@@ -58,6 +60,8 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.include_router(rest.routes(service.asynchronous, identity, settings.limits))
     _health(app, ready)
     metrics.add(app, service, identity)
+    docs.add(app)
+    live.add(app, sockets)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", shown)

@@ -23,8 +23,8 @@ def options() -> dict[str, object]:
     return dict(OPTIONS)
 
 
-def mounted(service: AgentService, identity: Identity) -> App:
-    """Return the pages as an application to mount, for users known by their cookie."""
+def mounted(service: AgentService, identity: Identity, stream: str) -> App:
+    """Return the pages as an application to mount, for users known by their cookie, with the URL of the live stream."""
     try:
         from streamlit import config
         from streamlit.web.server.starlette import App
@@ -35,7 +35,7 @@ def mounted(service: AgentService, identity: Identity) -> App:
     log_with_us()
     # Set first, so that a `.streamlit` folder in the working directory has no effect.
     config.get_config_options(force_reparse=True, options_from_flags=options())
-    access.host(service, identity.user_of_cookie, identity.local_user)
+    access.host(service, identity.user_of_cookie, identity.local_user, stream=stream)
     return App(SCRIPT)
 
 

@@ -32,12 +32,12 @@ LLM = "llm"
 BUILT_IN: dict[str, Brain] = {"guide": guide, "echo": echo}
 LOCAL = "gguf"
 _ABOUT = {
-    LOCAL: "A very small model on this machine: it chats, needs no key, and is often wrong.",
-    "guide": "Explains Roost and shows what it can do; needs no model.",
+    LOCAL: "A very small model on this machine, for trying things out. It needs no key, and is often wrong.",
+    "guide": "Explains Roost and answers questions about it from the docs. It is a script, not a model.",
     "echo": "Says what you said; needs no model.",
 }
 
-_LABELS = {LOCAL: "SmolLM2 135M on this machine"}
+_LABELS = {LOCAL: "Tiny demo model, often wrong", "guide": "Guide"}
 
 _DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
 """Profiles for `roost demo`, which are not listed."""
@@ -74,12 +74,10 @@ class ProfileRegistry:
         asked = defaults.found()
         self._profiles = {profile.name: profile for profile in asked} | self._profiles
         better = [*(given or {}), *(p.name for p in (*configured, *asked))]
-        self.default = self.profile(default).name if default else [*better, "guide" if problem else LOCAL][0]
+        self.default = self.profile(default).name if default else [*better, "guide"][0]
         self.is_chosen = bool(default or better)
-        if not self.is_chosen and not problem:
-            self._advise(f"For a better one, {defaults.better()}.")
-        elif not self.is_chosen and problem:
-            self._advise(f"There is no model to talk with yet: {problem.advice}; or {defaults.better()}.")
+        if not self.is_chosen:
+            self._advise(f"To talk with a model, {defaults.better()}.")
 
     def _advise(self, advice: str) -> None:
         """Add advice to the description of the default profile."""

@@ -109,7 +109,7 @@ app = CommandGroup(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 talks_app = CommandGroup(
-    no_args_is_help=True, rich_markup_mode=None, help="List, show, search, export and import your talks."
+    no_args_is_help=True, rich_markup_mode=None, help="List, show, search, branch, export and import your talks."
 )
 app.add_typer(talks_app, name="talks")
 
@@ -176,7 +176,7 @@ def link(json: Json = False, store: Store = None, config: Config = None) -> None
 
     Needs a running `roost up`. `roost ui` prints its own link when it starts.
     """
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.link(load_settings(config, store=store), as_json=json)
 
@@ -210,7 +210,7 @@ def talks_ls(
     config: Config = None,
 ) -> None:
     """List your talks, most recently used first."""
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.ls(load_settings(config, store=store), as_json=json, limit=limit)
 
@@ -223,9 +223,56 @@ def talks_show(
     config: Config = None,
 ) -> None:
     """Show all messages of a talk."""
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.show(load_settings(config, store=store), talk, as_json=json)
+
+
+TalkId = Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")]
+At = Annotated[
+    int | None,
+    typer.Option("--at", metavar="N", parser=parse_count(1), help="Number of the message; by default the last one."),
+]
+
+
+@talks_app.command("fork")
+def talks_fork(
+    talk: TalkId,
+    at: At = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the new talk.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Make an independent talk of the messages up to one of them."""
+    from roost.cli.commands.talks import branches as command
+
+    command.fork(load_settings(config, store=store), talk, at, title, as_json=json)
+
+
+@talks_app.command("edit")
+def talks_edit(
+    talk: TalkId,
+    number: Annotated[int, typer.Argument(metavar="N", parser=parse_count(1), help="Number of your message.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The new text.")],
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Send another text in place of a message, in a branch."""
+    from roost.cli.commands.talks import branches as command
+
+    command.edit(load_settings(config, store=store), talk, number, text, as_json=json)
+
+
+@talks_app.command("regenerate")
+def talks_regenerate(
+    talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None
+) -> None:
+    """Answer a message again, in a branch, and print it."""
+    from roost.cli.commands.talks import branches as command
+
+    command.regenerate(load_settings(config, store=store), talk, at, as_json=json)
 
 
 @talks_app.command("search")
@@ -243,7 +290,7 @@ def talks_search(
 
     The last word may be the start of a word. Words in double quotes must be neighbours.
     """
-    from roost.cli.commands import talks as command
+    from roost.cli.commands.talks import talks as command
 
     command.search(load_settings(config, store=store), " ".join(words), talk, as_json=json, limit=limit)
 
@@ -268,7 +315,7 @@ def talks_export(
     config: Config = None,
 ) -> None:
     """Print a talk as Markdown, or as JSON that can be imported."""
-    from roost.cli.commands import transcripts as command
+    from roost.cli.commands.talks import transcripts as command
 
     command.export(load_settings(config, store=store), talk, form, output)
 
@@ -283,7 +330,7 @@ def talks_import(
     config: Config = None,
 ) -> None:
     """Add an exported talk as a new talk, and print its id."""
-    from roost.cli.commands import transcripts as command
+    from roost.cli.commands.talks import transcripts as command
 
     command.import_file(load_settings(config, store=store), file, profile, agent, as_json=json)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import create_model
 
+from roost.core.talks.branches import Branch
 from roost.core.talks.talk import Talk
 from roost.protocol.values import Reply, Request, wired
 
@@ -62,6 +63,7 @@ class Options(Request):
 
 _ONE = f"talks/{{{PATH_ID}}}"
 _TALK_LIST = create_model("TalkList", __base__=Reply, talks=(wired(list[Talk]), ...))
+_BRANCH_LIST = create_model("BranchList", __base__=Reply, branches=(wired(list[Branch]), ...))
 _TALKS = {
     "create_talk_session": Route(
         "POST",
@@ -83,6 +85,10 @@ _TALKS = {
     "delete": Route("DELETE", _ONE, "delete_talk"),
     "add_message": Route("POST", f"{_ONE}/messages", "add_message", 201, "NewMessage"),
     "get_messages": Route("GET", f"{_ONE}/messages", "get_messages"),
+    "fork": Route("POST", f"{_ONE}/fork", "fork_talk", 201),
+    "edit_message": Route("POST", f"{_ONE}/edit-message", "edit_message", 201),
+    "regenerate": Route("POST", f"{_ONE}/regenerate", "regenerate", 201),
+    "list_branches": Route("GET", f"{_ONE}/branches", "list_branches", reply=_BRANCH_LIST, result="branches"),
     "export_part": Route("GET", f"{_ONE}/export", "export_part"),
     "import_talk": Route(
         "POST",

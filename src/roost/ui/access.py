@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import streamlit as st
 
 from roost.api.auth import COOKIE, of_this_process, user_of_cookie
 from roost.errors import Unavailable
 from roost.service import AgentService
+from roost.ui.live.views import Views
 
 Identify = Callable[[str | None], str | None]
 
@@ -20,18 +21,22 @@ class _Hosted:
     identify: Identify
     operator: str | None = None
     """The local user, who runs this program."""
+    stream: str | None = None
+    """URL of the live stream."""
+    views: Views = field(default_factory=Views)
+    """Views of messages, for pages that poll."""
 
 
 _hosted: _Hosted | None = None
 
 
-def host(service: AgentService, identify: Identify, operator: str | None = None) -> None:
+def host(service: AgentService, identify: Identify, operator: str | None = None, *, stream: str | None = None) -> None:
     """Set the service of the pages of this process, the function that identifies users by cookie, and the local user.
 
-    The server calls it before pages run, and gives each browser a cookie.
+    The server calls it before pages run, gives each browser a cookie, and serves the live stream at `stream`.
     """
     global _hosted  # Streamlit runs page scripts without arguments.
-    _hosted = _Hosted(service, identify, operator)
+    _hosted = _Hosted(service, identify, operator, stream)
 
 
 def current() -> tuple[AgentService, str]:
@@ -46,6 +51,16 @@ def current() -> tuple[AgentService, str]:
 def is_operator(user: str) -> bool:
     """Return whether this is the local user, who runs this program and may see its code."""
     return user == (_hosted or _own()).operator
+
+
+def stream() -> str | None:
+    """Return the URL of the live stream, if the server of the pages has one."""
+    return (_hosted or _own()).stream
+
+
+def views() -> Views:
+    """Return the views of messages that all pages of this process share."""
+    return (_hosted or _own()).views
 
 
 @st.cache_resource(show_spinner=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from roost.errors import RoostError
@@ -9,6 +11,8 @@ from roost.ui import access, components, talk
 from roost.ui.text import as_sentence
 
 LOOK_AGAIN = 3.0
+TRIES, BETWEEN = 6, 0.5
+"""How often a page that was drawn before is drawn again, and the seconds in between, before it shows an error."""
 
 
 @st.fragment(run_every=LOOK_AGAIN)
@@ -19,12 +23,27 @@ def _come_back() -> None:
     st.session_state["waits_to_come_back"] = True
 
 
+def _keep_page() -> None:
+    """Draw the page again after a moment, if it was drawn before.
+
+    A run that ends so leaves everything as it is in the browser: while the server closes, the history stays.
+    """
+    tries = st.session_state.get("tries", 0)
+    if tries:
+        st.session_state["tries"] = tries - 1
+        time.sleep(BETWEEN)
+        st.rerun()
+
+
 def main() -> None:
     components.set_up()
     try:
         service, user = access.current()
-        talk.page(service, user, is_operator=access.is_operator(user))
+        operator = access.is_operator(user)
+        talk.page(service, user, is_operator=operator, stream=access.stream(), views=access.views())
+        st.session_state["tries"] = TRIES
     except RoostError as error:
+        _keep_page()
         st.error(as_sentence(error))
         st.button("Try again", key="load_again")  # any click runs the page again
         _come_back()

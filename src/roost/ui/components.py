@@ -1,9 +1,7 @@
-"""Components of pages: messages, the progress indicator, notices, and the start of an empty talk."""
+"""Components of pages: titles, notices, times, and the start of an empty talk."""
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from html import escape
@@ -13,22 +11,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from roost.core.journal.approvals import folded
-from roost.core.talks.messages import Message, Sender, Status
-from roost.core.talks.side_channels import LEFT_OUT, Channel, Note, Notes, calls, waited_for
 from roost.core.talks.talk import Talk
 from roost.ports import Profile
-from roost.ui.text import as_sentence, defused, plain, sentence, verbatim
+from roost.ui.text import plain, sentence
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-SHOWN = 1_000
-"""Characters shown of a tool's result."""
 SUGGESTIONS = {
     "gguf": ("What can you do?", "Tell me a story about the sea", "Write a poem about rain"),
     "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
 }
-ASKING = "Waiting for your approval…"
 _TYPED = {"Count, so that I can interrupt you": "count", "Show me markdown": "markdown", "Fail, please": "fail"}
 
 
@@ -50,92 +42,6 @@ def title(talk: Talk) -> str:
 def notice(words: object) -> None:
     """Draw one sentence that screen readers announce at once, which they do not with Streamlit's own boxes."""
     st.html(f'<div class="roost-notice" role="alert">{escape(sentence(words))}</div>')
-
-
-def message(message: Message, body: Callable[[], None]) -> None:
-    """Draw one message of a talk; `body` draws its content.
-
-    A message has the same elements while it is written (the body is then a fragment with its own container) and
-    afterwards, so that nothing moves at its end.
-    """
-    with st.chat_message("user" if message.sender is Sender.USER else "assistant"):
-        body()
-
-
-def finished(message: Message, details: str | None = None) -> None:
-    with st.container():
-        content(message, details=details)
-
-
-def content(message: Message, *, is_asking: bool = False, details: str | None = None) -> None:
-    """Draw the text and state of a message: of users exactly as typed, of agents as Markdown.
-
-    `details` are for the author of the brain, collapsed below the sentence about a failure.
-    """
-    if message.sender is Sender.USER:
-        st.text(verbatim(message.content))
-    elif message.notes:
-        _beside(message.notes)
-    if message.sender is Sender.AGENT and message.content:
-        st.markdown(defused(message.content), anchors=False)
-    if message.status is Status.FAILED:
-        st.error(as_sentence(message.error or "The answer could not be completed."))
-        if details:
-            with st.expander("Details"):
-                st.code(details, language=None, wrap_lines=True)
-    st.html(f'<div class="roost-foot"><span>{_footing(message, is_asking)}</span>{_copying(message)}</div>')
-
-
-def _beside(all_notes: Notes) -> None:
-    """Draw thoughts and steps of the answer, collapsed."""
-    notes = [note for note in all_notes if note.channel != Channel.WAITING]
-    if not notes:
-        return
-    if summary := next((note.text for note in notes if note.channel == Channel.SUMMARY), None):
-        done = "omitted" if LEFT_OUT in summary.partition("\n")[0] else "summarized"
-        st.caption(f"Earlier messages were {done} here to fit the model's context window.")
-    with st.expander("Thoughts and steps"):
-        for note in notes:
-            if note.channel == Channel.TOOLS:
-                st.text(verbatim(_steps(note)))
-            else:
-                st.markdown(defused(note.text), anchors=False)
-
-
-def _steps(note: Note) -> str:
-    """Return tool calls, one per line, with their results."""
-    lines = []
-    for call in calls(note.text):
-        given = json.dumps(call.arguments, ensure_ascii=False)
-        result = "…" if call.result is None else call.result
-        lines.append(f"{call.tool} {given}\n{'→' if call.ok else '✗'} {folded(result, SHOWN)}")
-    return "\n".join(lines)
-
-
-def _copying(message: Message) -> str:
-    """Return a button that copies the exact text; `page.js` handles it.
-
-    The text is base64, which needs no escaping in HTML.
-    """
-    if message.status is Status.STREAMING or not message.content:
-        return ""
-    said = b64encode(message.content.encode()).decode()
-    return f'<button type="button" aria-live="polite" data-copy="{said}">Copy</button>'
-
-
-def waiting(*, is_asking: bool) -> None:
-    """Draw the indicator between the question and the first word of the answer."""
-    with st.container(key="waiting"):
-        st.caption(ASKING if is_asking else "Thinking…")
-
-
-def _footing(message: Message, is_asking: bool = False) -> str:
-    if message.status is Status.STREAMING and is_asking:
-        return ASKING
-    if message.status is Status.STREAMING:
-        return escape((not message.content and waited_for(message.notes)) or "Writing…")
-    when = moment(message.created)
-    return f"Interrupted · {when}" if message.status is Status.INTERRUPTED else when
 
 
 def moment(time: datetime) -> str:

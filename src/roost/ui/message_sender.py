@@ -25,12 +25,14 @@ class MessageSender:
     draft: Draft
     talk_id: str | None = None
     mark: str = field(default_factory=lambda: secrets.token_hex(8))
+    seq: int = 0
+    """Number of the last message that was sent."""
 
     def send(self, text: str) -> str:
         """Add the message to the talk or to a new one; return the id. A rejected message leaves no new talk."""
         talk_id = self.talk_id or self._begin()
         try:
-            self.service.add_message(self.user, talk_id, text, key=self._key(text))
+            self.seq = self.service.add_message(self.user, talk_id, text, key=self._key(text)).seq
         except RoostError:
             if self.talk_id is None:
                 self._give_up(talk_id)

@@ -21,34 +21,13 @@
   fold();
   if (document.getElementById("roost-lost")) return; // the rest runs once
 
-  // --- copying: each message has a button with its text as base64 of UTF-8 -----------------------
-  const copyOtherwise = (said) => { // there is no clipboard API without a secure connection
-    const active = document.activeElement;
-    const area = document.createElement("textarea");
-    area.value = said;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-    active?.focus();
-  };
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest?.("button[data-copy]");
-    if (!button) return;
-    const bytes = Uint8Array.from(atob(button.dataset.copy), (letter) => letter.charCodeAt(0));
-    const said = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-    try { await navigator.clipboard.writeText(said); } catch { copyOtherwise(said); }
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
-
   // --- the chosen talk may be open already ---------------------------------------------------------
   document.addEventListener("click", (event) => {
     if (event.target.closest?.('.st-key-new_talk button, [class*="st-key-open_"] button')) fold();
   });
 
   // --- ignore the second click of a double click, also on the element that appears next ---------------
-  const once = ".st-key-suggestions, .st-key-try_again, .st-key-deciding, .st-key-waiting_list";
+  const once = ".st-key-suggestions, .st-key-deciding, .st-key-waiting_list";
   document.addEventListener("click", (event) => {
     if (event.detail > 1 && event.target.closest?.(once)) event.stopPropagation();
   }, { capture: true });

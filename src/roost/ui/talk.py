@@ -1,24 +1,28 @@
-"""Talk page: history, live answer, and message input.
+"""Talk page: the message list, and the message input.
 
-The script draws the messages read so far and ends. A fragment polls for changes: quickly while an answer is being
-written, slowly otherwise. It draws only the message being written; any other change redraws the whole page.
+The list gets its messages from the server's live stream, and asks for a new run of the page when anything else has
+changed. Where there is no such stream, a fragment polls instead: quickly while an answer is being written, slowly
+otherwise. It feeds the same list; any change of more than the text being written redraws the whole page.
 """
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from roost.core.journal.approvals import Approval
-from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
 from roost.ui import approval_list, approvals, components, menu, page_url, sidebar
+from roost.ui.live import element
+from roost.ui.live.digest import digest
+from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
 from roost.ui.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
@@ -48,6 +52,9 @@ class PageState:
     waiting: tuple[Approval, ...] = ()
     """Pending approvals, in this talk and elsewhere."""
     is_operator: bool = False
+    stream: str | None = None
+    """URL of the live stream, if there is one."""
+    views: Views = field(default_factory=Views)
     shape: tuple[object, ...] = ()
     refreshes: int = 0
 
@@ -57,7 +64,42 @@ class PageState:
     def now(self, talks: list[Talk]) -> tuple[object, ...]:
         reading = self.reading.shape if self.reading else ()
         asked = tuple(approval.approval_id for approval in self.waiting)
-        return (reading, sidebar.shape(talks), self.service.health().problem, asked)
+        return (reading, sidebar.shape(talks), self.service.health().problem, asked, self.is_lost)
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the browser cannot have the live stream."""
+        return bool(st.session_state.get("stream_lost"))
+
+    @property
+    def is_polling(self) -> bool:
+        return self.stream is None or self.is_lost
+
+    def shown(self) -> dict[str, object]:
+        """Return what the message list is given: the messages only where they do not come by the live stream."""
+        reading, sent = self.reading, st.session_state.get("sent", ("", 0))
+        talk_id = reading.talk_id if reading else None
+        data: dict[str, object] = {
+            "talk": talk_id,
+            "live": self.stream,
+            "live_lost": self.is_lost,
+            "running": bool(reading and reading.running),
+            "asking": self.is_asking,
+            "sent": sent[1] if sent[0] == talk_id else 0,
+            "refused": st.session_state.get("refused"),
+            "around": digest(self.talks, self.waiting, self.service.health().problem),
+        }
+        if reading and self.is_polling:
+            data |= {"messages": self._messages(reading), "more": reading.more_before}
+        return data
+
+    def _messages(self, reading: TalkReader) -> list[dict[str, Any]]:
+        found = []
+        for message in reading.messages:
+            found.append(self.views.get(reading.talk_id, message).as_json())
+            if self.is_operator and (details := reading.traceback(self.service, message)):
+                found[-1]["details"] = details
+        return found
 
     @property
     def is_asking(self) -> bool:
@@ -77,8 +119,18 @@ class PageState:
         return self.now(self.talks) != self.shape
 
 
-def page(service: AgentService, user: str, *, is_operator: bool = False) -> None:
-    """Draw the page; for the operator, failed answers have their tracebacks behind "Details"."""
+def page(
+    service: AgentService,
+    user: str,
+    *,
+    is_operator: bool = False,
+    stream: str | None = None,
+    views: Views | None = None,
+) -> None:
+    """Draw the page; for the operator, failed answers have their tracebacks behind "Details".
+
+    `stream` is the URL of the live stream; without one the page polls, and renders messages with `views`.
+    """
     reading, talk = _open(service, user)
     talks = sidebar.listed(service, user)
     draft = _draft(service)
@@ -90,7 +142,8 @@ def page(service: AgentService, user: str, *, is_operator: bool = False) -> None
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
     approval_list.dialog(service, user, talks)
-    scene = PageState(service, user, reading, talks, QUICK if running else CALM if calm else SLOW, found, is_operator)
+    every = QUICK if running else CALM if calm else SLOW
+    scene = PageState(service, user, reading, talks, every, found, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
     _history(scene, line)
     with st.bottom:  # both always exist, so that the input does not move
@@ -99,8 +152,8 @@ def page(service: AgentService, user: str, *, is_operator: bool = False) -> None
         with st.container(key="controls"):
             if reading and running:
                 st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
-    # Not inside `st.bottom`: only if Streamlit places it there itself does the page scroll with the answer.
-    st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(line,))
+        # Inside `st.bottom`: otherwise Streamlit scrolls with the answer, also while one reads something else.
+        st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(line,))
     components.behaviour(reading.talk_id if reading else "new")
 
 
@@ -160,30 +213,22 @@ def _notices(service: AgentService) -> None:
 
 
 def _history(scene: PageState, line: MessageSender) -> None:
-    reading = scene.reading
-    with st.container(key="older"):
-        if reading and reading.more_before:
-            st.button("Show older messages", key="show_older", on_click=_show_older, args=(scene.service,))
-    poll = st.fragment(_poll, run_every=scene.every)
     scene.remember()
     with st.container(key="messages"):
-        writing = reading.writing if reading else None
-        for message in reading.messages if reading else ():
-            if message is writing:
-                components.message(message, lambda: poll(scene))
-            else:
-                details = reading.traceback(scene.service, message) if reading and scene.is_operator else None
-                components.message(message, partial(components.finished, message, details))
-        if writing is None:
-            poll(scene)
-    if reading is None:
+        if scene.is_polling:
+            st.fragment(_poll, run_every=scene.every)(scene, line)
+        else:
+            _list(scene, line)
+    if scene.reading is None:
         components.invitation(scene.service.profiles(), line.draft.profile, _choose, partial(_say, line))
-    else:
-        _try_again(reading, line)
 
 
-def _poll(scene: PageState) -> None:
-    """Draw the message being written, or the indicator that one is coming. The first run is part of the page."""
+def _list(scene: PageState, line: MessageSender) -> None:
+    element.draw(scene.shown(), partial(_act, scene.service, line), _set_stream)
+
+
+def _poll(scene: PageState, line: MessageSender) -> None:
+    """Feed the list. The first run is part of the page."""
     try:
         if scene.refreshes and scene.is_stale:
             _draw_again(scene)
@@ -193,11 +238,7 @@ def _poll(scene: PageState) -> None:
     if scene.every == SLOW and scene.refreshes > CALM_AFTER:
         st.session_state["calm"] = True
         _draw_again(scene)
-    reading = scene.reading
-    if reading and reading.writing:
-        components.content(reading.writing, is_asking=scene.is_asking)
-    elif reading and reading.running:
-        components.waiting(is_asking=scene.is_asking)
+    _list(scene, line)
 
 
 def _draw_again(scene: PageState) -> None:
@@ -206,13 +247,8 @@ def _draw_again(scene: PageState) -> None:
     st.rerun()
 
 
-def _try_again(reading: TalkReader, line: MessageSender) -> None:
-    last: Message | None = reading.messages[-1] if reading.messages else None
-    if reading.running or last is None or last.sender is Sender.USER or last.status is not Status.FAILED:
-        return
-    question = reading.question_before(last.seq)
-    if question:
-        st.button("Try again", key="try_again", on_click=_say, args=(line, question.content))
+def _set_stream(is_live: bool) -> None:
+    st.session_state["stream_lost"] = not is_live
 
 
 # --- what people do -------------------------------------------------------------------------------
@@ -226,10 +262,27 @@ def _submit(line: MessageSender) -> None:
 
 def _say(line: MessageSender, text: str) -> None:
     try:
-        page_url.open_talk(line.send(text))
+        talk_id = line.send(text)
     except RoostError as error:
         st.session_state["notice"] = public(error)
-        st.session_state["prompt"] = text  # back into the input, so that nothing typed is lost
+        # The list puts it back into the input, so that nothing typed is lost. A value for the input itself would be
+        # lost if the next run came before the browser has drawn this one.
+        st.session_state["refused"] = {"id": secrets.token_hex(8), "text": text}
+        return
+    st.session_state.pop("refused", None)
+    st.session_state["sent"] = (talk_id, line.seq)
+    page_url.open_talk(talk_id)
+
+
+def _act(service: AgentService, line: MessageSender, action: str, seq: int) -> None:
+    """Do what was chosen for a message of the list."""
+    reading: Any = st.session_state.get("reading")
+    if not isinstance(reading, TalkReader):
+        return
+    if action == "retry" and (question := reading.question_before(seq)):
+        _say(line, question.content)
+    elif action == "older":
+        _show_older(service)
 
 
 def _stop(reading: TalkReader, service: AgentService) -> None:

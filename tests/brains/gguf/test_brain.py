@@ -82,7 +82,7 @@ def notes(message: roost.Message) -> str:
 
 
 def test_the_model_is_shown_the_talk_with_what_the_profile_says(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann", temperature=0.5, instructions="Be short.")
+    talk = told.create_talk_session("ann", profile="gguf", temperature=0.5, instructions="Be short.")
     assert [m["content"] for m in asked(told, talk, "one")["messages"]] == ["Be short.", "one"]
     question = asked(told, talk, "two")
     assert [m["role"] for m in question["messages"]] == ["system", "user", "assistant", "user"]
@@ -91,7 +91,7 @@ def test_the_model_is_shown_the_talk_with_what_the_profile_says(told: roost.Agen
 
 
 def test_a_model_that_finds_it_too_long_is_shown_less_and_the_newest(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     for _ in range(4):
         ask(told, talk, f"{'x' * 200} think")
     shown = asked(told, talk, "y" * 300)["messages"]
@@ -100,7 +100,7 @@ def test_a_model_that_finds_it_too_long_is_shown_less_and_the_newest(told: roost
 
 
 def test_the_newest_of_several_unanswered_messages_is_shown(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     for number in range(5):
         begun(told, talk, f"{number} {'x' * 300} count")
     shown = asked(told, talk, "the last")["messages"]
@@ -109,15 +109,15 @@ def test_the_newest_of_several_unanswered_messages_is_shown(told: roost.AgentSer
 
 
 def test_one_message_that_is_too_long_fails_and_says_so(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     message = ask(told, talk, "x" * 1_001)
     assert message.status == "failed"
     assert "grew too long" in (message.error or "")
-    assert asked(told, told.create_talk_session("ann"), "short")
+    assert asked(told, told.create_talk_session("ann", profile="gguf"), "short")
 
 
 def test_what_the_model_thinks_is_no_part_of_its_answer(told: roost.AgentService) -> None:
-    message = ask(told, told.create_talk_session("ann"), "think")
+    message = ask(told, told.create_talk_session("ann", profile="gguf"), "think")
     assert message.content == "done"
     assert roost.Note("thinking", "hm") in message.notes
 
@@ -126,7 +126,7 @@ def test_what_the_model_thinks_is_no_part_of_its_answer(told: roost.AgentService
 
 
 def test_a_waiting_talk_shows_its_place_in_the_queue(told: roost.AgentService) -> None:
-    first, second, third = (told.create_talk_session("ann") for _ in range(3))
+    first, second, third = (told.create_talk_session("ann", profile="gguf") for _ in range(3))
     begun(told, first, "count")
     told.add_message("ann", second, "hello")
     eventually(lambda: "1 before you" in notes(told.get_messages("ann", second).messages[-1]))
@@ -142,7 +142,7 @@ def test_a_waiting_talk_shows_its_place_in_the_queue(told: roost.AgentService) -
 
 
 def test_who_waits_moves_up_when_another_one_has_its_answer(told: roost.AgentService) -> None:
-    first, second, third = (told.create_talk_session("ann") for _ in range(3))
+    first, second, third = (told.create_talk_session("ann", profile="gguf") for _ in range(3))
     begun(told, first, "count")
     told.add_message("ann", second, "count")
     eventually(lambda: "1 before you" in notes(told.get_messages("ann", second).messages[-1]))
@@ -163,7 +163,7 @@ def held(tmp_path: Path, told: roost.AgentService) -> Path:
 
 
 def loading(service: roost.AgentService) -> subprocess.Popen[bytes]:
-    talk = service.create_talk_session("ann")
+    talk = service.create_talk_session("ann", profile="gguf")
     service.add_message("ann", talk, "count")
     eventually(lambda: "Loading" in notes(service.get_messages("ann", talk).messages[-1]))
     eventually(lambda: models(service)[0]._process is not None)
@@ -174,7 +174,7 @@ def loading(service: roost.AgentService) -> subprocess.Popen[bytes]:
 def test_what_was_stopped_while_the_model_was_loaded_is_not_asked(told: roost.AgentService, held: Path) -> None:
     loading(told)
     held.unlink()
-    assert asked(told, told.create_talk_session("ann"), "hello")
+    assert asked(told, told.create_talk_session("ann", profile="gguf"), "hello")
 
 
 def test_closing_does_not_wait_for_a_model_to_be_loaded(told: roost.AgentService, held: Path) -> None:
@@ -184,14 +184,14 @@ def test_closing_does_not_wait_for_a_model_to_be_loaded(told: roost.AgentService
 
 
 def test_a_stop_ends_one_talk_and_the_process_continues(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     begun(told, talk, "count")
     pid = process(told).pid
     receipt = told.stop("ann", talk, wait=5)
     assert receipt.quiesced is not None
     assert not receipt.abandoned
     assert told.get_messages("ann", talk).messages[-1].status == "interrupted"
-    assert asked(told, told.create_talk_session("ann"), "hello")
+    assert asked(told, told.create_talk_session("ann", profile="gguf"), "hello")
     assert process(told).pid == pid
 
 
@@ -199,14 +199,14 @@ def test_a_stop_ends_one_talk_and_the_process_continues(told: roost.AgentService
 
 
 def test_a_model_that_crashes_fails_one_answer_and_is_started_again(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     message = ask(told, talk, "die")
     assert (message.status, message.content) == ("failed", "I am ")
     assert asked(told, talk, "again")
 
 
 def test_a_model_that_was_killed_while_it_had_nothing_to_do_is_started_again(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     assert asked(told, talk, "hello")
     process(told).send_signal(signal.SIGKILL)
     process(told).wait()
@@ -214,7 +214,7 @@ def test_a_model_that_was_killed_while_it_had_nothing_to_do_is_started_again(tol
 
 
 def test_an_error_of_the_library_fails_the_answer_and_the_process_continues(told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     assert ask(told, talk, "fail").status == "failed"
     pid = process(told).pid
     assert asked(told, talk, "hello")
@@ -222,7 +222,7 @@ def test_an_error_of_the_library_fails_the_answer_and_the_process_continues(told
 
 
 def test_closing_ends_the_process_in_the_middle_of_an_answer(tmp_path: Path, told: roost.AgentService) -> None:
-    talk = told.create_talk_session("ann")
+    talk = told.create_talk_session("ann", profile="gguf")
     begun(told, talk, "count")
     child = process(told)
     told.close()
@@ -266,16 +266,16 @@ def is_running(pid: int) -> bool:
 # --- what is missing ---------------------------------------------------------------------------------
 
 
-def test_without_its_file_the_guide_is_the_default_and_how_to_get_it_is_said(tmp_path: Path) -> None:
+def test_without_its_file_it_is_not_listed_and_how_to_get_it_is_said(tmp_path: Path) -> None:
     shelf = ProfileRegistry(models=tmp_path)
-    assert shelf.default == "guide"
+    assert [profile.name for profile in shelf.names()] == ["guide", "echo"]
     assert "roost models pull smollm2" in (shelf.without_model or "")
-    assert "fetch it with `roost models pull smollm2`" in shelf.names()[0].description
 
 
-def test_with_its_file_it_is_the_default_unless_something_was_chosen(told: roost.AgentService) -> None:
-    assert [profile.name for profile in told.profiles()] == ["gguf", "guide", "echo"]
-    assert [profile.shown for profile in told.profiles()] == ["SmolLM2 135M on this machine", "guide", "echo"]
+def test_the_guide_is_the_default_and_the_model_is_named_for_what_it_is(told: roost.AgentService) -> None:
+    assert [profile.name for profile in told.profiles()] == ["guide", "gguf", "echo"]
+    assert [profile.shown for profile in told.profiles()] == ["Guide", "Tiny demo model, often wrong", "echo"]
+    assert "To talk with a model, " in told.profiles()[0].description
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_missing_extra_and_too_little_memory_are_reported(tmp_path: Path, monk
 
 def test_a_talk_whose_model_is_gone_says_how_to_get_it(told: roost.AgentService, tmp_path: Path) -> None:
     (tmp_path / "models" / "smollm2.gguf").unlink()
-    message = ask(told, told.create_talk_session("ann"), "hello")
+    message = ask(told, told.create_talk_session("ann", profile="gguf"), "hello")
     assert message.status == "failed"
     assert "fetch it with `roost models pull smollm2`" in (message.error or "")
 

@@ -62,6 +62,51 @@ def test_from_every_cursor_of_a_finished_talk_exactly_the_rest_follows(service: 
         assert texts == expected
 
 
+async def silent(turn: roost.Turn) -> AsyncIterator[str]:
+    """Ends without a word when it is stopped."""
+    await asyncio.Event().wait()
+    yield ""
+
+
+def test_pages_follow_each_change_also_the_end_of_a_run_that_said_nothing(service: Open) -> None:
+    own = service({"silent": silent})
+
+    async def main() -> None:
+        talk = own.create_talk_session("ann", profile="silent")
+        pages = own.roost.talks.follow_pages("ann", talk)
+        assert (await anext(pages)).messages == ()
+        await own.asynchronous.add_message("ann", talk, "hello")
+        asked = await anext(pages)
+        assert ([m.content for m in asked.messages], asked.running) == (["hello"], True)
+        await own.asynchronous.stop("ann", talk)
+        stopped = await anext(pages)
+        assert (stopped.messages, stopped.running) == ((), False)
+        await own.asynchronous.delete("ann", talk)
+        with pytest.raises(roost.NotFound):
+            await anext(pages)
+
+    asyncio.run(main())
+
+
+def test_pages_continue_after_a_cursor_without_gap_or_repetition(service: Open) -> None:
+    own = service({"slow": slow})
+
+    async def main() -> None:
+        talk = own.create_talk_session("ann", profile="slow")
+        await own.asynchronous.add_message("ann", talk, "hello")
+        cursor: str | None = None
+        seen: list[Message] = []
+        while not seen or seen[-1].status is not Status.COMPLETE or seen[-1].sender == Sender.USER:
+            page = await anext(own.roost.talks.follow_pages("ann", talk, after=cursor))
+            assert all(message not in seen for message in page.messages)
+            seen += page.messages
+            cursor = page.cursor
+        assert seen[-1].content == "".join(f"w{number} " for number in range(15))
+        assert [message.content for message in seen if message.sender == Sender.USER] == ["hello"]
+
+    asyncio.run(main())
+
+
 def test_a_message_that_is_as_it_was_comes_only_once() -> None:
     pieces = TalkStream(TALK, None)
     assert len(list(pieces.of(page(1, message(1, "a"))))) == 1

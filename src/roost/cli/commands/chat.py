@@ -15,7 +15,7 @@ from typing import Self
 from roost.cli.app.connect import Service, current_user, open_service
 from roost.cli.app.type_ahead import TypeAhead
 from roost.cli.commands.approval_prompt import ApprovalPrompt
-from roost.cli.commands.talks import find_talk
+from roost.cli.commands.talks.talks import find_talk
 from roost.cli.render.text import sanitize, single_line
 from roost.cli.render.thoughts import Thoughts
 from roost.core.failures.tracebacks import is_explained

@@ -13,7 +13,7 @@ import typer
 from roost.cli.app.connect import Service
 from roost.cli.app.options import Config, Json, Limit, OfAgent, Store, command_group
 from roost.cli.app.shared import NEWEST, find_by_id, open_session
-from roost.cli.commands import talks
+from roost.cli.commands.talks import talks
 from roost.cli.render.meetings import refusal_lines
 from roost.cli.render.output import print_result, print_table, short_id
 from roost.cli.render.tables import key_values, local_time, relative_time

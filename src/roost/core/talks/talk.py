@@ -40,6 +40,12 @@ class Talk:
     """Address of its agent, if it is not with a profile."""
     asking: bool = False
     """True if it waits for an approval; see `service.approvals`."""
+    parent: str | None = None
+    """Talk that it was branched or forked from."""
+    parent_seq: int = 0
+    """Number of the last message that it has in common with its parent."""
+    root: str = ""
+    """First talk of its branches; its own id if it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from roost.core.values import addresses, checks
 from roost.errors import Invalid, Unavailable
 from roost.ports import Pending, Tx
 from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.talk_branches import TalkBranches
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
@@ -25,23 +26,20 @@ from roost.runtime.talks.run import TalkRun
 from roost.runtime.talks.search import search_talks
 from roost.runtime.talks.stream import TalkStream
 from roost.stores.sql.agents import agents
+from roost.stores.sql.talks import branches, runs, talks
 from roost.stores.sql.talks import messages as messages_sql
-from roost.stores.sql.talks import runs, talks
 from roost.stores.sql.talks import transcripts as transcripts_sql
 
 SLOW_LOOK = 5.0
 
 
-class Talks:
+class Talks(TalkBranches):
     """The talk methods as coroutines; nothing but pendings is awaited in them, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, talks: LiveTalks, placement: Placement, notifier: Notifier) -> None:
-        self._context = context
+        super().__init__(context, notifier)
         self._talks = talks
         self._placement = placement
-        self._notifier = notifier
-        self.closing = False
-        """No new messages are taken."""
         self.closed = False
         """Nothing more is going to happen; streams end."""
 
@@ -147,10 +145,10 @@ class Talks:
         )
 
     async def delete(self, user_id: str, talk_session_id: str) -> None:
-        """Stop the talk, and delete it with everything that belongs to it."""
+        """Stop the talk, and delete it with its branches and everything that belongs to it. Forks of it stay."""
         self._check(user_id, talk_session_id)
         await self._context.store.write(
-            talks.delete, user_id, talk_session_id, key=talk_session_id, then=partial(self._deleted, talk_session_id)
+            branches.delete, user_id, talk_session_id, key=talk_session_id, then=self._deleted
         )
 
     # --- messages --------------------------------------------------------------------------------
@@ -229,20 +227,41 @@ class Talks:
     async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
         """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
         while True:
-            live = await self._talks.get(user_id, talk_id)
-            bell: Pending[None] = self._context.host.pending()
-            live.waiters.append(bell)  # listen first, then look, then wait
-            try:
-                if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
-                    await bell.within(SLOW_LOOK)
-            finally:
-                _unlisten(live, bell)
-            page = await self._look(live, cursor, MOST)
+            live, page = await self._wait(user_id, talk_id, cursor, follow)
             cursor = page.cursor
             if live.gone:
                 continue  # the next look says that it does not exist, or loads it again
             if page.messages or self.closed or not (page.running or follow):
                 return page
+
+    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[LiveTalk, Page]:
+        """Wait once, for a bounded time, while something runs or with `follow`; return the changes since the cursor."""
+        live = await self._talks.get(user_id, talk_id)
+        bell: Pending[None] = self._context.host.pending()
+        live.waiters.append(bell)  # listen first, then look, then wait
+        try:
+            if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
+                await bell.within(SLOW_LOOK)
+        finally:
+            _unlisten(live, bell)
+        return live, await self._look(live, cursor, MOST)
+
+    async def follow_pages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, limit: int = PAGE
+    ) -> AsyncIterator[Page]:
+        """Yield the newest messages, or all changes since `after`; then a page for each change, until Roost closes.
+
+        A page without messages says that only `running` has changed.
+        """
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=limit)
+        while True:
+            yield page
+            running, is_news = page.running, False
+            while not is_news:
+                if self.closed:
+                    return
+                live, page = await self._wait(user_id, talk_session_id, page.cursor, True)
+                is_news = bool(page.messages) or (page.running != running and not live.gone)
 
     async def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
@@ -390,9 +409,10 @@ class Talks:
         if live is not None:
             live.changed(talk)
 
-    def _deleted(self, talk_id: str, _: None) -> None:
-        self._notifier.stop_talk(talk_id, StopReason.DELETE, self._context.host.clock.now())
-        self._talks.forget(talk_id)
+    def _deleted(self, talk_ids: list[str]) -> None:
+        for talk_id in talk_ids:
+            self._notifier.stop_talk(talk_id, StopReason.DELETE, self._context.host.clock.now())
+            self._talks.forget(talk_id)
 
     # --- reading beyond the memory ---------------------------------------------------------------
 

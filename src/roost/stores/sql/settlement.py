@@ -28,6 +28,7 @@ from roost.stores.sql.tables.runs import record
 from roost.stores.sql.tables.timers import arm
 from roost.stores.sql.tables.token_usage import add_usage
 from roost.stores.sql.talks import runs as talk_runs
+from roost.stores.sql.talks import talk_values
 
 
 def settle_many(tx: Tx, calls: Calls) -> list[tuple[Settled, ...] | None]:
@@ -72,8 +73,11 @@ def settle(
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
     runs = [(replace(c, ended=run.ended), run) for c, run in zip(closings, talk_runs.end(tx, closings), strict=True)]
-    contexts = [c.brain_context for c, run in runs if not run.update.gone]
-    brain_context.write(tx, (context for context in contexts if context is not None))
+    kept = [(c, run) for c, run in runs if not run.update.gone]
+    brain_context.write(tx, (c.brain_context for c, _ in kept if c.brain_context is not None))
+    for c, run in kept:
+        seq = run.seq or max(envelope.seq for envelope in c.envelopes)
+        talk_values.keep(tx, c, seq, superseded=run.update.superseded)
     record(tx, [(c, run.outcome, run.seq) for c, run in runs if run.outcome is not None])
     in_lock_order = sorted(range(len(runs)), key=lambda number: runs[number][0].envelope.address)
     settled = {number: _apply_effects(tx, *runs[number]) for number in in_lock_order}

@@ -163,7 +163,7 @@ def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) ->
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
     for talk_id, talk_owner in talks:
         tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talk_owner})
-        for table in ("parts", "messages", "search_blocks", "runs"):
+        for table in ("parts", "messages", "search_blocks", "runs", "talk_values"):
             tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
         brain_context.forget(tx, talk_id)
         delete_journal(tx, talk_id)

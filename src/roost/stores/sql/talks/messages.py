@@ -244,11 +244,16 @@ def _insert_message(
 ) -> tuple[Message, Envelope]:
     message = Message(seq, Sender.USER, content, Status.COMPLETE, at(now))
     insert(tx, talk_id, message, revision, now, key=key)
-    e = message_envelope(envelope_id, talk_id, agent, seq, now + quiet if policy == "collect" else now, policy)
-    tx.later("inbox", _ENVELOPE_COLUMNS, (envelope_id, talk_id, seq, 0, e.due, policy, agent, e.due))
+    due = now + quiet if policy == "collect" else now
+    return message, post_envelope(tx, talk_id, seq, envelope_id, policy, due, agent)
+
+
+def post_envelope(tx: Tx, talk_id: str, seq: int, envelope_id: str, policy: str, due: float, agent: str) -> Envelope:
+    """Post the envelope of a message, which is then answered."""
+    tx.later("inbox", _ENVELOPE_COLUMNS, (envelope_id, talk_id, seq, 0, due, policy, agent, due))
     if agent:
         capacity.subtract(tx, agent)
-    return message, e
+    return message_envelope(envelope_id, talk_id, agent, seq, due, policy)
 
 
 def insert(

@@ -45,12 +45,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Messages of a talk that may contain all words."""
+    """Messages of a talk that may contain all words. `shared`: number of messages that its parent has too."""
 
     place: Place
     title: str
     first: int
     last: int
+    shared: int
 
 
 def search(tx: Tx, user_id: str, terms: Sequence[Term], place: Place | None, talk_id: str | None, limit: int) -> Found:
@@ -59,7 +60,7 @@ def search(tx: Tx, user_id: str, terms: Sequence[Term], place: Place | None, tal
         candidates = _in_talk(tx, user_id, terms, Place(0.0, talk_id, _END if place is None else place.seq))
         rest = None
     elif place is not None and place.seq > 0:
-        candidates = _in_talk(tx, user_id, terms, place)
+        candidates = _own(_in_talk(tx, user_id, terms, place))
         rest = Place(place.updated, place.talk_id, 0)
     else:
         candidates, rest = _in_talks(tx, user_id, terms, place)
@@ -88,7 +89,12 @@ def _in_talks(
     before = (inf, "") if place is None else (place.updated, place.talk_id)
     where = f"user_id = ? AND (updated, talk_id) < (?, ?) ORDER BY updated DESC, talk_id DESC LIMIT {TALKS}"
     found, talks = _candidates(tx, where, [user_id, *before], terms)
-    return found, None if len(talks) < TALKS else replace(talks[-1], seq=0)
+    return _own(found), None if len(talks) < TALKS else replace(talks[-1], seq=0)
+
+
+def _own(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Return the candidates without what branches share with their parents, where it is found too."""
+    return [replace(c, first=max(c.first, c.shared + 1)) for c in candidates]
 
 
 def _candidates(
@@ -100,10 +106,10 @@ def _candidates(
     """
     wanted = patterns(terms)
     rows = tx.read(
-        f"WITH p AS (SELECT talk_id, updated, title, last_seq, {_INDEXED.format('talks')} AS indexed FROM talks"
-        f" WHERE {where}) SELECT p.updated, p.talk_id, p.title, b.first, b.last FROM p"
+        f"WITH p AS (SELECT talk_id, updated, title, last_seq, parent_seq, {_INDEXED.format('talks')} AS indexed"
+        f" FROM talks WHERE {where}) SELECT p.updated, p.talk_id, p.title, b.first, b.last, p.parent_seq FROM p"
         f" JOIN search_blocks b ON b.talk_id = p.talk_id WHERE {' AND '.join(['b.words LIKE ?'] * len(wanted))}"
-        " UNION ALL SELECT updated, talk_id, title, indexed + 1, last_seq FROM p",
+        " UNION ALL SELECT updated, talk_id, title, indexed + 1, last_seq, parent_seq FROM p",
         [*params, *wanted],
     )
     rows.sort(key=lambda row: (row[0], row[1], row[3]), reverse=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.core.talks.messages import at
@@ -23,11 +23,21 @@ from roost.stores.sql.journal.steps import delete_journal
 from roost.stores.sql.tables.parked import PARKED_TALK
 from roost.stores.sql.talks.messages import newest
 
-_TALK = "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent"
+_TALK = (
+    "talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent,"
+    " parent, parent_seq, root"
+)
 _NEW = bulk.columns(
     "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
     " answer_seq, agent"
 )
+OWNED = ("parts", "messages", "search_blocks", "runs", "talk_values")
+"""Tables whose rows belong to a talk."""
+_IS_LAST_USED = (
+    "(root = '' OR NOT EXISTS (SELECT 1 FROM talks b WHERE b.root = talks.root AND b.root <> ''"
+    " AND (b.updated, b.talk_id) > (talks.updated, talks.talk_id)))"
+)
+"""Condition: no branch of the same family was used later."""
 _HAS_OPEN_APPROVAL = f"EXISTS (SELECT 1 FROM approvals WHERE approvals.holder = talks.talk_id AND {WAITED_FOR})"
 
 
@@ -35,7 +45,7 @@ def create_many(tx: Tx, calls: Calls) -> list[Loaded | None]:
     """Create talks in a batch; return None for talks of a user who would have too many."""
     most = {user_id: bound for _, user_id, _, _, _, _, bound, *_ in calls}
     counted = sorted(Counter(call[1] for call in calls).items())
-    times = {user_id: _count_new(tx, user_id, count, most[user_id]) for user_id, count in counted}
+    times = {user_id: count_new(tx, user_id, count, most[user_id]) for user_id, count in counted}
     return [None if (now := times[call[1]]) is None else _create(tx, now, *call) for call in calls]
 
 
@@ -52,13 +62,13 @@ def create(
     agent: str = "",
 ) -> Loaded:
     """Create a talk. Raise LimitReached if the user has `most` talks already."""
-    now = _count_new(tx, user_id, 1, most)
+    now = count_new(tx, user_id, 1, most)
     if now is None:
         raise LimitReached(f"you have {most:,} talks, and no more are allowed: delete some first")
     return _create(tx, now, talk_id, user_id, profile, busy, title, options, most, agent)
 
 
-def _count_new(tx: Tx, user_id: str, new: int, most: int) -> float | None:
+def count_new(tx: Tx, user_id: str, new: int, most: int) -> float | None:
     """Add to the user's number of talks and return the time; None if there would be too many."""
     if new > most:
         return None
@@ -83,7 +93,8 @@ def _create(
     agent: str = "",
 ) -> Loaded:
     tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent))
-    return Loaded(_talk_of((talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent)), 0, 0, None, [], 0)
+    row = (talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent, "", 0, "")
+    return Loaded(_talk_of(row), 0, 0, None, [], 0)
 
 
 def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
@@ -98,13 +109,13 @@ def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
 
 
 def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
-    """Return the user's talks, last used first; `before`: start after that one."""
+    """Return the user's talks, last used first, of branches only the last used one; `before`: start after that one."""
     where = ""
     if before is not None:
         get(tx, user_id, before)
         where = " AND (updated, talk_id) < (SELECT updated, talk_id FROM talks WHERE talk_id = :before)"
     rows = tx.read(
-        f"SELECT {_TALK}, {_HAS_OPEN_APPROVAL} FROM talks WHERE user_id = :user{where}"
+        f"SELECT {_TALK}, {_HAS_OPEN_APPROVAL} FROM talks WHERE user_id = :user AND {_IS_LAST_USED}{where}"
         " ORDER BY updated DESC, talk_id DESC LIMIT :limit",
         {"user": user_id, "limit": limit, "before": before},
     )
@@ -122,11 +133,12 @@ def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> Tal
 
 
 def delete(tx: Tx, user_id: str, talk_id: str) -> None:
-    """Delete a talk with everything that belongs to it."""
+    """Delete a talk with everything that belongs to it; its branches and forks stay."""
     ids = _ids(user_id, talk_id)
     found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
-    for table in ("parts", "messages", "search_blocks", "runs"):
+    for table in OWNED:
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    tx.write("UPDATE talks SET parent = '', parent_seq = 0 WHERE parent = :talk AND parent <> ''", ids)
     brain_context.forget(tx, talk_id)
     delete_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
@@ -151,7 +163,8 @@ def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
             {"talk": talk_id, "first": messages[0][0].seq},
         )
         floor = older[0] if older else 0
-    return Loaded(_talk_of(row[:11]), row[11], row[12], row[13], messages, floor, bool(row[14]))
+    *talk, revision, epoch, state, is_parked = row
+    return Loaded(_talk_of(talk), revision, epoch, state, messages, floor, bool(is_parked))
 
 
 def found(row: Row | None) -> Row:
@@ -164,10 +177,9 @@ def _ids(user_id: str, talk_id: str) -> dict[str, Any]:
     return {"user": user_id, "talk": talk_id}
 
 
-def _talk_of(row: Row) -> Talk:
-    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *has_open_approval = (
-        row
-    )
+def _talk_of(row: Sequence[Any]) -> Talk:
+    talk_id, user_id, profile, busy, title, created, updated, last_seq, waiting, options, agent, *more = row
+    parent, parent_seq, root, *has_open_approval = more
     return Talk(
         talk_session_id=talk_id,
         user_id=user_id,
@@ -181,4 +193,7 @@ def _talk_of(row: Row) -> Talk:
         options=json.loads(options),
         agent=f"agent:{agent}" if agent else None,
         asking=any(has_open_approval),
+        parent=parent or None,
+        parent_seq=parent_seq,
+        root=root or talk_id,
     )

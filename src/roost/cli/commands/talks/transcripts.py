@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roost.cli.app.connect import Service, current_user, open_service
-from roost.cli.commands.talks import find_talk, is_terminal
+from roost.cli.commands.talks.talks import find_talk, is_terminal
 from roost.cli.render.output import print_json
 from roost.cli.render.text import sanitize
 from roost.core.talks.transcripts import MOST_BYTES

@@ -44,7 +44,7 @@ def test_messages_are_found_in_ones_own_talks(talk: str) -> None:
 def test_matched_words_are_bold_in_a_terminal_and_escapes_of_others_are_gone(
     talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.cli.commands.talks.is_terminal", lambda: True)
+    monkeypatch.setattr("roost.cli.commands.talks.talks.is_terminal", lambda: True)
     shown = command("talks", "search", "bird", color=True).stdout
     assert "\x1b[1mbird\x1b[22m" in shown
     assert not set(shown.replace("\x1b[1m", "").replace("\x1b[22m", "")) & set("\x1b\x07\x9b\u202e")
@@ -65,7 +65,7 @@ def test_an_exported_talk_can_be_imported(home: Path, talk: str) -> None:
 
 def test_an_export_to_a_terminal_has_no_escapes_and_a_file_has_all(talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert HOSTILE in command("talks", "export", talk).stdout
-    monkeypatch.setattr("roost.cli.commands.transcripts.is_terminal", lambda: True)
+    monkeypatch.setattr("roost.cli.commands.talks.transcripts.is_terminal", lambda: True)
     shown = command("talks", "export", talk).stdout
     assert not set(shown) & set("\x1b\x07\x9b\u202e")
     assert "bird" in shown
@@ -101,7 +101,7 @@ def test_no_file_is_replaced_or_left_half_written(home: Path, talk: str, monkeyp
 def test_what_is_no_transcript_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
 ) -> None:
-    monkeypatch.setattr("roost.cli.commands.transcripts.MOST_BYTES", 100)
+    monkeypatch.setattr("roost.cli.commands.talks.transcripts.MOST_BYTES", 100)
     (home / "bad.json").write_bytes(content)
     refused = command("talks", "import", "bad.json")
     assert refused.exit_code == 1

@@ -1,23 +1,19 @@
-"""Guide: a scripted brain for users without a key, which explains Roost and shows what it can do.
+"""Script of the guide: its texts, and the logic that chooses them.
 
-All it knows it reads from the talk (`turn.history`), so a restart or an interrupted answer changes nothing. Its texts
-come first, then the logic.
+All it knows it reads from the talk (`turn.history`) and from the docs, so a restart or an interrupted answer changes
+nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from roost.brains.meeting_prompt import is_asked
+from roost.brains.guide import doc_search
+from roost.bundled_docs import Section
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.talk import title_from
-from roost.ports import AsyncBrain, Turn
-
-PACE = 0.03
-"""Seconds between words."""
 
 # --- what it says ---------------------------------------------------------------------------------
 
@@ -122,9 +118,9 @@ async def parrot(turn):
 That was a whole brain."""
 FAILING = "I am about to break down, as you asked. What I have said so far stays, and the next message works ag"
 TRY = (
-    "Attempt **help**, or **count** and then interrupt me.",
-    "Attempt **markdown**, or ask me about stopping.",
-    "Attempt **long** and reload the page, or ask me about memory.",
+    "Try **help**, or **count** and then interrupt me.",
+    "Try **markdown**, or ask me about stopping.",
+    "Try **long** and reload the page, or ask me about memory.",
 )
 
 # --- what it understands --------------------------------------------------------------------------
@@ -229,11 +225,13 @@ def answer(said: str, memory: GuideMemory, number: int) -> GuideReply:
     if _ASKS_MORE.search(plain):
         return _more(topic or memory.topic)
     if topic is not None:
-        return GuideReply(topic.first)
+        return GuideReply(topic.first + _read_more(said))
     if _GREETS.fullmatch(plain):
         return GuideReply(f"Good to see you{memory.address}. {hint}" if memory.met else f"{TOPICS[-1].first} {hint}")
     if _THANKS.fullmatch(plain):
         return GuideReply(f"You are welcome{memory.address}. Nothing of this is lost when you leave.")
+    if sections := doc_search.find(said):
+        return GuideReply(_from_docs(sections))
     excerpt = title_from(said) if plain else "…"
     return GuideReply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
 
@@ -255,12 +253,16 @@ def script(history: Sequence[Message], new: Sequence[Message]) -> list[GuideRepl
     return said
 
 
-def _heard(turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return messages with all other participants of a meeting as users."""
-    if turn.kind != "meeting":
-        return messages
-    me = turn.meeting.me
-    return [replace(one, sender=Sender.AGENT if one.sender == me else Sender.USER) for one in messages]
+def _from_docs(sections: Sequence[Section]) -> str:
+    """Return the beginning of the best section, and links to all of them."""
+    best, *others = sections
+    text = f"{best.excerpt}\n\nFrom the docs: {best.link}" if best.excerpt else f"See {best.link}"
+    return f"{text}. Also: {', '.join(one.link for one in others)}." if others else f"{text}."
+
+
+def _read_more(said: str) -> str:
+    sections = doc_search.find(said)
+    return f"\n\nIn the docs: {', '.join(one.link for one in sections)}." if sections else ""
 
 
 def _more(topic: Topic | None) -> GuideReply:
@@ -291,25 +293,3 @@ _COMMANDS = {
     "long": GuideReply("\n\n".join(f"### {t.name.capitalize()}\n\n{t.first}\n\n{t.more}" for t in TOPICS), asks=False),
     "fail": GuideReply(FAILING, asks=False, fails=True),
 }
-
-# --- how it says it -------------------------------------------------------------------------------
-
-
-def guided(*, pace: float = PACE) -> AsyncBrain:
-    """Return the guide with `pace` seconds between words."""
-
-    async def brain(turn: Turn) -> AsyncIterator[str]:
-        gap = ""
-        heard = _heard(turn, turn.history[-REMEMBERED:])
-        for reply in script(heard, _heard(turn, turn.messages)) if is_asked(turn) else ():
-            for word in re.findall(r"\s*\S+", gap + reply.text):
-                yield word
-                await asyncio.sleep(pace * reply.slowness)
-            if reply.fails:
-                raise RuntimeError("the guide was asked to fail")
-            gap = "\n\n"
-
-    return brain
-
-
-guide = guided()

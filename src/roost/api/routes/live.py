@@ -1,0 +1,310 @@
+"""WebSocket of the talk page: the messages of the open talk as they change, rendered.
+
+A tab has one socket, since browsers allow only six HTTP/1.1 connections per host. The browser sends
+`{"open": talk, "after": cursor}` or `{"older": seq}`; each reply carries whole states of messages, so that one sent
+twice changes nothing, and `after` continues without a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, WebSocket
+from starlette.websockets import WebSocketDisconnect
+
+from roost.api.auth import Identity
+from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.api.security import USER
+from roost.core.limits.limits import Limits
+from roost.core.talks.messages import Message, Page, Status
+from roost.errors import Invalid, NotFound, RoostError, StaleCursor
+from roost.service import AsyncAgentService
+from roost.ui.live.digest import TALKS, digest
+from roost.ui.live.views import View, Views
+
+log = logging.getLogger("roost.api.live")
+
+PATH = "/api/v1/live"
+NEWEST = 50
+OLDER = 50
+MOST_ASKED = 4 * 1024
+"""Characters of a message of the browser."""
+FRAME = 256 * 1024
+"""Characters of messages in one frame; the rest follows in the next one."""
+PACE = 0.02
+"""Seconds between two frames of a text that is being written."""
+LOOK_AROUND = 1.0
+"""Seconds between two looks at the list of talks and the approvals of a user, for all tabs together."""
+BEAT = 15.0
+"""Seconds after which a frame is sent in any case: a browser that hears nothing for longer reconnects."""
+GRACE = 10.0
+REFUSED, TOO_LARGE, TRY_LATER = 1008, 1009, 1013
+GONE = (WebSocketDisconnect, TimeoutError, RuntimeError)
+"""Raised by sockets that are closed, or whose browser does not read."""
+
+
+class LiveSockets:
+    """Open sockets of this process."""
+
+    def __init__(self, service: AsyncAgentService, identity: Identity, limits: Limits) -> None:
+        self._service = service
+        self._identity = identity
+        self.patience = limits.send_timeout + GRACE
+        self._places = ConcurrencyLimit("live pages")
+        self.views = Views()
+        self._renderers = ThreadPoolExecutor(2, "roost-renderer")
+        self._around: dict[str, _Around] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self._renderers.shutdown(wait=False, cancel_futures=True)
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve one tab until it disconnects, or Roost closes."""
+        user: str | None = socket.scope.get(USER)
+        address = socket.client.host if socket.client else ""
+        if user is None:
+            return await socket.close(REFUSED)
+        try:
+            self._places.take(user, address)
+        except RoostError:
+            return await socket.close(TRY_LATER)
+        try:
+            await socket.accept()
+            await _Tab(self, socket, user).run()
+        except* GONE:
+            log.debug("live page disconnected", extra={"user": user, "address": address})
+        finally:
+            self._places.leave(user, address)
+
+    async def view(self, talk_id: str, message: Message) -> View:
+        """Return the view of a message; it is rendered on a thread of its own, once for all readers."""
+        known = self.views.known(talk_id, message)
+        if known is not None:
+            return known
+        return await asyncio.get_running_loop().run_in_executor(self._renderers, self.views.get, talk_id, message)
+
+    async def details(self, user: str, message: Message) -> str | None:
+        """Return the traceback of a failed answer, for the operator only."""
+        if message.status is not Status.FAILED or message.run_id is None or user != self._identity.local_user:
+            return None
+        try:
+            return (await self._service.runs.get(user, message.run_id)).traceback
+        except NotFound:
+            return None
+
+    def pages(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[Page]:
+        return self._service.roost.talks.follow_pages(user, talk_id, after=after, limit=NEWEST)
+
+    async def older(self, user: str, talk_id: str, before: int) -> Page:
+        return await self._service.get_messages(user, talk_id, before=before, limit=OLDER)
+
+    @asynccontextmanager
+    async def around(self, user: str) -> AsyncIterator[_Around]:
+        """Watch the list of talks and the approvals of a user while at least one tab is open."""
+        around = self._around.setdefault(user, _Around(self._service, user))
+        around.tabs += 1
+        try:
+            yield around
+        finally:
+            around.tabs -= 1
+            if not around.tabs:
+                del self._around[user]
+
+
+class _Around:
+    """Digest of what the pages of one user show around the messages."""
+
+    def __init__(self, service: AsyncAgentService, user: str) -> None:
+        self._service = service
+        self._user = user
+        self._looking = asyncio.Lock()
+        self._looked = -LOOK_AROUND
+        self._digest = ""
+        self.tabs = 0
+
+    async def look(self) -> str:
+        """Return the digest; of all tabs that ask within `LOOK_AROUND`, one reads it."""
+        async with self._looking:
+            now = asyncio.get_running_loop().time()
+            if now - self._looked >= LOOK_AROUND * 0.9:
+                talks = await self._service.list_sessions(self._user, limit=TALKS)
+                waiting = await self._service.approvals.list(self._user, limit=200)
+                self._digest = digest(talks, waiting, self._service.health().problem)
+                self._looked = now
+            return self._digest
+
+
+class _Tab:
+    """One socket: a task reads what the browser asks, one follows the open talk, one looks around."""
+
+    def __init__(self, sockets: LiveSockets, socket: WebSocket, user: str) -> None:
+        self._sockets = sockets
+        self._socket = socket
+        self._user = user
+        self._talk = ""
+        self._sending = asyncio.Lock()
+        self._sent_at = 0.0
+        self._written: dict[int, View] = {}
+        """States of messages being written that the browser has."""
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            around = tasks.create_task(self._look_around(), name="live: look around")
+            feed: asyncio.Task[None] | None = None
+            try:
+                while (asked := await self._asked()) is not None:
+                    if "open" in asked:
+                        if feed is not None:
+                            feed.cancel()
+                            await asyncio.wait([feed])
+                        feed = tasks.create_task(self._feed(asked), name="live: follow a talk")
+                    elif "older" in asked:
+                        await self._send_older(asked)
+            finally:
+                around.cancel()
+                if feed is not None:
+                    feed.cancel()
+
+    async def _asked(self) -> dict[str, Any] | None:
+        """Return the next request of the browser; None at the end."""
+        try:
+            text = await self._socket.receive_text()
+        except (WebSocketDisconnect, RuntimeError, KeyError):  # KeyError: bytes
+            return None
+        try:
+            asked = json.loads(text) if len(text) <= MOST_ASKED else None
+        except (ValueError, RecursionError):
+            asked = None
+        if not isinstance(asked, dict):
+            await self._close(TOO_LARGE if len(text) > MOST_ASKED else REFUSED)
+            return None
+        return asked
+
+    # --- the open talk ---------------------------------------------------------------------------
+
+    async def _feed(self, asked: dict[str, Any]) -> None:
+        talk, after = asked.get("open"), asked.get("after")
+        self._written.clear()
+        self._talk = talk if isinstance(talk, str) else ""
+        if not self._talk:
+            return
+        try:
+            await self._follow(after if isinstance(after, str) else None)
+        except StaleCursor:
+            await self._restart()
+        except (NotFound, Invalid):
+            await self._send({"talk": self._talk, "gone": True})
+        except RoostError as error:
+            log.info("live page closed: %s", error)
+        except GONE:
+            return  # the reader ends too
+        await self._close(TRY_LATER)
+
+    async def _restart(self) -> None:
+        """Start again from the newest messages: the store was restored, so known ones may be wrong."""
+        try:
+            await self._send({"talk": self._talk, "reset": True})
+            await self._follow(None)
+        except RoostError as error:
+            log.info("live page closed: %s", error)
+
+    async def _follow(self, after: str | None) -> None:
+        is_first, now = after is None, asyncio.get_running_loop().time
+        async for page in self._sockets.pages(self._user, self._talk, after):
+            began = now()
+            await self._send_page(page, {"more": page.more_before} if is_first else {})
+            is_first = False
+            if any(message.status is Status.STREAMING for message in page.messages):
+                # Meanwhile the text grows. A text that takes long to render is rendered less often.
+                await asyncio.sleep(max(PACE, now() - began))
+
+    async def _send_older(self, asked: dict[str, Any]) -> None:
+        before = asked["older"]
+        if not self._talk or not isinstance(before, int) or isinstance(before, bool):
+            return
+        try:
+            page = await self._sockets.older(self._user, self._talk, before)
+        except RoostError:
+            return
+        shown = [await self._as_json(message) for message in page.messages]
+        for part in _parts(shown):
+            await self._send({"talk": self._talk, "older": True, "messages": part})
+        await self._send({"talk": self._talk, "older": True, "messages": [], "more": page.more_before})
+
+    async def _send_page(self, page: Page, more: dict[str, object]) -> None:
+        """Send the messages of a page in parts; only the last one has the cursor."""
+        shown = [await self._as_json(message) for message in page.messages]
+        *parts, last = _parts(shown)
+        for part in parts:
+            await self._send({"talk": self._talk, "messages": part})
+        state = {"cursor": page.cursor, "running": page.running, **more}
+        await self._send({"talk": self._talk, "messages": last, **state})
+
+    async def _as_json(self, message: Message) -> dict[str, Any]:
+        view = await self._sockets.view(self._talk, message)
+        known = self._written.pop(message.seq, None)
+        if message.status is Status.STREAMING:
+            self._written[message.seq] = view
+        shown = view.as_json(known)
+        if details := await self._sockets.details(self._user, message):
+            shown["details"] = details
+        return shown
+
+    # --- around it -------------------------------------------------------------------------------
+
+    async def _look_around(self) -> None:
+        sent = ""
+        try:
+            async with self._sockets.around(self._user) as around:
+                while True:
+                    found = await around.look()
+                    now = asyncio.get_running_loop().time()
+                    if found != sent or now - self._sent_at > BEAT:
+                        await self._send({"around": found})
+                        sent = found
+                    await asyncio.sleep(LOOK_AROUND)
+        except (RoostError, *GONE):
+            await self._close(TRY_LATER)
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    async def _send(self, content: dict[str, Any]) -> None:
+        """Send one frame; raise TimeoutError if the browser does not read."""
+        text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+        async with self._sending, asyncio.timeout(self._sockets.patience):
+            await self._socket.send_text(text)
+            self._sent_at = asyncio.get_running_loop().time()
+
+    async def _close(self, code: int) -> None:
+        try:
+            await self._socket.close(code)
+        except RuntimeError:
+            return  # it is closed already
+
+
+def _parts(messages: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+    """Split messages into frames; there is at least one, which may be empty."""
+    part: list[dict[str, Any]] = []
+    size = 0
+    for message in messages:
+        length = len(str(message.get("source", ""))) + sum(map(len, message["text"]["add"]))
+        if part and size + length > FRAME:
+            yield part
+            part, size = [], 0
+        part.append(message)
+        size += length
+    yield part
+
+
+def add(app: FastAPI, sockets: LiveSockets) -> None:
+    app.add_api_websocket_route(PATH, sockets.serve)

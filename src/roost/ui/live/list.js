@@ -1,0 +1,526 @@
+// The message list of the talk page. The server sends states of messages: HTML that it has rendered, and plain text.
+// Nothing else is ever inserted as HTML, and nothing is evaluated.
+
+const SILENCE = 40_000; // milliseconds without a frame after which the connection is given up
+const PATIENCE = 3_000; // milliseconds without a connection after which the page polls instead
+const SLOWEST = 2_000; // milliseconds between two attempts to connect
+const NEAR = 48; // pixels from the end that count as the end
+
+const lists = new WeakMap(); // one list per element, over all its runs
+
+export default function (component) {
+  const root = component.parentElement.querySelector(".roost-list");
+  if (!lists.has(root)) lists.set(root, new MessageList(root));
+  const list = lists.get(root);
+  list.update(component);
+  return () => { if (!root.isConnected) list.close(); };
+}
+
+const make = (tag, name = "", text = "") => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  if (text) node.textContent = text;
+  return node;
+};
+
+const button = (name, label) => Object.assign(make("button", name, label), { type: "button" });
+
+const moment = (seconds) => {
+  const then = new Date(seconds * 1000);
+  const now = new Date();
+  const time = then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  if (then.toDateString() === now.toDateString()) return time;
+  const month = then.toLocaleString("en-GB", { month: "long" });
+  const year = now - then < 300 * 86_400_000 ? "" : ` ${then.getFullYear()}`;
+  return `${then.getDate()} ${month}${year}, ${time}`;
+};
+
+// The theme is chosen by Streamlit, which tells it only by its colours.
+const isDark = (root) => {
+  const shown = make("i");
+  shown.style.color = "var(--st-background-color)";
+  root.append(shown);
+  const [red, green, blue] = getComputedStyle(shown).color.match(/[\d.]+/g).map(Number);
+  shown.remove();
+  return 0.3 * red + 0.59 * green + 0.11 * blue < 128;
+};
+
+// --- copying -----------------------------------------------------------------------------------------
+
+const copyOtherwise = (text) => { // there is no clipboard API without a secure connection
+  const active = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+  active?.focus();
+};
+
+const copy = async (from, text) => {
+  const label = from.dataset.label ??= from.textContent;
+  try { await navigator.clipboard.writeText(text); } catch { copyOtherwise(text); }
+  from.textContent = "Copied";
+  setTimeout(() => { from.textContent = label; }, 2000);
+};
+
+// --- one message --------------------------------------------------------------------------------------
+
+// Blocks of HTML in one place: `keep` of them stay, the others are replaced, unless they are the same.
+const patch = (place, { keep, add }) => {
+  while (place.childElementCount > keep + add.length) place.lastElementChild.remove();
+  add.forEach((html, number) => {
+    const block = place.children[keep + number] ?? place.appendChild(make("div", "roost-block"));
+    if (block.rendered === html) return;
+    block.innerHTML = block.rendered = html;
+  });
+};
+
+const write = (place, text) => { if (place.textContent !== text) place.textContent = text; };
+
+class MessageView {
+  constructor(seq, sender) {
+    this.seq = seq;
+    this.root = make("article", `roost-message roost-${sender}`);
+    this.root.dataset.seq = seq;
+    this.root.setAttribute("aria-label", sender === "user" ? "You" : "Agent");
+    this.text = make("div", "roost-text");
+    this.foot = make("div", "roost-foot");
+    this.state = make("span");
+    this.time = make("time");
+    this.actions = make("div", "roost-actions"); // more buttons for a message go here
+    this.foot.append(this.state, this.time, this.actions);
+    this.root.append(this.text, this.foot);
+  }
+
+  update(message) {
+    Object.assign(this, { status: message.status, sender: message.sender, source: message.source });
+    this.root.dataset.status = message.status;
+    this.root.setAttribute("aria-busy", String(message.status === "streaming"));
+    if (message.sender === "user") write(this.text, message.source);
+    else this.#answer(message);
+    this.#footing(message);
+  }
+
+  #answer(message) {
+    this.#remark(message.remark);
+    if (message.notes.keep || message.notes.add.length) patch(this.#notes(), message.notes);
+    patch(this.text, message.text);
+    this.#failure(message);
+  }
+
+  #remark(remark) {
+    if (!remark || this.remark) return;
+    this.remark = make("p", "roost-remark", remark);
+    this.root.prepend(this.remark);
+  }
+
+  #notes() {
+    if (this.folded) return this.folded.lastElementChild;
+    this.folded = make("details", "roost-notes");
+    this.folded.append(make("summary", "", "Thoughts and steps"), make("div"));
+    this.text.before(this.folded);
+    return this.folded.lastElementChild;
+  }
+
+  #failure({ error, details }) {
+    if (!error || this.error) return;
+    this.error = make("div", "roost-error", error);
+    this.error.setAttribute("role", "alert");
+    this.foot.before(this.error);
+    if (!details) return;
+    const more = make("details", "roost-details");
+    const code = make("pre", "", details);
+    code.tabIndex = 0;
+    more.append(make("summary", "", "Details"), code);
+    this.foot.before(more);
+  }
+
+  #footing({ status, created, waiting }) {
+    const isDone = status !== "streaming";
+    write(this.state, isDone ? (status === "interrupted" ? "Interrupted ·" : "") : waiting || "Writing…");
+    write(this.time, isDone ? moment(created) : "");
+    this.time.dateTime = new Date(created * 1000).toISOString();
+    if (!isDone || !this.source || this.copier) return;
+    this.copier = button("roost-copy", "Copy");
+    this.copier.setAttribute("aria-live", "polite");
+    this.copier.addEventListener("click", () => copy(this.copier, this.source));
+    this.actions.append(this.copier);
+  }
+}
+
+// --- the list -------------------------------------------------------------------------------------------
+
+class MessageList {
+  constructor(root) {
+    this.root = root;
+    this.older = root.querySelector(".roost-older");
+    this.log = root.querySelector(".roost-log");
+    this.waiting = root.querySelector(".roost-waiting");
+    this.again = root.querySelector(".roost-again");
+    this.jump = root.querySelector(".roost-jump");
+    this.data = {};
+    this.feed = new Feed((frame) => this.#receive(frame), (isLive) => this.#report(isLive));
+    this.#clear(null);
+    this.older.addEventListener("click", () => this.#showOlder());
+    this.again.addEventListener("click", () => this.#act("retry", this.#last()?.seq));
+    this.jump.addEventListener("click", () => this.#toEnd());
+    this.log.addEventListener("click", (event) => this.#copyCode(event));
+    this.place = new Place(root, () => this.#showJump());
+    this.timer = setInterval(() => this.#compare(), 500);
+  }
+
+  // Called when the page has run, with what it knows.
+  update({ data, setTriggerValue }) {
+    this.data = data;
+    this.trigger = setTriggerValue;
+    this.root.dataset.theme = isDark(this.root) ? "dark" : "light";
+    this.asked = 0;
+    if (data.talk !== this.talk) this.#clear(data.talk);
+    this.feed.follow(data.live, data.talk, this.cursor);
+    if (data.messages) this.#receive({ talk: data.talk, messages: data.messages, running: data.running, more: data.more, whole: true });
+    if (data.sent && data.sent > this.sent) this.#showSent(data.sent);
+    this.#giveBack(data.refused);
+    this.#indicate();
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.feed.close();
+    this.place.close();
+  }
+
+  #clear(talk) {
+    this.talk = talk;
+    this.views = new Map();
+    this.cursor = null;
+    this.running = false;
+    this.around = null;
+    this.awaited = 0; // the message of this tab that is to be shown when it arrives
+    this.sent = this.data.talk === talk ? this.data.sent ?? 0 : 0;
+    this.log.replaceChildren();
+    this.older.hidden = true;
+    this.place?.toEnd();
+  }
+
+  // --- what the server sends --------------------------------------------------------------------------
+
+  #receive(frame) {
+    if (!this.root.isConnected) return this.close();
+    if (frame.around !== undefined) this.around = frame.around;
+    if (frame.talk === undefined || frame.talk !== this.talk) return this.#compare();
+    if (frame.gone) return this.#refresh();
+    if (frame.reset) return this.#clear(this.talk);
+    this.place.keep(() => this.#apply(frame));
+    if (frame.cursor) this.cursor = this.feed.cursor = frame.cursor;
+    if (frame.running !== undefined) this.running = frame.running;
+    if (this.awaited && this.views.has(this.awaited)) this.#showSent(this.awaited);
+    this.#indicate();
+    this.#compare();
+  }
+
+  #apply({ messages = [], more, older, whole }) {
+    const start = messages[0]?.seq;
+    const isNewest = more !== undefined && !older;
+    if (isNewest && start > Math.max(...this.views.keys()) + 1) this.#clear(this.talk); // a gap: known ones are too old
+    const first = Math.min(...this.views.keys());
+    for (const message of messages) {
+      if (message.seq < first && !older && !whole && !this.older.hidden) continue; // comes when older ones are shown
+      this.#put(message);
+    }
+    if (whole) this.#keepOnly(new Set(messages.map((message) => message.seq)));
+    if (more !== undefined && (older || whole || !(first < start))) this.older.hidden = !more;
+    if (older && more !== undefined) this.older.disabled = false;
+  }
+
+  #put(message) {
+    let view = this.views.get(message.seq);
+    if (message.status === "withdrawn") {
+      view?.root.remove();
+      this.views.delete(message.seq);
+      return;
+    }
+    if (!view) {
+      view = new MessageView(message.seq, message.sender);
+      this.views.set(message.seq, view);
+      this.#insert(view);
+    }
+    view.update(message);
+  }
+
+  #insert(view) {
+    let after = this.log.lastElementChild;
+    while (after && Number(after.dataset.seq) > view.seq) after = after.previousElementSibling;
+    if (after) after.after(view.root);
+    else this.log.prepend(view.root);
+  }
+
+  #keepOnly(seqs) {
+    for (const [seq, view] of this.views) {
+      if (seqs.has(seq)) continue;
+      view.root.remove();
+      this.views.delete(seq);
+    }
+  }
+
+  #last() {
+    return this.views.get(Number(this.log.lastElementChild?.dataset.seq));
+  }
+
+  #indicate() {
+    const last = this.#last();
+    const isAnswering = last?.status === "streaming";
+    const isAsking = Boolean(this.data.asking);
+    this.place.keep(() => {
+      const words = isAsking ? "Waiting for your approval…" : "Thinking…";
+      this.waiting.hidden = !this.running || isAnswering;
+      write(this.waiting, this.waiting.hidden ? "" : words);
+      if (isAnswering && isAsking) write(last.state, words);
+      this.again.hidden = this.running || last?.status !== "failed" || last.sender === "user";
+    });
+    if (!this.again.hidden && this.again.dataset.seq !== String(last.seq)) {
+      this.again.dataset.seq = last.seq;
+      this.again.disabled = false;
+    }
+  }
+
+  // --- what the page is told -----------------------------------------------------------------------------
+
+  get #isConnected() {
+    return document.querySelector('[data-testid="stApp"]')?.dataset.testConnectionState === "CONNECTED";
+  }
+
+  // The page shows something else than the server has: it is asked to run again.
+  #compare() {
+    if (!this.root.isConnected) return this.close();
+    if (!this.feed.isLive) return;
+    this.#report(true);
+    const isOther = this.around !== null && this.around !== this.data.around;
+    if (isOther || (this.talk && this.cursor && this.running !== Boolean(this.data.running))) this.#refresh();
+  }
+
+  #refresh() {
+    const now = performance.now();
+    if (!this.#isConnected || (this.asked && now - this.asked < 1500)) return;
+    this.asked = now;
+    this.trigger("refresh", now);
+  }
+
+  #report(isLive) {
+    if (isLive === !this.data.live_lost || !this.#isConnected) return;
+    this.trigger("stream", isLive ? "live" : "lost");
+  }
+
+  #act(name, seq) {
+    this.again.disabled = true;
+    this.trigger("action", { name, seq });
+  }
+
+  #showOlder() {
+    const first = Math.min(...this.views.keys());
+    if (!this.feed.isLive) return this.trigger("action", { name: "older", seq: first });
+    this.older.disabled = true;
+    this.feed.send({ older: first });
+  }
+
+  // --- what people see ------------------------------------------------------------------------------------
+
+  #showSent(seq) {
+    this.sent = Math.max(this.sent, seq);
+    this.awaited = this.views.has(seq) ? 0 : seq;
+    if (!this.awaited) this.#toEnd();
+  }
+
+  #toEnd() {
+    this.place.toEnd();
+    this.#showJump();
+  }
+
+  #showJump() {
+    this.jump.hidden = this.place.isFollowing || !this.views.size;
+  }
+
+  #copyCode(event) {
+    const from = event.target.closest?.("button.code-copy");
+    if (!from) return;
+    let block = from.parentElement;
+    while (block !== this.log && !block.querySelector("pre")) block = block.parentElement;
+    copy(from, block.querySelector("pre").textContent);
+  }
+
+  // A refused message goes back into the input. It is a part of the page's state until the next one is sent, since
+  // an event may be lost: a browser that is late draws two runs of the page at once.
+  #giveBack(refused) {
+    if (!refused || refused.id === this.refused) return;
+    const input = document.querySelector('[data-testid="stChatInputTextArea"]');
+    if (!input) return;
+    this.refused = refused.id;
+    if (input.value) return;
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(input, refused.text);
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+}
+
+// --- the place on the page: follow the end, or stay ------------------------------------------------------
+
+class Place {
+  constructor(root, changed) {
+    this.root = root;
+    this.pane = root.closest('[data-testid="stMain"]') ?? document.scrollingElement;
+    this.changed = changed;
+    this.isFollowing = true;
+    this.top = this.pane.scrollTop;
+    const { signal } = this.ending = new AbortController();
+    this.pane.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
+    document.addEventListener("keydown", (event) => this.#pressed(event), { signal });
+    this.sizes = new ResizeObserver(() => this.#settle());
+    this.sizes.observe(root);
+    this.sizes.observe(this.pane);
+    const bottom = document.querySelector('[data-testid="stBottom"]');
+    if (bottom) this.sizes.observe(bottom);
+  }
+
+  close() {
+    this.ending.abort();
+    this.sizes.disconnect();
+  }
+
+  get #distance() {
+    return this.pane.scrollHeight - this.pane.clientHeight - this.pane.scrollTop;
+  }
+
+  #scrolled() {
+    const isUp = this.pane.scrollTop < this.top - 1;
+    this.top = this.pane.scrollTop;
+    if (this.#distance <= NEAR) this.#follow(true);
+    else if (isUp) this.#follow(false);
+  }
+
+  #follow(isFollowing) {
+    if (this.isFollowing === isFollowing) return;
+    this.isFollowing = isFollowing;
+    this.changed();
+  }
+
+  #pressed(event) {
+    if (event.key !== "End" || event.altKey || event.shiftKey || event.metaKey) return;
+    const field = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (field && (field.value || field.dataset.testid !== "stChatInputTextArea")) return;
+    this.toEnd();
+  }
+
+  toEnd() {
+    this.#follow(true);
+    this.#settle();
+  }
+
+  #settle() {
+    const bottom = document.querySelector('[data-testid="stBottom"]');
+    this.root.style.setProperty("--roost-bottom", `${bottom?.offsetHeight ?? 0}px`);
+    if (!this.isFollowing) return;
+    this.pane.scrollTop = this.pane.scrollHeight;
+    this.top = this.pane.scrollTop;
+  }
+
+  // Change the page; what is being read stays where it is.
+  keep(change) {
+    const [anchor, before] = this.isFollowing ? [] : this.#anchor();
+    change();
+    if (this.isFollowing) this.#settle();
+    else if (anchor?.isConnected) {
+      const moved = anchor.getBoundingClientRect().top - before;
+      if (Math.abs(moved) >= 1) this.pane.scrollTop += moved;
+      this.top = this.pane.scrollTop;
+    }
+  }
+
+  #anchor() {
+    const top = this.pane.getBoundingClientRect().top;
+    for (const message of this.root.querySelectorAll(".roost-message")) {
+      const box = message.getBoundingClientRect();
+      if (box.bottom > top) return [message, box.top];
+    }
+    return [];
+  }
+}
+
+// --- the connection ---------------------------------------------------------------------------------------
+
+class Feed {
+  constructor(receive, report) {
+    this.receive = receive;
+    this.report = report;
+    this.isLive = false;
+    this.pause = 100;
+  }
+
+  // Follow a talk at this address; without an address the page polls.
+  follow(url, talk, cursor) {
+    if (!url) return;
+    const isOther = talk !== this.talk;
+    [this.talk, this.cursor] = [talk, cursor];
+    if (!this.url) {
+      this.url = url;
+      this.#connect();
+    } else if (isOther) this.#open();
+  }
+
+  send(content) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(content));
+  }
+
+  close() {
+    this.url = null;
+    this.isClosed = true;
+    clearTimeout(this.retry);
+    clearTimeout(this.silence);
+    this.socket?.close();
+  }
+
+  #open() {
+    this.send({ open: this.talk, after: this.cursor });
+  }
+
+  #connect() {
+    if (this.isClosed) return;
+    const address = new URL(this.url, location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    const socket = this.socket = new WebSocket(address);
+    this.lostAt ??= performance.now();
+    socket.onopen = () => { this.#open(); this.#listen(); };
+    socket.onmessage = ({ data }) => {
+      if (socket !== this.socket || this.isClosed) return;
+      this.#listen();
+      this.#alive();
+      this.receive(JSON.parse(data));
+    };
+    socket.onclose = () => { if (socket === this.socket) this.#lost(); };
+  }
+
+  #alive() {
+    this.lostAt = null;
+    this.pause = 100;
+    if (!this.isLive) {
+      this.isLive = true;
+      this.report(true);
+    }
+  }
+
+  #listen() {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => { this.socket.close(); this.#lost(); }, SILENCE);
+  }
+
+  #lost() {
+    if (this.isClosed) return;
+    clearTimeout(this.silence);
+    this.socket.onclose = this.socket.onmessage = null;
+    this.lostAt ??= performance.now();
+    this.isLive = false;
+    if (performance.now() - this.lostAt >= PATIENCE) this.report(false);
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => this.#connect(), this.pause * (0.75 + Math.random() / 2));
+    this.pause = Math.min(this.pause * 2, SLOWEST);
+  }
+}

@@ -1,0 +1,1 @@
+"""Rendering of answers on the server: Markdown as safe HTML, block by block."""
