@@ -179,3 +179,19 @@ def test_a_search_finds_a_copied_message_once_and_in_a_fork_when_its_parent_is_g
         return [*before, await places("apples")]
 
     assert world({"counter": counter}, story) == [[(False, 1)], [(False, 3)], [(True, 3)], [(True, 1)]]
+
+
+def test_a_copied_message_is_found_once_however_small_the_pages_are(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        talk = await holding(service, "apples 1", "apples 2")
+        edited = await service.edit_message("ann", talk, 3, "apples 3")
+        await ended(service, edited.talk_session_id)
+        whole = (await service.search("ann", "apples")).hits
+        page = await service.search("ann", "apples", limit=1)
+        hits = list(page.hits)
+        while page.cursor is not None:
+            page = await service.search("ann", "apples", limit=1, after=page.cursor)
+            hits += page.hits
+        assert hits == list(whole)
+
+    world({"counter": counter}, story)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
 from roost.core.talks.search import Hit, Place, parsed
+from roost.ports import Params, Row, Tx
 from roost.stores.sql.talks import answers, messages, search, talks
 from tests.contracts.conftest import Driven
+
+T = TypeVar("T")
 
 
 @pytest.fixture(params=["with blocks", "without blocks"])
@@ -196,3 +200,64 @@ def test_a_search_step_is_bounded(store: Driven) -> None:
     assert first.place is not None
     assert first.place.seq == 3
     assert found(store, "needle") == ["talk_1:1"]
+
+
+class Meanwhile:
+    """A transaction in which something is committed by others, after the given number of statements."""
+
+    def __init__(self, tx: Tx, after: int, happens: Callable[[], object]) -> None:
+        self._tx, self._left, self._happens = tx, after, happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def read(self, sql: str, params: Params = {}) -> list[Row]:  # noqa: B006 — never changed
+        return self._then(self._tx.read(sql, params))
+
+    def one(self, sql: str, params: Params = {}) -> Row | None:  # noqa: B006 — never changed
+        return self._then(self._tx.one(sql, params))
+
+    def _then(self, found: T) -> T:
+        self._left -= 1
+        if self._left == 0:
+            self._happens()
+        return found
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_nothing_is_missed_while_it_is_indexed_or_its_talk_is_used(
+    store: Driven, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "TALKS", 2)
+    for name in ("talk_1", "talk_2", "talk_3"):
+        talk(store, "bird", talk_id=name)
+
+    def happens() -> None:
+        write_index(store)
+        say(store, "more", "env_more", talk_id="talk_3")
+        say(store, "more", "env_other", talk_id="talk_1")
+
+    def look(tx: Tx) -> search.Found:
+        return search.search(Meanwhile(tx, after, happens), "ann", parsed("bird"), None, None, 9)
+
+    first = store.read(look)
+    second = store.read(search.search, "ann", parsed("bird"), first.place, None, 9)
+    found = [hit.talk_session_id for hit, _ in (*first.hits, *second.hits)]
+    assert [name for name in ("talk_3", "talk_2") if name not in found] == []
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_block_that_grows_while_it_is_read_is_returned_once(store: Driven, after: int) -> None:
+    talk(store, "bird")
+
+    def look(tx: Tx) -> list[search.Block]:
+        def happens() -> None:
+            say(store, "more", "env_more")
+
+        return search.missing_blocks(Meanwhile(tx, after, happens), ["talk_1"], 9999)
+
+    blocks = store.read(look)
+    assert len(blocks) == 1
+    store.write(search.write_blocks, blocks)
+    assert found(store, "bird") == ["talk_1:1"]

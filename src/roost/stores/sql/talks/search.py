@@ -60,7 +60,7 @@ def search(tx: Tx, user_id: str, terms: Sequence[Term], place: Place | None, tal
         candidates = _in_talk(tx, user_id, terms, Place(0.0, talk_id, _END if place is None else place.seq))
         rest = None
     elif place is not None and place.seq > 0:
-        candidates = _in_talk(tx, user_id, terms, place)
+        candidates = _own(_in_talk(tx, user_id, terms, place))
         rest = Place(place.updated, place.talk_id, 0)
     else:
         candidates, rest = _in_talks(tx, user_id, terms, place)
@@ -78,8 +78,7 @@ def search(tx: Tx, user_id: str, terms: Sequence[Term], place: Place | None, tal
 
 
 def _in_talk(tx: Tx, user_id: str, terms: Sequence[Term], place: Place) -> list[_Candidate]:
-    where = "talk_id = ? AND user_id = ?"
-    found = _candidates(tx, where, [place.talk_id, user_id], terms)
+    found, _ = _candidates(tx, "talk_id = ? AND user_id = ?", [place.talk_id, user_id], terms)
     return [replace(c, place=place, last=min(c.last, place.seq - 1)) for c in found]
 
 
@@ -88,31 +87,35 @@ def _in_talks(
 ) -> tuple[list[_Candidate], Place | None]:
     """Return the candidates in the next talks, and the place after these talks."""
     before = (inf, "") if place is None else (place.updated, place.talk_id)
-    where = "user_id = ? AND (updated, talk_id) < (?, ?) ORDER BY updated DESC, talk_id DESC LIMIT"
-    params: list[str | float] = [user_id, *before]
-    last = tx.one(f"SELECT updated, talk_id FROM talks WHERE {where} 1 OFFSET {TALKS - 1}", params)
-    rest = None if last is None else Place(last[0], last[1], 0)
-    found = _candidates(tx, f"{where} {TALKS}", params, terms)
-    return [replace(c, first=max(c.first, c.shared + 1)) for c in found], rest  # of branches only their own messages
+    where = f"user_id = ? AND (updated, talk_id) < (?, ?) ORDER BY updated DESC, talk_id DESC LIMIT {TALKS}"
+    found, talks = _candidates(tx, where, [user_id, *before], terms)
+    return _own(found), None if len(talks) < TALKS else replace(talks[-1], seq=0)
 
 
-def _candidates(tx: Tx, where: str, params: list[str | float], terms: Sequence[Term]) -> list[_Candidate]:
-    """Return the blocks of these talks with all words, and what follows the last block of each talk, newest first."""
+def _own(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Return the candidates without what branches share with their parents, where it is found too."""
+    return [replace(c, first=max(c.first, c.shared + 1)) for c in candidates]
+
+
+def _candidates(
+    tx: Tx, where: str, params: Sequence[str | float], terms: Sequence[Term]
+) -> tuple[list[_Candidate], list[Place]]:
+    """Return the blocks of these talks with all words, with what follows the last block of each; and these talks.
+
+    One statement reads all of it: between two, a talk could be used, or what follows a block could become one.
+    """
     wanted = patterns(terms)
-    columns = "talk_id, updated, title, last_seq, parent_seq"
-    page = f"SELECT {columns}, {_INDEXED.format('talks')} AS indexed FROM talks WHERE {where}"
     rows = tx.read(
-        f"WITH p AS ({page}) SELECT p.updated, p.talk_id, p.title, b.first, b.last, p.parent_seq FROM p"
-        f" JOIN search_blocks b ON b.talk_id = p.talk_id WHERE {' AND '.join(['b.words LIKE ?'] * len(wanted))}",
+        f"WITH p AS (SELECT talk_id, updated, title, last_seq, parent_seq, {_INDEXED.format('talks')} AS indexed"
+        f" FROM talks WHERE {where}) SELECT p.updated, p.talk_id, p.title, b.first, b.last, p.parent_seq FROM p"
+        f" JOIN search_blocks b ON b.talk_id = p.talk_id WHERE {' AND '.join(['b.words LIKE ?'] * len(wanted))}"
+        " UNION ALL SELECT updated, talk_id, title, indexed + 1, last_seq, parent_seq FROM p",
         [*params, *wanted],
     )
-    rows += tx.read(
-        f"WITH p AS ({page}) SELECT updated, talk_id, title, indexed + 1, last_seq, parent_seq FROM p"
-        " WHERE last_seq > indexed",
-        params,
-    )
+    rows.sort(key=lambda row: (row[0], row[1], row[3]), reverse=True)
     found = [_Candidate(Place(row[0], row[1], _END), *row[2:]) for row in rows]
-    return sorted(found, key=lambda c: (c.place.updated, c.place.talk_id, c.first), reverse=True)
+    talks = dict.fromkeys(candidate.place for candidate in found)
+    return [candidate for candidate in found if candidate.first <= candidate.last], list(talks)
 
 
 def _messages(tx: Tx, candidates: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, int, str, str, float]]:
@@ -197,6 +200,8 @@ def _blocks(tx: Tx, talk_id: str) -> Iterator[Block]:
         if extended is None:
             return
         yield extended
+        if not extended.is_full:  # more of it may be committed meanwhile: that is for the next time
+            return
         block = extended
 
 
