@@ -111,6 +111,7 @@ def test_what_is_said_in_another_tab_does_not_move_what_is_read(reading: Page) -
     before = tops(page)
     say(other, "from elsewhere")
     expect(messages(page).last).to_contain_text("You said: from elsewhere")
+    expect_rest(page)
     assert {seq: top for seq, top in tops(page).items() if seq in before} == before
 
 
@@ -140,6 +141,7 @@ def test_twelve_tabs_of_one_browser_are_all_live(visit: Visit) -> None:
     for tab in tabs:
         expect(messages(tab).last).to_contain_text("word3")
         expect(tab.get_by_text("Writing…")).to_be_visible()
+        expect(tab.locator(".roost-list")).to_have_attribute("data-stream", "live")
     for tab in tabs:
         expect(messages(tab).last).to_contain_text("word100 end.")
         expect(messages(tab)).to_have_count(4)
@@ -242,3 +244,5 @@ def test_a_refused_message_stays_in_the_input_of_a_slow_browser(visit: Visit) ->
     slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
     page.get_by_role("button", name="Stop").click()
     expect_rest(page)
+    page.get_by_test_id("stChatInputTextArea").press("Enter")
+    expect_messages(page, "slow 200", "word2", "three", "You said: three")

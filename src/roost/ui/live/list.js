@@ -4,6 +4,8 @@
 const SILENCE = 40_000; // milliseconds without a frame after which the connection is given up
 const PATIENCE = 3_000; // milliseconds without a connection after which the page polls instead
 const SLOWEST = 2_000; // milliseconds between two attempts to connect
+const LOOK = 500; // milliseconds between two looks at the page
+const CHECKS = 3; // looks after which a refused text counts as back in the input
 const NEAR = 48; // pixels from the end that count as the end
 
 const lists = new WeakMap(); // one list per element, over all its runs
@@ -168,7 +170,10 @@ class MessageList {
     this.jump.addEventListener("click", () => this.#toEnd());
     this.log.addEventListener("click", (event) => this.#copyCode(event));
     this.place = new Place(root, () => this.#showJump());
-    this.timer = setInterval(() => this.#compare(), 500);
+    const { signal } = this.ending = new AbortController();
+    document.addEventListener("keydown", (event) => { if (event.key === "Enter") this.#sending(event); }, { signal, capture: true });
+    document.addEventListener("click", (event) => this.#sending(event), { signal, capture: true });
+    this.timer = setInterval(() => { this.#giveBack(); this.#compare(); }, LOOK);
   }
 
   // Called when the page has run, with what it knows.
@@ -181,12 +186,13 @@ class MessageList {
     this.feed.follow(data.live, data.talk, this.cursor);
     if (data.messages) this.#receive({ talk: data.talk, messages: data.messages, running: data.running, more: data.more, whole: true });
     if (data.sent && data.sent > this.sent) this.#showSent(data.sent);
-    this.#giveBack(data.refused);
+    this.#giveBack();
     this.#indicate();
   }
 
   close() {
     clearInterval(this.timer);
+    this.ending.abort();
     this.feed.close();
     this.place.close();
   }
@@ -294,6 +300,7 @@ class MessageList {
   // The page shows something else than the server has: it is asked to run again.
   #compare() {
     if (!this.root.isConnected) return this.close();
+    this.root.dataset.stream = this.feed.isLive ? "live" : "lost";
     if (!this.feed.isLive) return;
     this.#report(true);
     const isOther = this.around !== null && this.around !== this.data.around;
@@ -349,16 +356,27 @@ class MessageList {
     copy(from, block.querySelector("pre").textContent);
   }
 
-  // A refused message goes back into the input. It is a part of the page's state until the next one is sent, since
-  // an event may be lost: a browser that is late draws two runs of the page at once.
-  #giveBack(refused) {
-    if (!refused || refused.id === this.refused) return;
+  // Something is sent: what was refused before it does not come back.
+  #sending({ target }) {
+    if (target.closest?.('[data-testid="stChatInput"]')) this.checks = 0;
+  }
+
+  // A refused message goes back into the input. It is a part of the page's state until the next one is sent, and is
+  // written until it stays: a browser that is late clears the input after the server has answered.
+  #giveBack() {
+    const { refused } = this.data;
     const input = document.querySelector('[data-testid="stChatInputTextArea"]');
-    if (!input) return;
-    this.refused = refused.id;
-    if (input.value) return;
-    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(input, refused.text);
-    input.dispatchEvent(new Event("input", { bubbles: true }));
+    if (!refused || !input) return;
+    if (refused.id !== this.refused) [this.refused, this.checks] = [refused.id, CHECKS];
+    if (!this.checks) return;
+    this.checks -= 1;
+    if (input.value === refused.text) return;
+    if (input.value) this.checks = 0; // something else is being typed
+    else {
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(input, refused.text);
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+      this.checks = CHECKS;
+    }
   }
 }
 
