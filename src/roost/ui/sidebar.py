@@ -65,7 +65,7 @@ def draw(
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
         approval_list.button(waits)
         with st.container(key="talks", gap=None):
-            _talks(talks, talk.talk_session_id if talk else None)
+            _talks(talks, talk.root if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
             _settings(service, user, talk, draft)
         with st.container(key="who"):
@@ -79,13 +79,14 @@ def who(user: str) -> str:
     return f"Signed in as {plain(user)}"
 
 
-def _talks(talks: Sequence[Talk], open_id: str | None) -> None:
+def _talks(talks: Sequence[Talk], open_root: str | None) -> None:
+    """Draw the talks; of branches one is listed, which is marked if any of them is open."""
     shown = int(st.session_state.get("talks_shown", FIRST))
     if not talks:
         st.caption("Your talks appear here.")
     for talk in talks[:shown]:
         talk_id = talk.talk_session_id
-        place = "open" if talk_id == open_id else "other"
+        place = "open" if talk.root == open_root else "other"
         title = components.title(talk)
         with st.container(key=f"talk_{place}_{talk_id}", horizontal=True, vertical_alignment="center", gap=None):
             st.button(

@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 
 from roost.core.journal.approvals import Approval
+from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
@@ -37,6 +38,8 @@ LOOK_AT_TALKS = 4.0
 """Seconds between polls of the list of talks."""
 LOOK_AT_QUESTIONS = 1.0
 """Seconds between polls of pending approvals, at most as often as the page polls."""
+STOP_WAIT = 2.0
+"""Seconds to wait for the end of an answer before its talk is branched."""
 GONE = "This talk no longer exists. You can start a new one here."
 
 
@@ -87,11 +90,22 @@ class PageState:
             "asking": self.is_asking,
             "sent": sent[1] if sent[0] == talk_id else 0,
             "refused": st.session_state.get("refused"),
+            "versions": self._versions(talk_id),
             "around": digest(self.talks, self.waiting, self.service.health().problem),
         }
         if reading and self.is_polling:
             data |= {"messages": self._messages(reading), "more": reading.more_before}
         return data
+
+    def _versions(self, talk_id: str | None) -> dict[str, object]:
+        """Return which messages have several versions, in branches of the talk."""
+        if talk_id is None:
+            return {}
+        try:
+            found = versions(self.service.list_branches(self.user, talk_id), talk_id)
+        except RoostError:  # deleted meanwhile: the next run reports it
+            return {}
+        return {str(seq): {"talks": several.talks, "current": several.current} for seq, several in found.items()}
 
     def _messages(self, reading: TalkReader) -> list[dict[str, Any]]:
         found = []
@@ -274,7 +288,7 @@ def _say(line: MessageSender, text: str) -> None:
     page_url.open_talk(talk_id)
 
 
-def _act(service: AgentService, line: MessageSender, action: str, seq: int) -> None:
+def _act(service: AgentService, line: MessageSender, action: str, seq: int, text: str) -> None:
     """Do what was chosen for a message of the list."""
     reading: Any = st.session_state.get("reading")
     if not isinstance(reading, TalkReader):
@@ -283,6 +297,30 @@ def _act(service: AgentService, line: MessageSender, action: str, seq: int) -> N
         _say(line, question.content)
     elif action == "older":
         _show_older(service)
+    elif action == "version":
+        page_url.open_talk(text)
+    elif action in ("edit", "regenerate", "fork"):
+        _branch(service, reading, action, seq, text)
+
+
+def _branch(service: AgentService, reading: TalkReader, action: str, seq: int, text: str) -> None:
+    """Open a branch or a fork of the talk; an answer that is being written is stopped, unless the talk is forked."""
+    user, talk_id = reading.user_id, reading.talk_id
+    st.session_state.pop("notice", None)
+    try:
+        if reading.running and action != "fork":
+            service.stop(user, talk_id, wait=STOP_WAIT)
+        if action == "edit":
+            talk = service.edit_message(user, talk_id, seq, text)
+        elif action == "regenerate":
+            talk = service.regenerate(user, talk_id, seq=seq)
+        else:
+            talk = service.fork(user, talk_id, seq=seq)
+    except RoostError as error:
+        st.session_state["notice"] = public(error)
+        return
+    st.session_state["sent"] = (talk.talk_session_id, talk.messages)
+    page_url.open_talk(talk.talk_session_id)
 
 
 def _stop(reading: TalkReader, service: AgentService) -> None:

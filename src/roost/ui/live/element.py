@@ -26,17 +26,17 @@ _mount = st.components.v2.component(
 )
 
 
-def draw(data: Mapping[str, object], act: Callable[[str, int], None], set_stream: Callable[[bool], None]) -> None:
+def draw(data: Mapping[str, object], act: Callable[[str, int, str], None], set_stream: Callable[[bool], None]) -> None:
     """Draw the list.
 
-    `act` is called with the name of an action and the number of its message, `set_stream` with whether the live
-    stream can be had. The list asks for a new run of the page by a trigger that needs no answer.
+    `act` is called with the name of an action, the number of its message and its text, `set_stream` with whether the
+    live stream can be had. The list asks for a new run of the page by a trigger that needs no answer.
     """
 
     def acted() -> None:
         action = st.session_state[KEY].action
         if isinstance(action, dict):
-            act(str(action.get("name", "")), int(action.get("seq") or 0))
+            act(str(action.get("name", "")), int(action.get("seq") or 0), str(action.get("text") or ""))
 
     _mount(
         key=KEY,

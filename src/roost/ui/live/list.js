@@ -82,8 +82,9 @@ const patch = (place, { keep, add }) => {
 const write = (place, text) => { if (place.textContent !== text) place.textContent = text; };
 
 class MessageView {
-  constructor(seq, sender) {
+  constructor(seq, sender, act) {
     this.seq = seq;
+    this.act = act; // called with the name of an action and its text
     this.root = make("article", `roost-message roost-${sender}`);
     this.root.dataset.seq = seq;
     this.root.setAttribute("aria-label", sender === "user" ? "You" : "Agent");
@@ -92,7 +93,9 @@ class MessageView {
     this.state = make("span");
     this.time = make("time");
     this.actions = make("div", "roost-actions"); // more buttons for a message go here
-    this.foot.append(this.state, this.time, this.actions);
+    this.versions = make("div", "roost-versions");
+    this.versions.hidden = true;
+    this.foot.append(this.state, this.time, this.versions, this.actions);
     this.root.append(this.text, this.foot);
   }
 
@@ -149,6 +152,68 @@ class MessageView {
     this.copier.setAttribute("aria-live", "polite");
     this.copier.addEventListener("click", () => copy(this.copier, this.source));
     this.actions.append(this.copier);
+    if (this.sender === "user") this.#action("Edit", () => this.#edit());
+    else this.#action("Regenerate", () => this.act("regenerate"));
+    this.#action("Fork", () => this.act("fork"));
+  }
+
+  #action(label, chosen) {
+    const node = button("", label);
+    node.addEventListener("click", chosen);
+    this.actions.append(node);
+  }
+
+  // A message is edited in its place; what is sent begins a branch of the talk.
+  #edit() {
+    if (this.editor) return;
+    this.editor = make("form", "roost-editor");
+    const area = make("textarea");
+    area.value = this.source;
+    area.rows = Math.min(12, this.source.split("\n").length + 1);
+    area.setAttribute("aria-label", "Edit message");
+    const send = Object.assign(button("roost-send", "Send"), { type: "submit" });
+    const cancel = button("", "Cancel");
+    const end = () => { this.editor.remove(); this.editor = null; this.text.hidden = false; };
+    cancel.addEventListener("click", end);
+    this.editor.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (!area.value.trim()) return;
+      this.act("edit", area.value);
+      end();
+    });
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { event.stopPropagation(); end(); }
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); this.editor.requestSubmit(); }
+    });
+    const row = make("div", "roost-editing");
+    row.append(cancel, send);
+    this.editor.append(area, row);
+    this.text.hidden = true;
+    this.text.after(this.editor);
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+  }
+
+  // Other versions of this message are in branches of the talk: ‹ 2/3 ›
+  showVersions(found) {
+    const key = JSON.stringify(found ?? null);
+    if (key === this.shown) return;
+    this.shown = key;
+    this.versions.hidden = !found;
+    if (!found) return;
+    const { talks, current } = found;
+    const turn = (label, sign, to) => {
+      const node = button("", sign);
+      node.setAttribute("aria-label", label);
+      node.disabled = talks[to] === undefined;
+      node.addEventListener("click", () => this.act("version", talks[to]));
+      return node;
+    };
+    this.versions.replaceChildren(
+      turn("Previous version", "‹", current - 1),
+      make("span", "", `${current + 1}/${talks.length}`),
+      turn("Next version", "›", current + 1),
+    );
   }
 }
 
@@ -248,7 +313,7 @@ class MessageList {
       return;
     }
     if (!view) {
-      view = new MessageView(message.seq, message.sender);
+      view = new MessageView(message.seq, message.sender, (name, text) => this.trigger("action", { name, seq: message.seq, text }));
       this.views.set(message.seq, view);
       this.#insert(view);
     }
@@ -284,6 +349,7 @@ class MessageList {
       write(this.waiting, this.waiting.hidden ? "" : words);
       if (isAnswering && isAsking) write(last.state, words);
       this.again.hidden = this.running || last?.status !== "failed" || last.sender === "user";
+      for (const [seq, view] of this.views) view.showVersions(this.data.versions?.[seq]);
     });
     if (!this.again.hidden && this.again.dataset.seq !== String(last.seq)) {
       this.again.dataset.seq = last.seq;
