@@ -1,8 +1,10 @@
-"""Menu of each talk in the list, with dialogs to rename and to delete it."""
+"""Menu of each talk in the list, with dialogs to rename, to export and to delete it."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -12,7 +14,8 @@ from roost.service import AgentService
 from roost.ui import components, page_url
 from roost.ui.text import as_sentence
 
-RENAME, DELETE = "Rename", "Delete"
+RENAME, EXPORT, DELETE = "Rename", "Export", "Delete"
+_UNSAFE = re.compile(r"[^\w -]+")
 
 
 def button(talk: Talk) -> None:
@@ -20,7 +23,7 @@ def button(talk: Talk) -> None:
     talk_id = talk.talk_session_id
     st.menu_button(
         f"Menu of {components.title(talk)}",
-        [RENAME, DELETE],
+        [RENAME, EXPORT, DELETE],
         key=f"menu_{talk_id}",
         type="tertiary",
         icon=":material/more_horiz:",
@@ -39,7 +42,7 @@ def dialog(service: AgentService, user: str) -> None:
     except NotFound:
         close()  # deleted in another tab
         return
-    ask = _rename if choice == RENAME else _delete
+    ask = {RENAME: _rename, EXPORT: _export, DELETE: _delete}[choice]
     ask(service, talk)
 
 
@@ -68,6 +71,22 @@ def _rename(service: AgentService, talk: Talk) -> None:
     st.rerun()
 
 
+@st.dialog("Export this talk", on_dismiss=close)
+def _export(service: AgentService, talk: Talk) -> None:
+    """Offer both formats; a transcript is made when it is downloaded."""
+    st.markdown(f"**{components.title(talk)}** as Markdown to read, or as JSON, which can be imported again.")
+    name = _UNSAFE.sub(" ", talk.title).strip()[:60] or "talk"
+    with st.container(horizontal=True):
+        for label, form, ending in (("Markdown", "markdown", "md"), ("JSON", "json", "json")):
+            st.download_button(
+                label,
+                partial(service.export_talk, talk.user_id, talk.talk_session_id, format=form),
+                file_name=f"{name}.{ending}",
+                key=f"export_{form}",
+                on_click="ignore",
+            )
+
+
 @st.dialog("Delete this talk?", on_dismiss=close)
 def _delete(service: AgentService, talk: Talk) -> None:
     st.markdown(f"**{components.title(talk)}** will be deleted with all its messages. This can't be undone.")
@@ -86,7 +105,8 @@ def _delete(service: AgentService, talk: Talk) -> None:
 
 
 def _remove(service: AgentService, talk: Talk) -> None:
+    opened = page_url.opened()
     with suppress(NotFound):  # deleted in another tab
+        if opened is not None and service.get_session(talk.user_id, opened).root == talk.root:
+            page_url.start_new()
         service.delete(talk.user_id, talk.talk_session_id)
-    if page_url.opened() == talk.talk_session_id:
-        page_url.start_new()

@@ -13,7 +13,7 @@ from roost.core.talks.talk import BusyPolicy, Talk
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui import approval_list, components, menu, page_url
+from roost.ui import approval_list, components, menu, page_url, search
 from roost.ui.text import as_sentence, plain
 
 FIRST = 12
@@ -64,8 +64,12 @@ def draw(
             st.markdown("Roost")
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
         approval_list.button(waits)
+        query = search.field()
         with st.container(key="talks", gap=None):
-            _talks(talks, talk.root if talk else None)
+            if query:
+                search.hits(service, user, query)
+            else:
+                _talks(talks, talk.root if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
             _settings(service, user, talk, draft)
         with st.container(key="who"):

@@ -279,8 +279,8 @@ def _say(line: MessageSender, text: str) -> None:
         talk_id = line.send(text)
     except RoostError as error:
         st.session_state["notice"] = public(error)
-        # The list puts it back into the input, so that nothing typed is lost. A value for the input itself would be
-        # lost if the next run came before the browser has drawn this one.
+        # The list puts it back into the input, so that nothing typed is lost. A value for the input itself was lost
+        # by slow browsers.
         st.session_state["refused"] = {"id": secrets.token_hex(8), "text": text}
         return
     st.session_state.pop("refused", None)

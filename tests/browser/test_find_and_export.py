@@ -1,0 +1,62 @@
+"""Search in the sidebar, and export from the menu of a talk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visit
+from tests.browser.steps import expect_messages, expect_rest, messages, open_menu, say, shot
+from tests.browser.test_looks import start_new
+
+pytestmark = pytest.mark.browser
+
+
+def find(page: Page, query: str) -> None:
+    field = page.get_by_placeholder("Search")
+    field.fill(query)
+    field.press("Enter")
+
+
+def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
+    page = visit()
+    for text in ("apples and pears", "about **plums** <b>x</b>"):
+        start_new(page)
+        say(page, text)
+        expect(messages(page)).to_have_count(2)
+        expect_rest(page)
+    find(page, "pear")
+    found = page.locator(".st-key-talks")
+    expect(found).to_contain_text("apples and pears")
+    expect(found.locator("strong").first).to_have_text("pears")
+    shot(page, "search")
+    found.get_by_role("button", name="apples and pears").first.click()
+    expect_messages(page, "apples and pears", "You said: apples and pears")
+    find(page, "plums")
+    expect(found).to_contain_text("about **plums** <b>x</b>")
+    find(page, "nowhere to be found")
+    expect(found).to_contain_text("No message has these words.")
+    find(page, "")
+    expect(found.get_by_role("button", name="Menu of")).to_have_count(2)
+
+
+@pytest.mark.parametrize("label", ["Markdown", "JSON"])
+def test_a_talk_is_downloaded_with_all_its_messages(visit: Visit, label: str, tmp_path: Path) -> None:
+    page = visit()
+    say(page, "apples")
+    expect_messages(page, "apples", "You said: apples")
+    expect_rest(page)
+    open_menu(page, "apples")
+    page.get_by_role("menuitem", name="Export").click()
+    with page.expect_download() as started:
+        page.get_by_role("dialog").get_by_role("button", name=label, exact=True).click()
+    file = tmp_path / started.value.suggested_filename
+    started.value.save_as(file)
+    text = file.read_text(encoding="utf-8")
+    assert file.name == ("apples.md" if label == "Markdown" else "apples.json")
+    assert "You said: apples" in text
+    if label == "JSON":
+        assert json.loads(text)["messages"][0]["text"] == "apples"
