@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.talks.branches import versions
+from tests.conftest import settled
 from tests.runtime.agents.test_agents import teller
 from tests.runtime.conftest import World, ended, short
 
@@ -195,3 +197,15 @@ def test_a_copied_message_is_found_once_however_small_the_pages_are(world: World
         assert hits == list(whole)
 
     world({"counter": counter}, story)
+
+
+def test_copies_count_towards_the_storage_quota_of_their_user(tmp_path: Path) -> None:
+    limits = roost.Limits(stored_mib_per_user=0.05)
+    with roost.open(f"sqlite:///{tmp_path}/r.db", limits=limits) as service:
+        talk = service.create_talk_session("ann", profile="echo")
+        service.add_message("ann", talk, "x" * 10_000)
+        settled(service, "ann", talk)
+        with pytest.raises(roost.LimitReached, match="stored_mib_per_user"):
+            for _ in range(10):
+                service.fork("ann", talk)
+        assert 1 < len(service.list_sessions("ann")) < 5

@@ -86,8 +86,8 @@ class TalkBranches:
             raise Unavailable("this Roost is closing: try again after its restart")
         host, limits = self._context.host, self._context.limits
         self._context.ram.check()
-        if action is not BranchAction.FORK:
-            await self._context.quota.use(user_id, len(content))
+        copied = await self._context.store.read(branches.copied_chars, user_id, talk_id, seq)
+        await self._context.quota.use(user_id, copied + len(content))
         new = NewBranch(host.new_id("talk"), action, seq, host.new_id("env"), content, title, key)
         branched: Branched = await self._context.store.write(
             branches.create,

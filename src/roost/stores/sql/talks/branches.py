@@ -16,6 +16,8 @@ from roost.stores import bulk
 from roost.stores.sql.agents import agents
 from roost.stores.sql.talks import messages, talk_values, talks
 
+_END = 1 << 53
+
 
 @dataclass(frozen=True, slots=True)
 class Branched:
@@ -45,6 +47,17 @@ def create(tx: Tx, user_id: str, source: str, new: NewBranch, most_talks: int, q
     _copy(tx, source, new.talk_id, last)
     envelope = _post(tx, user_id, parent, new, question, now, quiet)
     return Branched(talks.get(tx, user_id, new.talk_id), parent.agent, envelope)
+
+
+def copied_chars(tx: Tx, user_id: str, talk_id: str, seq: int | None) -> int:
+    """Return how much a branch with the messages up to `seq` copies, for the quota of its user."""
+    talks.get(tx, user_id, talk_id)
+    row = tx.one(
+        "SELECT SUM(LENGTH(content) + LENGTH(notes) + LENGTH(COALESCE(error, ''))) FROM messages"
+        " WHERE talk_id = :talk AND seq <= :last",
+        {"talk": talk_id, "last": _END if seq is None else seq},
+    )
+    return int(row[0] or 0) if row else 0
 
 
 def family(tx: Tx, user_id: str, talk_id: str) -> list[Branch]:
