@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
-from roost.core.journal.approvals import folded
 from roost.core.talks.messages import Message, Sender, Status
-from roost.core.talks.side_channels import LEFT_OUT, Channel, Note, Notes, calls, waited_for
+from roost.core.talks.side_channels import LEFT_OUT, Channel, Notes, waited_for
+from roost.ui.live.tool_cards import tool_cards
 from roost.ui.rendering.blocks import Blocks
 from roost.ui.text import sentence
 
-SHOWN = 1_000
-"""Characters shown of a tool's result."""
 KEPT = 32 * 1024 * 1024
 """Characters of views in RAM."""
 UNFINISHED = "The answer could not be completed."
@@ -141,19 +137,9 @@ def _remark(notes: Notes) -> str:
 
 
 def _note_blocks(notes: Notes, entry: _Entry) -> Iterator[str]:
-    """Yield thoughts as Markdown, and tool calls with their results as they are."""
+    """Yield thoughts as Markdown, and tool calls as cards."""
     for place, note in enumerate(notes):
         if note.channel == Channel.TOOLS:
-            yield f'<pre class="roost-steps" tabindex="0">{escape(_steps(note))}</pre>'
+            yield from tool_cards(note.text)
         elif note.channel != Channel.WAITING:
             yield from _html(entry.notes[place], note.text)
-
-
-def _steps(note: Note) -> str:
-    """Return tool calls, one per line, with their results."""
-    lines = []
-    for call in calls(note.text):
-        given = json.dumps(call.arguments, ensure_ascii=False)
-        result = "…" if call.result is None else call.result
-        lines.append(f"{call.tool} {given}\n{'→' if call.ok else '✗'} {folded(result, SHOWN)}")
-    return "\n".join(lines)
