@@ -35,9 +35,10 @@ LOADED = (
     "runs",
     "schedules",
     "server.doctor",
-    "talks",
+    "talks.branches",
+    "talks.talks",
+    "talks.transcripts",
     "tasks",
-    "transcripts",
 )
 
 
