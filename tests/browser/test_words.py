@@ -103,7 +103,7 @@ def test_a_message_can_be_copied_by_keyboard_to_the_letter(page: Page) -> None:
             break
     page.keyboard.press("Enter")
     assert copied(page) == typed
-    expect(messages(page).first.get_by_role("button")).to_be_focused()
+    expect(messages(page).first.locator(".roost-copy")).to_be_focused()
     expect_unharmed(page)
 
 
@@ -121,4 +121,4 @@ def test_an_answer_that_is_being_written_has_nothing_to_copy_yet(page: Page) -> 
     expect(messages(page).last).to_contain_text("word3")
     expect(messages(page).last.get_by_role("button")).to_have_count(0)
     expect_messages(page, "slow 60", "word60 end.")
-    expect(messages(page).last.get_by_role("button")).to_have_count(1)
+    expect(messages(page).last.locator(".roost-copy")).to_have_count(1)

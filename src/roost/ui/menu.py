@@ -109,4 +109,5 @@ def _remove(service: AgentService, talk: Talk) -> None:
     with suppress(NotFound):  # deleted in another tab
         if opened is not None and service.get_session(talk.user_id, opened).root == talk.root:
             page_url.start_new()
+            st.session_state["deleted"] = opened  # the browser may still send its URL
         service.delete(talk.user_id, talk.talk_session_id)
