@@ -23,10 +23,9 @@ endif
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
-# Without a key there is a small model to talk with; where it can't be had, that is told, and the guide answers.
+# Without a key the guide answers; a small model is downloaded meanwhile, and is then one card away.
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
-	@.venv/bin/roost models pull --if-needed || true
-	@exec .venv/bin/roost up $(ARGS)
+	@{ .venv/bin/roost models pull --if-needed > /dev/null 2>&1 & } ; exec .venv/bin/roost up $(ARGS)
 
 test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@echo "Running the tests …"

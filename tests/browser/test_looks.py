@@ -44,8 +44,7 @@ def empty(page: Page) -> None:
 
 
 def suggestions(page: Page) -> None:
-    page.get_by_label("Agent", exact=True).click()
-    page.get_by_role("option", name="guide").click()
+    page.get_by_role("button", name="Guide", exact=True).click()
     expect(page.get_by_role("button", name="Show me markdown")).to_be_visible()
 
 

@@ -181,8 +181,7 @@ def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Vi
 
 def choose_guide(page: Page) -> Locator:
     """The guide answers; what it suggests to say."""
-    page.get_by_label("Agent", exact=True).click()
-    page.get_by_role("option", name="guide").click()
+    page.get_by_role("button", name="Guide", exact=True).click()
     return page.get_by_role("button", name="Show me markdown")
 
 

@@ -43,14 +43,19 @@ def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
 
 def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
     def page() -> None:
+        from types import SimpleNamespace
+
         from roost.ports import Profile
-        from roost.ui import components
+        from roost.ui import first_visit
+        from roost.ui.sidebar import Draft
 
         profiles = [Profile("gguf", "gguf", label="A small model"), Profile("guide", "guide")]
-        components.invitation(profiles, "gguf", print, print)
+        agents = SimpleNamespace(list=lambda *_, **__: [])
+        service = SimpleNamespace(profiles=lambda: profiles, agents=agents)
+        first_visit.draw(service, "ann", Draft("gguf"), print)  # type: ignore[arg-type]
 
     app = AppTest.from_function(page).run()
-    assert (app.selectbox[0].options, app.selectbox[0].value) == (["A small model", "guide"], "gguf")
+    assert [button.label for button in app.button][:2] == ["A small model", "guide"]
 
 
 def test_messages_left_out_of_the_context_are_mentioned_with_the_answer(tab: Tab) -> None:

@@ -69,8 +69,6 @@ class ProfileRegistry:
         self._files = ModelFiles(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
         self._llm: Llm | None = None
-        problem = self._files.why_not()
-        self.without_model = str(problem) if problem else None
         asked = defaults.found()
         self._profiles = {profile.name: profile for profile in asked} | self._profiles
         better = [*(given or {}), *(p.name for p in (*configured, *asked))]
@@ -78,6 +76,12 @@ class ProfileRegistry:
         self.is_chosen = bool(default or better)
         if not self.is_chosen:
             self._advise(f"To talk with a model, {defaults.better()}.")
+
+    @property
+    def without_model(self) -> str | None:
+        """Return why no local model is available; it may be downloaded while the program runs."""
+        problem = self._files.why_not()
+        return str(problem) if problem else None
 
     def _advise(self, advice: str) -> None:
         """Add advice to the description of the default profile."""

@@ -43,8 +43,11 @@ class Brains(Protocol):
     default: str
     is_chosen: bool
     """True if the default profile was configured, or has what it needs; otherwise it is a fallback."""
-    without_model: str | None
-    """Reason why no local model is available, with the next step; None if one is."""
+
+    @property
+    def without_model(self) -> str | None:
+        """Return why no local model is available, with the next step; None if one is."""
+        ...
 
     def open(self, host: Host) -> None:
         """Give the brains their host, before the first call."""

@@ -1,8 +1,7 @@
-"""Components of pages: titles, notices, times, and the start of an empty talk."""
+"""Components of pages: titles, notices and times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
@@ -12,16 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.talks.talk import Talk
-from roost.ports import Profile
 from roost.ui.text import plain, sentence
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-SUGGESTIONS = {
-    "gguf": ("What can you do?", "Tell me a story about the sea", "Write a poem about rain"),
-    "guide": ("What is Roost?", "Count, so that I can interrupt you", "Show me markdown", "Fail, please"),
-}
-_TYPED = {"Count, so that I can interrupt you": "count", "Show me markdown": "markdown", "Fail, please": "fail"}
 
 
 def set_up() -> None:
@@ -56,21 +49,3 @@ def moment(time: datetime) -> str:
     if now - local < timedelta(days=300):
         return f"{local.day} {local:%B, %H:%M}"
     return f"{local.day} {local:%B %Y, %H:%M}"
-
-
-def invitation(
-    profiles: Sequence[Profile], chosen: str, choose: Callable[[], None], say: Callable[[str], None]
-) -> None:
-    """Draw an empty talk: the choice of the agent, and suggestions."""
-    with st.container(key="invitation"):
-        st.subheader("What would you like to talk about?", anchor=False)
-        names = {profile.name: profile.shown for profile in profiles}
-        at = [*names].index(chosen)
-        st.selectbox("Agent", names, index=at, key="profile", on_change=choose, format_func=names.__getitem__)
-        profile = profiles[at]
-        about = [profile.description, f"Model: {profile.model}." if profile.model else ""]
-        st.caption(plain(" ".join(filter(None, about))) or "Type a message below and press Enter.")
-        with st.container(key="suggestions", horizontal=True):
-            for suggestion in SUGGESTIONS.get(profile.name, ()):
-                typed = _TYPED.get(suggestion, suggestion)
-                st.button(suggestion, key=f"suggest_{typed}", on_click=say, args=(typed,))

@@ -45,7 +45,10 @@ class MessageSender:
 
     def _begin(self) -> str:
         draft = self.draft
-        return self.service.create_talk_session(self.user, profile=draft.profile, busy=draft.busy, **draft.options)
+        profile = None if draft.agent else draft.profile
+        return self.service.create_talk_session(
+            self.user, profile=profile, agent=draft.agent, busy=draft.busy, **draft.options
+        )
 
     def _give_up(self, talk_id: str) -> None:
         with suppress(RoostError):

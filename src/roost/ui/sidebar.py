@@ -37,6 +37,8 @@ class Draft:
     """Settings of the next talk, which is created with its first message."""
 
     profile: str
+    agent: str | None = None
+    """Agent of the user to talk with, in place of the profile."""
     busy: str = BusyPolicy.INTERRUPT
     options: Mapping[str, Any] = field(default_factory=dict)
 

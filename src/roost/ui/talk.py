@@ -20,7 +20,7 @@ from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
-from roost.ui import approval_list, approvals, components, menu, page_url, sidebar
+from roost.ui import approval_list, approvals, components, first_visit, header, menu, page_url, sidebar
 from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
@@ -159,6 +159,8 @@ def page(
     every = QUICK if running else CALM if calm else SLOW
     scene = PageState(service, user, reading, talks, every, found, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
+    if talk is not None:
+        header.draw(service, talk, is_running=running, is_asking=scene.is_asking)
     _history(scene, line)
     with st.bottom:  # both always exist, so that the input does not move
         _notices(service)
@@ -190,7 +192,8 @@ def _open(service: AgentService, user: str) -> tuple[TalkReader | None, Talk | N
     except (NotFound, Invalid):
         page_url.start_new()
         st.session_state.pop("reading", None)
-        st.session_state["notice"] = GONE
+        if st.session_state.get("deleted") != talk_id:
+            st.session_state["notice"] = GONE
         return None, None
     st.session_state["reading"] = reading
     return reading, talk
@@ -234,7 +237,7 @@ def _history(scene: PageState, line: MessageSender) -> None:
         else:
             _list(scene, line)
     if scene.reading is None:
-        components.invitation(scene.service.profiles(), line.draft.profile, _choose, partial(_say, line))
+        first_visit.draw(scene.service, scene.user, line.draft, partial(_say, line))
 
 
 def _list(scene: PageState, line: MessageSender) -> None:
@@ -335,9 +338,3 @@ def _show_older(service: AgentService) -> None:
             reading.go_back(service)
     except RoostError as error:
         st.session_state["notice"] = public(error)
-
-
-def _choose() -> None:
-    draft = st.session_state.get("draft")
-    if isinstance(draft, Draft):
-        draft.profile = st.session_state["profile"]

@@ -177,7 +177,7 @@ def test_a_missing_model_is_reported_unless_the_user_opted_out(
     (tmp_path / "roost.toml").write_text(settings)
     with package.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml") as service:
         Server(uvicorn.Config(""), service, 1.0).load_brains()
-    assert ["No model: the guide, a small script, answers" in line for line in lines] == [True] * told
+    assert ["No model is configured: the guide, a small script, answers" in line for line in lines] == [True] * told
 
 
 def test_the_link_signs_in_once_and_another_can_be_had(folder: Path) -> None:

@@ -60,8 +60,8 @@ class Server(uvicorn.Server):
     def load_brains(self) -> None:
         """Load all brains before the first answers, so that their author sees errors in the terminal."""
         brains = self._service.roost.context.brains
-        if not brains.is_chosen and brains.without_model:
-            _say(f"  No model: the guide, a small script, answers. {single_line(brains.without_model)}\n")
+        if not brains.is_chosen:
+            _say("  No model is configured: the guide, a small script, answers. `roost doctor` says how to add one.\n")
         for profile in brains.names():
             try:
                 if brains.loaded(profile) is None:

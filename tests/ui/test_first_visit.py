@@ -1,0 +1,45 @@
+"""Cards of agents: what is written on them, and the pictures made of their names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.ui import first_visit
+from roost.ui.avatars import avatar, initials
+
+
+@pytest.mark.parametrize(
+    ("about", "shown"),
+    [
+        ("Short.", "Short."),
+        ("One. Two! Three?", "One. Two! Three?"),
+        ("First sentence. " + "word " * 40, "First sentence."),
+        ("word " * 40, ("word " * 40)[: first_visit.ABOUT - 1] + "…"),
+        ("Version 1.5 of it.", "Version 1.5 of it."),
+        ("", ""),
+    ],
+)
+def test_a_card_has_the_sentences_that_fit(about: str, shown: str) -> None:
+    assert first_visit._short(about) == shown
+
+
+@given(st.text(max_size=400))
+def test_any_description_is_short_on_a_card(about: str) -> None:
+    assert len(first_visit._short(about)) <= first_visit.ABOUT
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"),
+    [("guide", "G"), ("night watch", "NW"), ("a-b-c", "AB"), ("", "?"), ("<b>", "B"), ("日本", "日"), ("!!", "?")],
+)
+def test_an_avatar_has_the_first_letters_of_its_name(name: str, letters: str) -> None:
+    assert initials(name) == letters
+
+
+@given(st.text(max_size=40))
+def test_any_name_has_an_avatar_of_letters_only(name: str) -> None:
+    html = avatar(name)
+    assert html == avatar(name)
+    assert html.count("<") == 2
