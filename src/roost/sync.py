@@ -22,7 +22,7 @@ from roost.runtime.handlers.meetings import Meetings
 from roost.runtime.handlers.monitor import Monitor
 from roost.runtime.handlers.runs import Runs
 from roost.runtime.handlers.schedules import Schedules, SleepScheduler
-from roost.runtime.handlers.talks import Talks
+from roost.runtime.handlers.talks.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
 
 P = ParamSpec("P")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import roost
-from roost.runtime.handlers.talks import Talks
+from roost.runtime.handlers.talks.talks import Talks
 from roost.stores.engine import Engine
 from roost.stores.sql.talks import answers
 from tests.brains_for_tests import Puppet, until

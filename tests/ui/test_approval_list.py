@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import roost
-from roost.ui.approval_list import summary
 from roost.ui.approvals import arguments, asking
+from roost.ui.sidebar.approval_list import summary
 from tests.conftest import eventually
 from tests.core.journal.test_approval_questions import an_approval
 from tests.ui.conftest import USER, Tab

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 import roost
 from roost.core.limits.limits import Limits
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import Draft
+from roost.ui.sidebar.sidebar import Draft
 from tests.ui.conftest import USER, Tab
 
 

@@ -9,7 +9,7 @@ import roost
 from roost.api.auth import Identity
 from roost.ui import access, talk
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import who
+from roost.ui.sidebar.sidebar import who
 from roost.ui.talk import QUICK, PageState
 from roost.ui.talk_reader import TalkReader
 from roost.ui.text import plain
@@ -47,7 +47,7 @@ def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
 
         from roost.ports import Profile
         from roost.ui import first_visit
-        from roost.ui.sidebar import Draft
+        from roost.ui.sidebar.sidebar import Draft
 
         profiles = [Profile("gguf", "gguf", label="A small model"), Profile("guide", "guide")]
         agents = SimpleNamespace(list=lambda *_, **__: [])

@@ -323,8 +323,8 @@ def talks_export(
 @talks_app.command("import")
 def talks_import(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON of `roost talks export`; - for standard input.")],
-    profile: Annotated[str | None, typer.Option("--profile", help="Profile to go on with.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Agent to go on with.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Profile of the new talk.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Agent of the new talk.")] = None,
     json: Json = False,
     store: Store = None,
     config: Config = None,

@@ -11,7 +11,7 @@ import streamlit as st
 from roost.errors import RoostError
 from roost.service import AgentService
 from roost.ui.avatars import avatar
-from roost.ui.sidebar import Draft
+from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
 
 AGENTS = 12

@@ -1,4 +1,4 @@
-"""Header of an open talk: whom it is with, the model, what the agent does, tokens and cost."""
+"""Header of an open talk: the agent, its model, and what it does."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ THINKING, ASKING = "Answering", "Waiting for your approval"
 
 def draw(service: AgentService, talk: Talk, *, is_running: bool, is_asking: bool) -> None:
     """Draw one line that stays at the top."""
-    name, about = _whom(service, talk)
+    name, about = _agent(service, talk)
     state = ASKING if is_asking else THINKING if is_running else ""
     mark = f'<span class="roost-state">{escape(state)}</span>' if state else ""
     text = f'<strong>{escape(name)}</strong><span class="roost-about">{escape(about)}</span>{mark}'
     st.html(f'<header class="roost-header">{avatar(name, "1.75rem")}{text}</header>')
 
 
-def _whom(service: AgentService, talk: Talk) -> tuple[str, str]:
+def _agent(service: AgentService, talk: Talk) -> tuple[str, str]:
     """Return the name of the agent or profile, and its model."""
     if talk.agent:
         return shortened(talk.agent, talk.user_id).removeprefix("agent:"), "your agent"

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from roost.errors import RoostError
 from roost.service import AgentService
-from roost.ui.sidebar import Draft
+from roost.ui.sidebar.sidebar import Draft
 
 
 @dataclass(slots=True)

@@ -20,12 +20,13 @@ from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
-from roost.ui import approval_list, approvals, components, first_visit, header, menu, page_url, sidebar
+from roost.ui import approvals, components, first_visit, header, page_url
 from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import Draft
+from roost.ui.sidebar import approval_list, menu, sidebar
+from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
 
 QUICK = 0.2

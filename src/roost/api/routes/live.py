@@ -26,7 +26,7 @@ from roost.core.talks.messages import Message, Page, Status
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AsyncAgentService
 from roost.ui.live.digest import TALKS, digest
-from roost.ui.live.views import View, Views
+from roost.ui.live.views import MessageView, Views
 
 log = logging.getLogger("roost.api.live")
 
@@ -86,7 +86,7 @@ class LiveSockets:
         finally:
             self._places.leave(user, address)
 
-    async def view(self, talk_id: str, message: Message) -> View:
+    async def view(self, talk_id: str, message: Message) -> MessageView:
         """Return the view of a message; it is rendered on a thread of its own, once for all readers."""
         known = self.views.known(talk_id, message)
         if known is not None:
@@ -154,7 +154,7 @@ class _Tab:
         self._talk = ""
         self._sending = asyncio.Lock()
         self._sent_at = 0.0
-        self._written: dict[int, View] = {}
+        self._written: dict[int, MessageView] = {}
         """States of messages being written that the browser has."""
 
     async def run(self) -> None:

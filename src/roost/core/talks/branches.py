@@ -42,21 +42,21 @@ class NewBranch:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """Versions of one message of a talk, as ids of the talks that have them, in order of creation."""
+class MessageVersions:
+    """MessageVersions of one message of a talk, as ids of the talks that have them, in order of creation."""
 
     talks: tuple[str, ...]
     current: int
     """Index of the version in this talk."""
 
 
-def versions(branches: Sequence[Branch], talk_id: str) -> dict[int, Versions]:
+def versions(branches: Sequence[Branch], talk_id: str) -> dict[int, MessageVersions]:
     """Return the versions of each message of this talk that has several, by the number of the message.
 
     A branch and its parent differ from number `parent_seq` + 1 on.
     """
     known = {branch.talk_session_id: branch for branch in branches}
-    found: dict[int, Versions] = {}
+    found: dict[int, MessageVersions] = {}
     shared: int | None = None  # number of messages that this talk has in common with `talk`
     talk, child = known.get(talk_id), ""
     while talk is not None:
@@ -65,7 +65,7 @@ def versions(branches: Sequence[Branch], talk_id: str) -> dict[int, Versions]:
                 continue
             children = _children(branches, talk.talk_session_id, seq)
             ids = (talk.talk_session_id, *children)
-            found[seq + 1] = Versions(ids, ids.index(child) if seq == shared else 0)
+            found[seq + 1] = MessageVersions(ids, ids.index(child) if seq == shared else 0)
         child, shared = talk.talk_session_id, talk.parent_seq
         talk = known.get(talk.parent or "")
     return found

@@ -108,8 +108,8 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _markdown_head(talk: Talk) -> str:
-    whom = talk.profile if talk.agent is None else addresses.shortened(talk.agent, talk.user_id)
-    return f"# {_escaped(talk.title) or 'New talk'}\n\nTalk with {_escaped(whom)}, begun {_time(talk.created)}.\n"
+    partner = talk.profile if talk.agent is None else addresses.shortened(talk.agent, talk.user_id)
+    return f"# {_escaped(talk.title) or 'New talk'}\n\nTalk with {_escaped(partner)}, begun {_time(talk.created)}.\n"
 
 
 def _markdown_message(message: Message) -> str:

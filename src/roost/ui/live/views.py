@@ -20,7 +20,7 @@ UNFINISHED = "The answer could not be completed."
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MessageView:
     """One state of a message. `text` and `notes` are blocks of HTML; the other fields are plain text."""
 
     seq: int
@@ -33,7 +33,7 @@ class View:
         source = self.fields.get("source")
         return 500 + sum(map(len, self.text + self.notes)) + (len(source) if isinstance(source, str) else 0)
 
-    def as_json(self, known: View | None = None) -> dict[str, Any]:
+    def as_json(self, known: MessageView | None = None) -> dict[str, Any]:
         """Return what a browser needs that has the state `known`: of blocks, those after the first difference."""
         text, notes = (known.text, known.notes) if known else ((), ())
         return {"seq": self.seq, **self.fields, "text": _after(text, self.text), "notes": _after(notes, self.notes)}
@@ -50,12 +50,12 @@ def _after(known: tuple[str, ...], blocks: tuple[str, ...]) -> dict[str, object]
 class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     message: Message | None = None
-    view: View | None = None
+    view: MessageView | None = None
     text: Blocks = field(default_factory=Blocks)
     notes: defaultdict[int, Blocks] = field(default_factory=lambda: defaultdict(Blocks))
     """Renderers of the notes, by their place."""
 
-    def render(self, message: Message) -> View:
+    def render(self, message: Message) -> MessageView:
         self.view, self.message = _view(message, self), message
         if message.status is not Status.STREAMING:
             self.text, self.notes = Blocks(), defaultdict(Blocks)
@@ -73,13 +73,13 @@ class Views:
         self.rendered = 0
         """Number of states that were rendered."""
 
-    def known(self, talk_id: str, message: Message) -> View | None:
+    def known(self, talk_id: str, message: Message) -> MessageView | None:
         """Return the view of this state of a message, if it was rendered already."""
         entry = self._entries.get((talk_id, message.seq))
         view = entry.view if entry else None
         return view if entry and entry.message == message else None
 
-    def get(self, talk_id: str, message: Message) -> View:
+    def get(self, talk_id: str, message: Message) -> MessageView:
         """Return the view of this state of a message; of several callers one renders it."""
         entry = self._entry((talk_id, message.seq))
         with entry.lock:
@@ -104,7 +104,7 @@ class Views:
                 self._size -= oldest.view.size if oldest.view else 0
 
 
-def _view(message: Message, entry: _Entry) -> View:
+def _view(message: Message, entry: _Entry) -> MessageView:
     is_streaming = message.status is Status.STREAMING
     fields: dict[str, object] = {
         "sender": message.sender,
@@ -116,12 +116,14 @@ def _view(message: Message, entry: _Entry) -> View:
     if message.status is Status.FAILED:
         fields["error"] = sentence(message.error or UNFINISHED)
     if message.sender == Sender.USER:
-        return View(message.seq, fields)
+        return MessageView(message.seq, fields)
     if is_streaming and not message.content:
         fields["waiting"] = waited_for(message.notes)
     if remark := _remark(message.notes):
         fields["remark"] = remark
-    return View(message.seq, fields, _html(entry.text, message.content), tuple(_note_blocks(message.notes, entry)))
+    return MessageView(
+        message.seq, fields, _html(entry.text, message.content), tuple(_note_blocks(message.notes, entry))
+    )
 
 
 def _html(blocks: Blocks, source: str) -> tuple[str, ...]:

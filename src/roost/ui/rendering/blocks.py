@@ -15,7 +15,7 @@ from roost.ui.rendering.segments import Segment, Segmenter, parse
 
 _FREE_FORMULAS = 10_000
 _CHARACTERS_PER_FORMULA = 4
-"""Characters of formulas that are converted: some in any case, and one for so many of the answer."""
+"""Characters of formulas that are converted: some in any case, and one per this number of characters of the answer."""
 
 
 class Block(NamedTuple):

@@ -55,7 +55,7 @@ class References:
         _add(self.closed, definitions)
 
     def use(self, user: User) -> None:
-        """Register a closed part, unless so many use labels that a definition would change too much."""
+        """Register a closed part, unless too many parts use labels for a definition to change them all."""
         if not user.seen or self._used + len(user.source) > _LONGEST:
             return
         self._used += len(user.source)

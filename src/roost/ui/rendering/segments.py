@@ -19,7 +19,7 @@ MOST_LINES = 1_500
 """Lines of a segment, with the same consequence."""
 FREE_LINES = 3_000
 CHARACTERS_PER_LINE = 16
-"""Lines of an answer that are parsed: some in any case, and one for so many characters. The others are plain text."""
+"""Lines of an answer that are parsed: some in any case, and one per this number of characters. The rest is plain."""
 _PLAIN = 8_000
 _NEWLINE = re.compile(r"\r\n?|\n")
 _BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n?|\n))++")

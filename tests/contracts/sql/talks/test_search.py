@@ -251,7 +251,7 @@ def test_nothing_is_missed_while_it_is_indexed_or_its_talk_is_used(
 def test_a_block_that_grows_while_it_is_read_is_returned_once(store: Driven, after: int) -> None:
     talk(store, "bird")
 
-    def look(tx: Tx) -> list[search.Block]:
+    def look(tx: Tx) -> list[search.WordBlock]:
         def happens() -> None:
             say(store, "more", "env_more")
 

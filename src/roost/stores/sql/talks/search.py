@@ -29,7 +29,7 @@ MESSAGE_COST = 100
 """Characters for which the reading of one message counts."""
 BLOCK_MESSAGES = 64
 BLOCK_CHARS = 65_536
-"""A block with so many messages, or with at least so many characters, is full."""
+"""A block with this number of messages, or at least this number of characters, is full."""
 _END = 1 << 62
 _INDEXED = "COALESCE((SELECT max(b.last) FROM search_blocks b WHERE b.talk_id = {}.talk_id), 0)"
 _COLUMNS = bulk.columns("talk_id, first, last, chars, words")
@@ -138,7 +138,7 @@ def _messages(tx: Tx, candidates: Sequence[_Candidate]) -> Iterator[tuple[_Candi
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class WordBlock:
     """Distinct words of the messages from `first` to `last`, each between two spaces."""
 
     talk_id: str
@@ -162,12 +162,12 @@ def outdated(tx: Tx, after: str, limit: int) -> tuple[list[str], str]:
     return [talk_id for talk_id, closed, indexed in rows if closed > indexed], rows[-1][0] if len(rows) == limit else ""
 
 
-def missing_blocks(tx: Tx, talk_ids: Sequence[str], most: int) -> list[Block]:
+def missing_blocks(tx: Tx, talk_ids: Sequence[str], most: int) -> list[WordBlock]:
     """Return blocks for closed messages of these talks, in order, until they have `most` characters.
 
     A block that is not full is returned again with more messages.
     """
-    blocks: list[Block] = []
+    blocks: list[WordBlock] = []
     read = 0
     for talk_id in talk_ids:
         for block in _blocks(tx, talk_id):
@@ -178,7 +178,7 @@ def missing_blocks(tx: Tx, talk_ids: Sequence[str], most: int) -> list[Block]:
     return blocks
 
 
-def write_blocks(tx: Tx, blocks: Sequence[Block]) -> None:
+def write_blocks(tx: Tx, blocks: Sequence[WordBlock]) -> None:
     """Write blocks, unless their talks were deleted meanwhile."""
     ids = sorted({block.talk_id for block in blocks})
     rows = bulk.read(tx, "SELECT talk_id FROM talks WHERE talk_id IN", ids, f" ORDER BY talk_id{tx.for_share}")
@@ -188,15 +188,15 @@ def write_blocks(tx: Tx, blocks: Sequence[Block]) -> None:
     bulk.insert(tx, "search_blocks", _COLUMNS, written, f"{update} words = excluded.words")
 
 
-def _blocks(tx: Tx, talk_id: str) -> Iterator[Block]:
+def _blocks(tx: Tx, talk_id: str) -> Iterator[WordBlock]:
     last = tx.one(
         "SELECT talk_id, first, last, chars, words FROM search_blocks WHERE talk_id = :talk"
         " ORDER BY first DESC LIMIT 1",
         {"talk": talk_id},
     )
-    block = Block(talk_id, 1, 0, 0, "") if last is None else Block(*last)
+    block = WordBlock(talk_id, 1, 0, 0, "") if last is None else WordBlock(*last)
     while True:
-        extended = _extended(tx, Block(talk_id, block.last + 1, block.last, 0, "") if block.is_full else block)
+        extended = _extended(tx, WordBlock(talk_id, block.last + 1, block.last, 0, "") if block.is_full else block)
         if extended is None:
             return
         yield extended
@@ -205,7 +205,7 @@ def _blocks(tx: Tx, talk_id: str) -> Iterator[Block]:
         block = extended
 
 
-def _extended(tx: Tx, block: Block) -> Block | None:
+def _extended(tx: Tx, block: WordBlock) -> WordBlock | None:
     """Return the block with the closed messages that follow, until it is full; None if there are none."""
     words = set(block.words.split(" ")) - {""}
     last, chars = block.last, block.chars
@@ -216,10 +216,10 @@ def _extended(tx: Tx, block: Block) -> Block | None:
             break
     if last == block.last:
         return None
-    return Block(block.talk_id, block.first, last, chars, f" {' '.join(sorted(words))} ")
+    return WordBlock(block.talk_id, block.first, last, chars, f" {' '.join(sorted(words))} ")
 
 
-def _following(tx: Tx, block: Block) -> Iterator[tuple[int, str, str]]:
+def _following(tx: Tx, block: WordBlock) -> Iterator[tuple[int, str, str]]:
     last = block.last
     while rows := tx.read(
         "SELECT seq, CASE WHEN status = 'withdrawn' THEN '' ELSE content END, status FROM messages"

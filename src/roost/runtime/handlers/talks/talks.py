@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
-from roost.core.talks import transcripts
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Message, Page, TalkLog, at, stale
 from roost.core.talks.runs import Halted, Posted, Stop, StopReason
 from roost.core.talks.search import LIMIT, SearchPage
 from roost.core.talks.talk import BusyPolicy, Receipt, Talk, title_from
-from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptPart
-from roost.core.values import addresses, checks
+from roost.core.values import checks
 from roost.errors import Invalid, Unavailable
-from roost.ports import Pending, Tx
+from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
-from roost.runtime.handlers.talk_branches import TalkBranches
+from roost.runtime.handlers.talks.branches import TalkBranches
+from roost.runtime.handlers.talks.settings import options_json, reached
+from roost.runtime.handlers.talks.transcripts import TalkTranscripts
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
@@ -25,15 +24,13 @@ from roost.runtime.talks.placement import Placement
 from roost.runtime.talks.run import TalkRun
 from roost.runtime.talks.search import search_talks
 from roost.runtime.talks.stream import TalkStream
-from roost.stores.sql.agents import agents
 from roost.stores.sql.talks import branches, runs, talks
 from roost.stores.sql.talks import messages as messages_sql
-from roost.stores.sql.talks import transcripts as transcripts_sql
 
 SLOW_LOOK = 5.0
 
 
-class Talks(TalkBranches):
+class Talks(TalkBranches, TalkTranscripts):
     """The talk methods as coroutines; nothing but pendings is awaited in them, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, talks: LiveTalks, placement: Placement, notifier: Notifier) -> None:
@@ -63,7 +60,7 @@ class Talks(TalkBranches):
         rollback, steer or collect.
         """
         self._check(user_id)
-        with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
+        with_agent = await reached(self._context, user_id, agent, profile) if agent is not None else ""
         name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
         policy = checks.choice(busy, "the busy policy", BusyPolicy)
         named = "" if title is None else checks.name(checks.name(title, "the title").strip(), "the title")
@@ -76,21 +73,13 @@ class Talks(TalkBranches):
             name,
             policy,
             named,
-            _options(options),
+            options_json(options),
             self._context.limits.talks_per_user,
             with_agent,
             key=talk_id,
             then=self._talks.add,
         )
         return talk_id
-
-    async def _reached(self, user_id: str, agent: str, profile: str | None) -> str:
-        """Return the key of an agent that this user may talk with: one's own, or a shared one."""
-        if profile is not None:
-            raise Invalid("give the profile or the agent to talk with, not both: an agent has its own profile")
-        address = addresses.of_agent(agent, user_id)
-        await self._context.store.read(agents.recipient, user_id, address.key, False)
-        return address.key
 
     async def list_sessions(self, user_id: str, *, limit: int = PAGE, before: str | None = None) -> list[Talk]:
         """Return the user's talks, last used first; `before` is the last id of the previous page."""
@@ -132,7 +121,7 @@ class Talks(TalkBranches):
         if title is not None:
             values["title"] = checks.name(checks.name(title, "the title").strip(), "the title")
         if options is not None:
-            values["options"] = _options(options)
+            values["options"] = options_json(options)
         if not values:
             return await self.get_session(user_id, talk_session_id)
         return await self._context.store.write(
@@ -293,55 +282,6 @@ class Talks(TalkBranches):
         self._check(user_id)
         return await search_talks(self._context, user_id, query, limit, after, talk_session_id)
 
-    # --- transcripts -----------------------------------------------------------------------------
-
-    async def export_part(
-        self, user_id: str, talk_session_id: str, *, format: str = "markdown", after: int = 0
-    ) -> TranscriptPart:
-        """Return a part of the transcript of a talk, as `markdown` or `json`: the messages after a number.
-
-        `after` of a part is that of the next part, and None in the last one. Joined, the parts are the transcript.
-        """
-        self._check(user_id, talk_session_id)
-        form = checks.choice(format, "the format", TranscriptFormat)
-        checks.count(after, "`after`", least=0, most=1 << 53)
-        talk, messages, is_last = await self._context.store.read(
-            transcripts_sql.read_part, user_id, talk_session_id, after
-        )
-        text = transcripts.part(talk, messages, form, is_first=after == 0, is_last=is_last)
-        return TranscriptPart(text, None if is_last else messages[-1].seq)
-
-    async def import_talk(
-        self, user_id: str, text: str, *, profile: str | None = None, agent: str | None = None
-    ) -> str:
-        """Add a transcript in JSON as a new talk, and return its id. Nothing is added if any field is invalid.
-
-        With `profile` or `agent`, the talk continues with this one instead of the one in the transcript.
-        """
-        self._check(user_id)
-        t = await self._context.store.read(self._transcript, text)
-        if profile is None and agent is None:
-            profile, agent = (t.profile, None) if t.agent is None else (None, t.agent)
-        with_agent = await self._reached(user_id, agent, profile) if agent is not None else ""
-        name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
-        try:
-            options = _options(t.options)
-        except Invalid as error:
-            raise Invalid(f"talk.options: {error}") from None
-        self._context.ram.check()
-        await self._context.quota.use(user_id, t.chars)
-        talk_id = self._context.host.new_id("talk")
-        most = self._context.limits.talks_per_user
-        await self._context.store.write(
-            transcripts_sql.add, user_id, talk_id, name, with_agent, options, t, most, key=talk_id
-        )
-        return talk_id
-
-    def _transcript(self, _: Tx, text: str) -> Transcript:
-        """Read a transcript, on the thread of a reader: a long one takes a second, which no loop has."""
-        limits = self._context.limits
-        return transcripts.read(text, most_text=max(limits.message_bytes, 4 * limits.answer_chars))
-
     # --- stopping --------------------------------------------------------------------------------
 
     async def stop(self, user_id: str, talk_session_id: str, *, wait: float = 0.0) -> Receipt:
@@ -453,27 +393,6 @@ class Talks(TalkBranches):
         checks.name(user_id, "the user id")
         if talk_id is not None:
             checks.name(talk_id, "the talk session id")
-
-
-def _options(options: Mapping[str, Any]) -> str:
-    """A talk's own model, temperature and instructions, as they are stored."""
-    if not isinstance(options, Mapping):
-        raise Invalid(f"the options must be a mapping of model, temperature and instructions, not {options!r:.80}")
-    kept: dict[str, Any] = {}
-    for name, value in options.items():
-        if value is None:
-            continue
-        if name == "temperature":
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
-                raise Invalid(f"the temperature must be a number from 0 to 2, not {value!r:.80}")
-            kept[name] = float(value)
-        elif name == "model":
-            kept[name] = checks.name(value, "the model")
-        elif name == "instructions":
-            kept[name] = checks.text(value, "the instructions", most=100_000)
-        else:
-            raise Invalid(f"the option {name!r:.80} is not known: use model, temperature or instructions")
-    return json.dumps(kept)
 
 
 def _unlisten(live: LiveTalk, bell: Pending[None]) -> None:

@@ -9,7 +9,8 @@ import streamlit as st
 from roost.core.journal.approvals import Approval, Question
 from roost.core.talks.talk import Talk
 from roost.service import AgentService
-from roost.ui import approvals, components, menu, page_url
+from roost.ui import approvals, components, page_url
+from roost.ui.sidebar import menu
 from roost.ui.text import plain
 
 SHOWN = 20

@@ -13,7 +13,8 @@ from roost.core.talks.talk import BusyPolicy, Talk
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui import approval_list, components, menu, page_url, search
+from roost.ui import components, page_url
+from roost.ui.sidebar import approval_list, menu, search
 from roost.ui.text import as_sentence, plain
 
 FIRST = 12

@@ -1,0 +1,66 @@
+"""Transcripts of talks: export and import."""
+
+from __future__ import annotations
+
+from roost.core.talks import transcripts
+from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptPart
+from roost.core.values import checks
+from roost.errors import Invalid
+from roost.ports import Tx
+from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.talks.settings import options_json, reached
+from roost.stores.sql.talks import transcripts as transcripts_sql
+
+
+class TalkTranscripts:
+    """Methods of talks that write and read transcripts."""
+
+    _context: RuntimeContext
+
+    async def export_part(
+        self, user_id: str, talk_session_id: str, *, format: str = "markdown", after: int = 0
+    ) -> TranscriptPart:
+        """Return a part of the transcript of a talk, as `markdown` or `json`: the messages after a number.
+
+        `after` of a part is that of the next part, and None in the last one. Joined, the parts are the transcript.
+        """
+        checks.name(user_id, "the user id")
+        checks.name(talk_session_id, "the talk session id")
+        form = checks.choice(format, "the format", TranscriptFormat)
+        checks.count(after, "`after`", least=0, most=1 << 53)
+        talk, messages, is_last = await self._context.store.read(
+            transcripts_sql.read_part, user_id, talk_session_id, after
+        )
+        text = transcripts.part(talk, messages, form, is_first=after == 0, is_last=is_last)
+        return TranscriptPart(text, None if is_last else messages[-1].seq)
+
+    async def import_talk(
+        self, user_id: str, text: str, *, profile: str | None = None, agent: str | None = None
+    ) -> str:
+        """Add a transcript in JSON as a new talk, and return its id. Nothing is added if any field is invalid.
+
+        With `profile` or `agent`, the talk continues with this one instead of the one in the transcript.
+        """
+        checks.name(user_id, "the user id")
+        t = await self._context.store.read(self._transcript, text)
+        if profile is None and agent is None:
+            profile, agent = (t.profile, None) if t.agent is None else (None, t.agent)
+        with_agent = await reached(self._context, user_id, agent, profile) if agent is not None else ""
+        name = "" if with_agent else self._context.brains.profile(profile or self._context.brains.default).name
+        try:
+            options = options_json(t.options)
+        except Invalid as error:
+            raise Invalid(f"talk.options: {error}") from None
+        self._context.ram.check()
+        await self._context.quota.use(user_id, t.chars)
+        talk_id = self._context.host.new_id("talk")
+        most = self._context.limits.talks_per_user
+        await self._context.store.write(
+            transcripts_sql.add, user_id, talk_id, name, with_agent, options, t, most, key=talk_id
+        )
+        return talk_id
+
+    def _transcript(self, _: Tx, text: str) -> Transcript:
+        """Read a transcript, on the thread of a reader: a long one takes a second, which no loop has."""
+        limits = self._context.limits
+        return transcripts.read(text, most_text=max(limits.message_bytes, 4 * limits.answer_chars))

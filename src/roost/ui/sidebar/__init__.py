@@ -1,0 +1,1 @@
+"""Sidebar of the pages: talks, their menus, search, and pending approvals."""
