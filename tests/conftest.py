@@ -19,7 +19,8 @@ import roost
 from roost.brains.defaults import KEYS
 from roost.runtime import supervisor
 from roost.runtime.dispatch import timers
-from roost.runtime.handlers import talks, tasks
+from roost.runtime.handlers import tasks
+from roost.runtime.handlers.talks import talks
 from tests.servers import memory, postgres_server
 
 T = TypeVar("T")

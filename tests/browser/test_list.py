@@ -117,7 +117,7 @@ def test_what_is_said_in_another_tab_does_not_move_what_is_read(reading: Page) -
 
 def test_older_messages_appear_above_without_moving_the_page(visit: Visit, server: Server) -> None:
     page = visit(f"/?talk={server.long_talk}", user="old")
-    expect(messages(page).last).to_contain_text("You said: question 249")
+    expect(messages(page)).to_have_count(50)  # the newest; other tests may have written to this talk
     page.wait_for_function(AT_THE_END)
     older = page.get_by_role("button", name="Show older messages")
     count = messages(page).count()
