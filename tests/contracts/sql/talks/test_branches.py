@@ -168,3 +168,11 @@ def test_a_version_of_a_version_has_the_same_parent(store: Driven, talk: str) ->
         ("talk_0002", TALK, 2),
         ("talk_0003", TALK, 2),
     ]
+
+
+def test_the_size_of_a_copy_is_that_of_its_messages(store: Driven, talk: str) -> None:
+    whole = store.read(branches.copied_chars, "ann", talk, None)
+    assert whole == sum(len(text) for text in texts(store, talk))
+    assert store.read(branches.copied_chars, "ann", talk, 2) == len("question 1" + "answer 1")
+    with pytest.raises(NotFound):
+        store.read(branches.copied_chars, "bob", talk, None)
