@@ -37,12 +37,29 @@ def notice(words: object) -> None:
     st.html(f'<div class="roost-notice" role="alert">{escape(sentence(words))}</div>')
 
 
+def _zone() -> ZoneInfo:
+    """Return the browser's time zone."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def period(time: datetime) -> str:
+    """Return the heading under which a time is listed: a day, a week or a month."""
+    zone = _zone()
+    local, today = time.astimezone(zone), datetime.now(zone).date()
+    days = (today - local.date()).days
+    if days < 2:
+        return "Yesterday" if days == 1 else "Today"
+    if days < 30:
+        return "Previous 7 days" if days < 8 else "Previous 30 days"
+    return f"{local:%B}" if local.year == today.year else f"{local:%B %Y}"
+
+
 def moment(time: datetime) -> str:
     """Format a time in the browser's time zone: the time of day, and the date unless it is today."""
-    try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
+    zone = _zone()
     local, now = time.astimezone(zone), datetime.now(zone)
     if local.date() == now.date():
         return f"{local:%H:%M}"
