@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.talks.talk import Talk
+from roost.ui.design import css
 from roost.ui.text import plain, sentence
 
 STYLE = Path(__file__).with_name("style.css")
@@ -19,6 +20,7 @@ SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 def set_up() -> None:
     st.set_page_config(page_title="Roost", page_icon=str(STYLE.with_name("icon.png")), layout="centered")
+    st.html(f"<style>{css()}</style>")
     st.html(STYLE)
 
 

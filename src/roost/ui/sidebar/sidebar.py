@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from roost.ui.text import as_sentence, plain
 
 FIRST = 12
 MORE = 30
-LOGO = (Path(__file__).parents[1] / "logo.svg").read_text(encoding="utf-8")
+LOGO = b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
 VISITOR = "user_"
 """Prefix of the user ids of visitors."""
 
@@ -69,7 +70,7 @@ def draw(
 ) -> None:
     with st.sidebar:
         with st.container(key="brand"):
-            st.html(f"{LOGO}<span>Roost</span>")
+            st.html(f'<img src="data:image/svg+xml;base64,{LOGO}" alt=""><span>Roost</span>')
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
         approval_list.button(waits)
         mailbox.button(unread)
