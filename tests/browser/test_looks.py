@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
@@ -160,6 +161,17 @@ def sticking_out(page: Page) -> list[str]:
     return found
 
 
+def faults(page: Page) -> list[str]:
+    """What axe-core calls serious or critical: contrast, labels, roles, keyboard."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{fault['id']}: {node['html'][:200]} {node['failureSummary'][:200]}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_state_is_tidy_in_every_look(visit: Visit, look: str) -> None:
     page = visit(user="old", **LOOKS[look])
@@ -167,6 +179,7 @@ def test_every_state_is_tidy_in_every_look(visit: Visit, look: str) -> None:
         state(page)
         shot(page, f"{look}-{state.__name__}")
         assert sticking_out(page) == [], state.__name__
+        assert faults(page) == [], state.__name__
 
 
 def test_a_phone_shows_the_talk_without_scrolling_sideways(visit: Visit) -> None:

@@ -82,5 +82,5 @@ def test_commands_start_and_search(tab: Tab) -> None:
     tab.report("input", "command", {"name": "regenerate"})
     assert tab.talk_id not in (first, None)
     tab.report("input", "command", {"name": "new"})
-    assert tab.talk_id is None
+    assert not tab.shown
     tab.report("input", "command", {"name": "unknown"})

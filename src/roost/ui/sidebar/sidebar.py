@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,10 @@ def _talks(talks: Sequence[Talk], open_root: str | None) -> None:
         place = "open" if talk.root == open_root else "other"
         title = components.title(talk)
         with st.container(key=f"talk_{place}_{talk_id}", horizontal=True, vertical_alignment="center", gap=None):
-            st.html(avatar(agent_name(talk), "1.25rem"))
+            name = agent_name(talk)
+            st.html(f'<span title="{escape(name)}">{avatar(name, "1.25rem")}</span>')
             st.button(
                 f"{title} :green[●]" if talk.running else title,
-                help=plain(f"With {agent_name(talk)}"),
                 key=f"open_{talk_id}",
                 type="tertiary",
                 width="stretch",
