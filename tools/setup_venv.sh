@@ -67,10 +67,35 @@ if ! was_made_here; then
     pwd > .venv/.made-in
 fi
 
-# -qq keeps errors and drops warnings about the machine's own pip settings.
+# Counts the packages while pip collects them, and shows errors; warnings about the machine's own pip settings are dropped.
+show_progress() {
+    count=0 total=$1
+    while IFS= read -r line; do
+        case $line in
+        Ignoring*) total=$((total - 1)) ;; # for another system or another Python
+        Collecting* | Processing*)
+            count=$((count + 1))
+            if [ -t 1 ]; then printf '\r  %s of %s packages' "$count" "$total"
+            elif [ $((count % 25)) = 0 ]; then say "  $count of $total packages"; fi
+            ;;
+        "Installing collected"*)
+            [ ! -t 1 ] || printf '\r'
+            say "  $count of $total packages are here, writing them …"
+            ;;
+        ERROR* | *"error:"*) say "$line" >&2 ;;
+        esac
+    done
+}
+
 install() {
-    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes --no-compile \
-        --only-binary xllamacpp -r "$1"
+    mkdir -p .cache
+    {
+        status=0
+        .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-color --progress-bar off --require-hashes \
+            --no-compile --only-binary xllamacpp -r "$1" 2>&1 || status=$?
+        echo "$status" > .cache/pip-status
+    } | show_progress "$(grep -c '^[a-z0-9].*==' "$1")"
+    return "$(cat .cache/pip-status)"
 }
 
 # What runs models on this machine has no wheel for some: all but that one works without it.
