@@ -65,7 +65,7 @@ LAYERS: dict[str, set[str]] = {
         "ui",
         "bundled_docs",
     },
-    "ui": {"errors", "core", "ports", "settings", "service", "api"},
+    "ui": {"errors", "core", "ports", "settings", "service", "api", "demos"},
     "demos": {"errors", "core", "ports", "log", "settings", "wiring", "service", "client"},
     "cli": {
         "keys",

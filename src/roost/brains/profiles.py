@@ -39,8 +39,9 @@ _ABOUT = {
 
 _LABELS = {LOCAL: "Tiny demo model, often wrong", "guide": "Guide"}
 
-_DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
-"""Profiles for `roost demo`, which are not listed."""
+_ACTORS = ("player", "host", "reporter", "planner", "worker", "notebook")
+_DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in _ACTORS}
+"""Profiles for demos and for the first agent of a user, which are not listed."""
 
 
 class ProfileRegistry:

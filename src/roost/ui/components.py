@@ -37,12 +37,17 @@ def notice(words: object) -> None:
     st.html(f'<div class="roost-notice" role="alert">{escape(sentence(words))}</div>')
 
 
+def browser_zone() -> ZoneInfo:
+    """Return the time zone of the browser, or UTC if it is not known."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
 def moment(time: datetime) -> str:
     """Format a time in the browser's time zone: the time of day, and the date unless it is today."""
-    try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
+    zone = browser_zone()
     local, now = time.astimezone(zone), datetime.now(zone)
     if local.date() == now.date():
         return f"{local:%H:%M}"

@@ -20,7 +20,7 @@ from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
-from roost.ui import approvals, components, first_visit, header, page_url
+from roost.ui import approvals, components, first_visit, guide_actions, header, page_url
 from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
@@ -166,6 +166,7 @@ def page(
     with st.bottom:  # both always exist, so that the input does not move
         _notices(service)
         approvals.draw(service, approvals.here(found, reading))
+        guide_actions.draw(service, talk, draft, is_operator=is_operator)
         with st.container(key="controls"):
             if reading and running:
                 st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
