@@ -107,6 +107,16 @@ class ProfileRegistry:
         shown = (profile for profile in self._profiles.values() if profile != hidden or profile.name == self.default)
         return sorted(shown, key=lambda p: p.name != self.default)
 
+    def add(self, profile: Profile) -> Profile:
+        """Add a profile while Roost runs; return the existing one if there is one of this name."""
+        known = dict(self._profiles)  # replaced as a whole: others may be reading it
+        profile = known.setdefault(profile.name, profile)
+        if not self.is_chosen:
+            known[self.default] = _built_in(self.default)  # without the advice
+            self.default, self.is_chosen = profile.name, True
+        self._profiles = known
+        return profile
+
     def profile(self, name: str) -> Profile:
         found = self._profiles.get(str(name))
         if found is None and name in _DEMOS:
