@@ -10,6 +10,7 @@ import streamlit as st
 
 from roost.errors import RoostError
 from roost.service import AgentService
+from roost.ui import connect_model
 from roost.ui.avatars import avatar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
@@ -44,6 +45,7 @@ def draw(service: AgentService, user: str, draft: Draft, say: Callable[[str], No
         with st.container(key="cards", horizontal=True):
             for card in _cards(service, user):
                 _draw(card, draft)
+            connect_model.card()
         if not draft.agent:
             _suggestions(draft.profile, say)
 

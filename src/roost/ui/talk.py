@@ -15,12 +15,13 @@ from typing import Any
 
 import streamlit as st
 
+from roost.connections.connections import Connections
 from roost.core.journal.approvals import Approval
 from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
 from roost.service import AgentService
-from roost.ui import approvals, components, first_visit, guide_actions, header, page_url
+from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url
 from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
@@ -141,8 +142,11 @@ def page(
     is_operator: bool = False,
     stream: str | None = None,
     views: Views | None = None,
+    connections: Connections | None = None,
 ) -> None:
     """Draw the page; for the operator, failed answers have their tracebacks behind "Details".
+
+    The operator can also connect models, if there are `connections`.
 
     `stream` is the URL of the live stream; without one the page polls, and renders messages with `views`.
     """
@@ -157,6 +161,7 @@ def page(
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
     approval_list.dialog(service, user, talks)
+    connect_model.dialog(connections if is_operator else None, draft)
     every = QUICK if running else CALM if calm else SLOW
     scene = PageState(service, user, reading, talks, every, found, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
