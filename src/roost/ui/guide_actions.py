@@ -14,6 +14,7 @@ from roost.demos.first_steps import STEPS, Built, game_status
 from roost.errors import RoostError, public
 from roost.service import AgentService
 from roost.ui import components, page_url
+from roost.ui.sidebar import approval_list, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import as_sentence, plain
 
@@ -58,10 +59,14 @@ def _result(built: Built, draft: Draft, *, is_operator: bool) -> None:
         st.markdown(f"{built.text}{command}")
         if built.agent:
             st.button(
-                f"Talk with {plain(built.agent)}", key="talk_with", on_click=_talk_with, args=(draft, built.agent)
+                f"Talk with {plain(built.agent)}",
+                key="talk_with",
+                type="primary",
+                on_click=_talk_with,
+                args=(draft, built.agent),
             )
         if built.meeting:
-            st.button("Watch the game", key="watch_game", on_click=_watch, args=(built.meeting,))
+            st.button("Watch the game", key="watch_game", type="primary", on_click=_watch, args=(built.meeting,))
 
 
 def _talk_with(draft: Draft, agent: str) -> None:
@@ -70,6 +75,8 @@ def _talk_with(draft: Draft, agent: str) -> None:
 
 
 def _watch(meeting_id: str) -> None:
+    menu.close()
+    approval_list.close()
     st.session_state["watching"] = meeting_id
 
 
