@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from roost.brains import defaults, single_flight
 from roost.brains.gguf import Gguf
 from roost.brains.guide import guide
-from roost.brains.model_files import ModelFiles
+from roost.brains.model_files import DEFAULT, ModelFiles
 from roost.brains.scripted import echo
 from roost.brains.single_flight import SingleFlight
 from roost.core.values.secrets import Redactor
 from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Host, Profile
+from roost.ports.profiles import TINY
 
 if TYPE_CHECKING:
     from roost.brains.llm import Llm
@@ -37,7 +38,7 @@ _ABOUT = {
     "echo": "Says what you said; needs no model.",
 }
 
-_LABELS = {LOCAL: "Tiny demo model, often wrong", "guide": "Guide"}
+_LABELS = {LOCAL: TINY, "guide": "Guide"}
 
 _ACTORS = ("player", "host", "reporter", "planner", "worker", "notebook")
 _DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in _ACTORS}
@@ -66,7 +67,7 @@ class ProfileRegistry:
         """Given brains whose `prepare` must run on a thread before the first turn."""
         self._profiles = {name: _built_in(name) for name in _ABOUT}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
-        self._profiles |= {profile.name: profile for profile in configured}
+        self._profiles |= {profile.name: _labelled(profile) for profile in configured}
         self._files = ModelFiles(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
         self._llm: Llm | None = None
@@ -204,6 +205,12 @@ class ProfileRegistry:
 
 def _built_in(name: str) -> Profile:
     return Profile(name, name, _ABOUT[name], label=_LABELS.get(name, ""))
+
+
+def _labelled(profile: Profile) -> Profile:
+    """Return a profile of the settings; one with the very small model says so."""
+    is_tiny = profile.brain == LOCAL and profile.model in (None, DEFAULT) and not profile.label
+    return replace(profile, label=f"{profile.name}: {TINY}") if is_tiny else profile
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:

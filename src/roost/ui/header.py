@@ -9,6 +9,7 @@ import streamlit as st
 from roost.core.talks.talk import Talk
 from roost.core.values.addresses import shortened
 from roost.service import AgentService
+from roost.ui import tiny_label
 from roost.ui.avatars import avatar
 
 THINKING, ASKING = "Answering", "Waiting for your approval"
@@ -26,7 +27,8 @@ def draw(service: AgentService, talk: Talk, *, is_running: bool, is_asking: bool
 def _agent(service: AgentService, talk: Talk) -> tuple[str, str]:
     """Return the name of the agent or profile, and its model."""
     if talk.agent:
-        return shortened(talk.agent, talk.user_id).removeprefix("agent:"), "your agent"
+        about = tiny_label.of_agent(service, talk) or "your agent"
+        return shortened(talk.agent, talk.user_id).removeprefix("agent:"), about
     profile = next((one for one in service.profiles() if one.name == talk.profile), None)
     model = talk.options.get("model") or (profile.model if profile else None)
     return (profile.shown if profile else talk.profile), str(model or "")
