@@ -37,7 +37,7 @@ _WATCH = r"""() => {
     document.body, {childList: true, subtree: true, characterData: true});
 }"""
 _SEND = r"""(text) => new Promise((done) => {
-  const input = document.querySelector('[data-testid="stChatInputTextArea"]');
+  const input = document.querySelector('.roost-input');
   const isShown = () => [...document.querySelectorAll(".roost-user .roost-text")].some((m) => m.textContent === text);
   Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(input, text);
   input.dispatchEvent(new Event("input", {bubbles: true}));
@@ -73,7 +73,7 @@ def live_tokens(folder: Path) -> Iterator[Figure]:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
         page.goto(server.url)
-        page.get_by_test_id("stChatInputTextArea").fill("go")
+        page.locator(".roost-input").fill("go")
         page.evaluate(_WATCH)
         page.keyboard.press("Enter")
         stop = page.get_by_role("button", name="Stop")
@@ -87,7 +87,7 @@ def live_tokens(folder: Path) -> Iterator[Figure]:
         expect(page.get_by_label("Agent", exact=True)).to_have_value("echo")
         shown: list[float] = []
         for number in range(SENT):
-            page.get_by_test_id("stChatInputTextArea").focus()
+            page.locator(".roost-input").focus()
             shown.append(page.evaluate(_SEND, f"message {number}"))
             expect(page.locator(".roost-message")).to_have_count(2 * number + 2)
             expect(stop).to_have_count(0)

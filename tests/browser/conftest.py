@@ -154,7 +154,7 @@ def visit(server: Server, browser: Browser) -> Iterator[Visit]:
             context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])
         page = context.new_page()
         page.goto(server.url + path)
-        page.get_by_test_id("stChatInputTextArea").wait_for()
+        page.locator(".roost-input").wait_for()
         return page
 
     yield opened

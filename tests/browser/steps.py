@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -27,7 +29,7 @@ _WATCH = """() => {
 
 
 def say(page: Page, text: str) -> None:
-    page.get_by_test_id("stChatInputTextArea").fill(text)
+    page.locator(".roost-input").fill(text)
     page.keyboard.press("Enter")
 
 
@@ -81,13 +83,22 @@ def delete(page: Page, title: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
 
-def refuse_meanwhile(page: Page) -> None:
-    """In the next talk a message is refused while an answer is being written."""
+def choose_policy(page: Page, policy: str) -> None:
+    """Set what happens in the next talk to a message that is sent while an answer is being written."""
     page.get_by_text("Settings of the next talk").click()
     page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
     page.get_by_label("A message sent during an answer").click()
-    page.get_by_role("option", name="is refused").click()
+    page.get_by_role("option", name=policy).click()
     page.get_by_role("button", name="Save").click()
+
+
+@contextmanager
+def slow(page: Page) -> Iterator[None]:
+    """A browser with an eighth of its speed."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 8})
+    yield
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
 
 
 def shot(page: Page, name: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import SETTINGS, free_port, up
-from tests.browser.steps import expect_messages, say, shot
+from tests.browser.steps import expect_messages, messages, say, shot
 
 pytestmark = pytest.mark.browser
 
@@ -17,24 +18,31 @@ def test_a_page_shows_that_its_server_is_away_and_reconnects(browser: Browser, t
     (tmp_path / "roost.toml").write_text(SETTINGS)
     port, page = free_port(), browser.new_context().new_page()
     words = page.get_by_role("status").filter(has_text="Reconnecting…")
-    line = page.get_by_test_id("stChatInputTextArea")
+    line = page.locator(".roost-input")
     with up(tmp_path, port) as (url, _):
         page.goto(url)
         say(page, "hello")
         expect_messages(page, "hello", "You said: hello")
         expect(words).to_have_count(0)
-    page.evaluate(_WATCH_DIALOGS)
+        page.evaluate(_WATCH_DIALOGS)
     expect(words).to_be_visible()
     page.wait_for_function("() => window.dialogs >= 1")  # Streamlit has tried to show its own
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(line).to_be_disabled()
+    for text in ("while away", "and more"):
+        say(page, text)
+    expect(line).to_have_value("")
+    expect(page.get_by_text("2 messages are not sent yet.")).to_be_visible()
     shot(page, "away")
     with up(tmp_path, port):
         expect(words).to_have_count(0)
+        expect(messages(page).last).to_have_text(re.compile("You said: and more"))
+        expect(messages(page).filter(has_text="while away")).not_to_have_count(0)
+        expect(page.get_by_text("not sent yet")).to_have_count(0)
         expect(line).to_be_focused()
-        page.keyboard.type("again")
-        page.keyboard.press("Enter")
-        expect_messages(page, "hello", "You said: hello", "again", "You said: again")
+        page.reload()
+        expect(
+            messages(page).locator(".roost-text").filter(has_text=re.compile("^(while away|and more)$"))
+        ).to_have_count(2)
     page.context.close()
 
 

@@ -151,7 +151,7 @@ def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visi
     expect(page.get_by_role("dialog")).to_contain_text("Delete this talk?")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
+    expect(page.locator(".roost-input")).to_be_focused()
 
 
 def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, WebSocket, WebSocketRoute, expect
 
 from tests.browser.brains import MARKDOWN
 from tests.browser.conftest import SETTINGS, Server, Visit, free_port, up
-from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, refuse_meanwhile, say, watch
+from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, watch
 
 pytestmark = pytest.mark.browser
 
@@ -176,7 +176,7 @@ def test_without_the_stream_the_page_polls_and_shows_the_same(visit: Visit) -> N
     page = visit()
     page.route_web_socket("**/api/v1/live", refuse)
     page.reload()
-    page.get_by_test_id("stChatInputTextArea").wait_for()
+    page.locator(".roost-input").wait_for()
     watch(page)
     say(page, "slow 30")
     expect_messages(page, "slow 30", "word3")
@@ -205,10 +205,10 @@ def test_a_page_is_right_again_by_itself_after_each_restart(browser: Browser, tm
         with up(tmp_path, port) as (url, _):
             if not number:
                 page.goto(url)
-                page.get_by_test_id("stChatInputTextArea").wait_for()
+                page.locator(".roost-input").wait_for()
                 watch(page)
             expect(page.get_by_role("status").filter(has_text="Reconnecting…")).to_have_count(0)
-            expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
+            expect(page.locator(".roost-input")).to_be_focused()
             say(page, f"number {number}")
             held += [f"number {number}", f"You said: number {number}"]
             expect_messages(page, *held)
@@ -229,20 +229,3 @@ def test_code_is_copied_by_its_button_and_nothing_is_an_error_in_the_console(vis
         copied = page.evaluate("() => navigator.clipboard.readText()")
         assert copied == MARKDOWN.split("```python\n")[1].split("```")[0]
         expect(page.get_by_role("button", name="Copy code")).to_be_visible()
-
-
-def test_a_refused_message_stays_in_the_input_of_a_slow_browser(visit: Visit) -> None:
-    page = visit()
-    refuse_meanwhile(page)
-    say(page, "slow 200")
-    expect(messages(page).last).to_contain_text("word2")
-    slow = page.context.new_cdp_session(page)
-    slow.send("Emulation.setCPUThrottlingRate", {"rate": 8})
-    for text in ("one", "two", "three"):
-        say(page, text)
-        expect(page.get_by_test_id("stChatInputTextArea")).to_have_value(text)
-    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-    page.get_by_role("button", name="Stop").click()
-    expect_rest(page)
-    page.get_by_test_id("stChatInputTextArea").press("Enter")
-    expect_messages(page, "slow 200", "word2", "three", "You said: three")

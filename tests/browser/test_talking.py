@@ -10,11 +10,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Server, Visit
 from tests.browser.steps import (
     SCREENSHOTS,
+    choose_policy,
     expect_messages,
     expect_rest,
     expect_steady,
     messages,
-    refuse_meanwhile,
     say,
     talk_titles,
     watch,
@@ -27,7 +27,7 @@ def test_a_new_visitor_is_invited_and_can_type_at_once(visit: Visit) -> None:
     page = visit()
     expect(page.get_by_text("What would you like to talk about?")).to_be_visible()
     expect(page.get_by_text("Follows instructions.")).to_be_visible()
-    expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
+    expect(page.locator(".roost-input")).to_be_focused()
     expect(messages(page)).to_have_count(0)
     page.keyboard.type("hello")
     page.keyboard.press("Enter")
@@ -110,11 +110,11 @@ def test_clicking_around_while_an_answer_is_written_neither_loses_nor_doubles_a_
     expect(messages(page).last).to_contain_text("word2")
     page.get_by_text("Settings of this talk").click()
     page.get_by_label("Model").fill("half typed")
-    page.get_by_test_id("stChatInputTextArea").fill("not sent yet")
+    page.locator(".roost-input").fill("not sent yet")
     expect_messages(page, "slow 80", "word80 end.")
     expect_rest(page)
     expect(page.get_by_label("Model")).to_have_value("half typed")
-    expect(page.get_by_test_id("stChatInputTextArea")).to_have_value("not sent yet")
+    expect(page.locator(".roost-input")).to_have_value("not sent yet")
     expect_steady(page, 2)
 
 
@@ -154,14 +154,14 @@ def test_the_operator_sees_behind_details_where_the_brain_failed(visit: Visit, s
 
 NOTICE_IS_ABOVE_THE_INPUT = """() => {
     const notice = document.querySelector('[role=alert]').getBoundingClientRect();
-    const input = document.querySelector('[data-testid=stChatInputTextArea]').getBoundingClientRect();
+    const input = document.querySelector('.roost-input').getBoundingClientRect();
     return input.top - notice.bottom >= 0 && input.top - notice.bottom < 120;
 }"""
 
 
 def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Visit) -> None:
     page = visit()
-    refuse_meanwhile(page)
+    choose_policy(page, "is refused")
     say(page, "long 20000")
     expect(messages(page).last).to_contain_text("the-very-end")
     expect_rest(page)
@@ -171,7 +171,7 @@ def test_a_refused_message_stays_in_the_input_with_the_reason_above_it(visit: Vi
     notice = page.get_by_role("alert")
     expect(notice).to_have_text(re.compile(r"^[A-Z].*\.$"))
     expect(notice).to_be_in_viewport(ratio=1)
-    line = page.get_by_test_id("stChatInputTextArea")
+    line = page.locator(".roost-input")
     expect(line).to_have_value("wait for me")
     page.wait_for_function(NOTICE_IS_ABOVE_THE_INPUT)  # both are measured at once, when nothing moves any more
     expect(messages(page)).to_have_count(4)

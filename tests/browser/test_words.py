@@ -52,7 +52,7 @@ def test_what_a_person_types_is_shown_exactly_so_also_as_the_title(visit: Visit)
 def test_a_persons_line_breaks_spaces_and_signs_are_kept(visit: Visit) -> None:
     typed = "# no heading\n\n    four spaces\n* no list  *no emphasis* :red[no] $no$ &amp; 2 -> 3"
     page = visit()
-    page.get_by_test_id("stChatInputTextArea").fill(typed)
+    page.locator(".roost-input").fill(typed)
     page.keyboard.press("Enter")
     expect(messages(page).first.locator(".roost-text")).to_be_visible()
     assert messages(page).first.locator(".roost-text").text_content() == typed
@@ -93,7 +93,7 @@ def test_an_answer_is_copied_as_it_was_written_and_not_as_it_looks(page: Page) -
 
 def test_a_message_can_be_copied_by_keyboard_to_the_letter(page: Page) -> None:
     typed = "\ufeff" + HOSTILE + "\n\n  *ä* \U0001f986 -->]]>\t\"'</button></textarea>  ."
-    page.get_by_test_id("stChatInputTextArea").fill(typed)
+    page.locator(".roost-input").fill(typed)
     page.keyboard.press("Enter")
     expect(messages(page)).to_have_count(2)
     expect_rest(page)

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import count
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.servers import ROOT
 
 SCRIPT = str(ROOT / "src" / "roost" / "ui" / "app.py")
 USER = "ann"
+_keys = map("key{}".format, count())
 
 
 @roost.tool(approval=True)
@@ -71,9 +73,14 @@ class Tab:
         return self.look()
 
     def say(self, text: str) -> Tab:
-        self.app.chat_input(key="prompt").set_value(text).run()
-        assert not self.app.exception
-        return self
+        """Send a message from the input, as the browser does."""
+        return self.send(next(_keys), text)
+
+    def send(self, key: str, text: str, **more: object) -> Tab:
+        return self.report("input", "send", [{"key": key, "text": text, "talk": self.input["talk"], **more}])
+
+    def stop(self) -> Tab:
+        return self.report("input", "stop", 1)
 
     def click(self, key: str) -> Tab:
         self.app.button(key=key).click().run()
@@ -92,9 +99,20 @@ class Tab:
     @property
     def given(self) -> dict[str, Any]:
         """What the message list is given."""
-        [element] = self.app.get("bidi_component")
-        data: dict[str, Any] = json.loads(element.proto.json)
+        return self._given("list")
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """What the message input is given."""
+        return self._given("input")
+
+    def _given(self, element: str) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self._element(element).proto.json)
         return data
+
+    def _element(self, name: str) -> Any:
+        [found] = [one for one in self.app.get("bidi_component") if name in one.proto.component_name]
+        return found
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -108,7 +126,10 @@ class Tab:
 
     def act(self, event: str, value: object) -> Tab:
         """Report an event, as the message list does in the browser."""
-        [element] = self.app.get("bidi_component")
+        return self.report("list", event, value)
+
+    def report(self, name: str, event: str, value: object) -> Tab:
+        element = self._element(name)
         states = self.app._tree.get_widget_states()
         event_id = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
         reported = json.dumps([{"event": event, "value": value}])

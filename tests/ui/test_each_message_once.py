@@ -73,8 +73,8 @@ def do(tab: Tab, other: Tab, act: str, words: str, talk_id: str) -> None:
     match act:
         case "say":
             tab.say(words)
-        case "stop" if tab.has("stop"):
-            tab.click("stop")
+        case "stop" if tab.input["running"]:
+            tab.stop()
         case "leave and return":
             tab.click("new_talk")
             assert tab.shown == []

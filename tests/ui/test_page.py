@@ -32,11 +32,11 @@ def test_a_first_message_makes_the_talk_and_puts_it_into_the_address(tab: Tab) -
 
 def test_a_run_can_be_stopped_and_is_marked(tab: Tab) -> None:
     tab.say("hold")
-    assert tab.has("stop")
-    tab.click("stop")
+    assert tab.input["running"]
+    tab.stop()
     tab.settle()
     tab.look()
-    assert not tab.has("stop")
+    assert not tab.input["running"]
     assert tab.shown[0] == ("user", "hold")
     assert [message["status"] for message in tab.messages][1:] in ([], ["interrupted"])
 
@@ -137,7 +137,7 @@ def test_a_browser_without_a_cookie_sees_that_it_is_not_signed_in(service: roost
         access.host(service, lambda _: None)
         tab = Tab(service).look()
         assert "not signed in" in tab.app.error[0].value
-        assert len(tab.app.chat_input) == 0
+        assert len(tab.app.get("bidi_component")) == 0
     finally:
         access.host(service, lambda _: USER)
 
@@ -206,10 +206,10 @@ def test_a_page_with_the_stream_neither_polls_nor_carries_messages_until_the_str
 
 def test_a_refused_message_is_given_back_in_every_run_until_the_next_one_is_sent(tab: Tab) -> None:
     tab.say("a\0b")
-    refused = tab.given["refused"]
+    refused = tab.input["refused"]
     assert refused["text"] == "a\0b"
-    assert tab.look().given["refused"] == refused
-    assert tab.say("ab").given["refused"] is None
+    assert tab.look().input["refused"] == refused
+    assert tab.say("ab").input["refused"] is None
 
 
 def test_the_list_is_told_which_message_this_tab_has_sent(tab: Tab) -> None:

@@ -14,10 +14,10 @@ from roost.ui.sidebar.sidebar import Draft
 
 @dataclass(slots=True)
 class MessageSender:
-    """Message input of one run of the page: the same text sent again from it is the same message.
+    """Sender of the messages of one run of the page, to the open talk or to a new one.
 
-    An event that Streamlit delivers twice therefore creates no second message and no second talk. The talk is kept here
-    and not read from the URL, which the browser may still send unchanged.
+    An event that Streamlit delivers twice creates no second message and no second talk. The talk is kept here and not
+    read from the URL, which the browser may still send unchanged.
     """
 
     service: AgentService
@@ -28,11 +28,14 @@ class MessageSender:
     seq: int = 0
     """Number of the last message that was sent."""
 
-    def send(self, text: str) -> str:
-        """Add the message to the talk or to a new one; return the id. A rejected message leaves no new talk."""
+    def send(self, text: str, *, key: str | None = None, busy: str | None = None) -> str:
+        """Add the message to the talk or to a new one; return the id. A rejected message leaves no new talk.
+
+        Without a `key`, the same text sent again by this run of the page is the same message.
+        """
         talk_id = self.talk_id or self._begin()
         try:
-            self.seq = self.service.add_message(self.user, talk_id, text, key=self._key(text)).seq
+            self.seq = self.service.add_message(self.user, talk_id, text, key=key or self._key(text), busy=busy).seq
         except RoostError:
             if self.talk_id is None:
                 self._give_up(talk_id)

@@ -2,16 +2,16 @@
 (() => {
   const find = (name, more = "") => document.querySelector(`[data-testid="${name}"]${more}`);
 
-  const focus = (name, more, tries) => {
-    const field = find(name, more);
+  const focus = (selector, tries) => {
+    const field = document.querySelector(selector);
     const active = document.activeElement;
     if (active === field || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName)) return;
     field?.focus();
-    if (tries) setTimeout(focus, 50, name, more, tries - 1); // the element may not exist yet, or not be ready
+    if (tries) setTimeout(focus, 50, selector, tries - 1); // the element may not exist yet, or not be ready
   };
   // Phones show their keyboard on focus: leave that to the user.
-  const ready = (name, more = "") => { if (matchMedia("(hover: hover)").matches) focus(name, more, 40); };
-  const greet = () => ready("stChatInputTextArea");
+  const ready = (selector) => { if (matchMedia("(hover: hover)").matches) focus(selector, 40); };
+  const greet = () => ready(".roost-input");
   greet();
 
   // On a narrow screen the sidebar covers the chosen talk.
@@ -67,7 +67,7 @@
     const dialog = find("stDialog");
     // Streamlit's connection dialog would cover the page: nothing could be read or copied.
     if (away && dialog?.querySelector('[data-testid="stErrorCodeBlock"]')) dialog.querySelector('[aria-label="Close"]').click();
-    else if (dialog && !asking) ready("stDialog", " input");
+    else if (dialog && !asking) ready('[data-testid="stDialog"] input');
     else if (!dialog && asking) greet();
     asking = Boolean(dialog);
   }).observe(document.body, { childList: true, subtree: true });

@@ -8,7 +8,6 @@ otherwise. It feeds the same list; any change of more than the text being writte
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,9 +18,10 @@ from roost.connections.connections import Connections
 from roost.core.journal.approvals import Approval
 from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
-from roost.errors import Invalid, NotFound, RoostError, StaleCursor, public
+from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AgentService
-from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url
+from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url, talk_actions
+from roost.ui.compose import element as input_element
 from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
@@ -40,8 +40,6 @@ LOOK_AT_TALKS = 4.0
 """Seconds between polls of the list of talks."""
 LOOK_AT_QUESTIONS = 1.0
 """Seconds between polls of pending approvals, at most as often as the page polls."""
-STOP_WAIT = 2.0
-"""Seconds to wait for the end of an answer before its talk is branched."""
 GONE = "This talk no longer exists. You can start a new one here."
 
 
@@ -91,7 +89,6 @@ class PageState:
             "running": bool(reading and reading.running),
             "asking": self.is_asking,
             "sent": sent[1] if sent[0] == talk_id else 0,
-            "refused": st.session_state.get("refused"),
             "versions": self._versions(talk_id),
             "around": digest(self.talks, self.waiting, self.service.health().problem),
         }
@@ -172,11 +169,12 @@ def page(
         _notices(service)
         approvals.draw(service, approvals.here(found, reading))
         guide_actions.draw(service, talk, draft, is_operator=is_operator)
-        with st.container(key="controls"):
-            if reading and running:
-                st.button("Stop", key="stop", on_click=_stop, args=(reading, service), shortcut="Esc")
-        # Inside `st.bottom`: otherwise Streamlit scrolls with the answer, also while one reads something else.
-        st.chat_input("Type a message", key="prompt", on_submit=_submit, args=(line,))
+        input_element.draw(
+            _input(scene, talk, draft),
+            send=partial(talk_actions.receive, line),
+            stop=partial(talk_actions.stop, service),
+            command=partial(talk_actions.command, service),
+        )
     components.behaviour(reading.talk_id if reading else "new")
 
 
@@ -244,11 +242,11 @@ def _history(scene: PageState, line: MessageSender) -> None:
         else:
             _list(scene, line)
     if scene.reading is None:
-        first_visit.draw(scene.service, scene.user, line.draft, partial(_say, line))
+        first_visit.draw(scene.service, scene.user, line.draft, partial(talk_actions.say, line))
 
 
 def _list(scene: PageState, line: MessageSender) -> None:
-    element.draw(scene.shown(), partial(_act, scene.service, line), _set_stream)
+    element.draw(scene.shown(), partial(talk_actions.act, scene.service, line), _set_stream)
 
 
 def _poll(scene: PageState, line: MessageSender) -> None:
@@ -275,73 +273,17 @@ def _set_stream(is_live: bool) -> None:
     st.session_state["stream_lost"] = not is_live
 
 
-# --- what people do -------------------------------------------------------------------------------
+# --- the message input ----------------------------------------------------------------------------
 
 
-def _submit(line: MessageSender) -> None:
-    text = st.session_state["prompt"]
-    if text:
-        _say(line, text)
-
-
-def _say(line: MessageSender, text: str) -> None:
-    try:
-        talk_id = line.send(text)
-    except RoostError as error:
-        st.session_state["notice"] = public(error)
-        # The list puts it back into the input, so that nothing typed is lost. A value for the input itself was lost
-        # by slow browsers.
-        st.session_state["refused"] = {"id": secrets.token_hex(8), "text": text}
-        return
-    st.session_state.pop("refused", None)
-    st.session_state["sent"] = (talk_id, line.seq)
-    page_url.open_talk(talk_id)
-
-
-def _act(service: AgentService, line: MessageSender, action: str, seq: int, text: str) -> None:
-    """Do what was chosen for a message of the list."""
-    reading: Any = st.session_state.get("reading")
-    if not isinstance(reading, TalkReader):
-        return
-    if action == "retry" and (question := reading.question_before(seq)):
-        _say(line, question.content)
-    elif action == "older":
-        _show_older(service)
-    elif action == "version":
-        page_url.open_talk(text)
-    elif action in ("edit", "regenerate", "fork"):
-        _branch(service, reading, action, seq, text)
-
-
-def _branch(service: AgentService, reading: TalkReader, action: str, seq: int, text: str) -> None:
-    """Open a branch or a fork of the talk; an answer that is being written is stopped, unless the talk is forked."""
-    user, talk_id = reading.user_id, reading.talk_id
-    st.session_state.pop("notice", None)
-    try:
-        if reading.running and action != "fork":
-            service.stop(user, talk_id, wait=STOP_WAIT)
-        if action == "edit":
-            talk = service.edit_message(user, talk_id, seq, text)
-        elif action == "regenerate":
-            talk = service.regenerate(user, talk_id, seq=seq)
-        else:
-            talk = service.fork(user, talk_id, seq=seq)
-    except RoostError as error:
-        st.session_state["notice"] = public(error)
-        return
-    st.session_state["sent"] = (talk.talk_session_id, talk.messages)
-    page_url.open_talk(talk.talk_session_id)
-
-
-def _stop(reading: TalkReader, service: AgentService) -> None:
-    with suppress(RoostError):  # deleted: the page reports it
-        service.stop(reading.user_id, reading.talk_id)
-
-
-def _show_older(service: AgentService) -> None:
-    reading: Any = st.session_state.get("reading")
-    try:
-        if isinstance(reading, TalkReader):
-            reading.go_back(service)
-    except RoostError as error:
-        st.session_state["notice"] = public(error)
+def _input(scene: PageState, talk: Talk | None, draft: Draft) -> dict[str, object]:
+    """Return what the message input is given."""
+    state = st.session_state
+    return {
+        "talk": talk.talk_session_id if talk else None,
+        "running": bool(scene.reading and scene.reading.running),
+        "policy": (talk or draft).busy,
+        "session": state.setdefault("session", secrets.token_hex(8)),
+        "received": state.get("received", []),
+        "refused": state.get("refused"),
+    }

@@ -5,7 +5,6 @@ const SILENCE = 40_000; // milliseconds without a frame after which the connecti
 const PATIENCE = 3_000; // milliseconds without a connection after which the page polls instead
 const SLOWEST = 2_000; // milliseconds between two attempts to connect
 const LOOK = 500; // milliseconds between two looks at the page
-const CHECKS = 3; // looks after which a refused text counts as back in the input
 const NEAR = 48; // pixels from the end that count as the end
 
 const lists = new WeakMap(); // one list per element, over all its runs
@@ -152,7 +151,7 @@ class MessageView {
     this.copier.setAttribute("aria-live", "polite");
     this.copier.addEventListener("click", () => copy(this.copier, this.source));
     this.actions.append(this.copier);
-    if (this.sender === "user") this.#action("Edit", () => this.#edit());
+    if (this.sender === "user") this.#action("Edit", () => this.edit());
     else this.#action("Regenerate", () => this.act("regenerate"));
     this.#action("Fork", () => this.act("fork"));
   }
@@ -164,7 +163,7 @@ class MessageView {
   }
 
   // A message is edited in its place; what is sent begins a branch of the talk.
-  #edit() {
+  edit() {
     if (this.editor) return;
     this.editor = make("form", "roost-editor");
     const area = make("textarea");
@@ -173,7 +172,12 @@ class MessageView {
     area.setAttribute("aria-label", "Edit message");
     const send = Object.assign(button("roost-send", "Send"), { type: "submit" });
     const cancel = button("", "Cancel");
-    const end = () => { this.editor.remove(); this.editor = null; this.text.hidden = false; };
+    const end = () => {
+      this.editor.remove();
+      this.editor = null;
+      this.text.hidden = false;
+      document.querySelector(".roost-input")?.focus();
+    };
     cancel.addEventListener("click", end);
     this.editor.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -236,9 +240,8 @@ class MessageList {
     this.log.addEventListener("click", (event) => this.#copyCode(event));
     this.place = new Place(root, () => this.#showJump());
     const { signal } = this.ending = new AbortController();
-    document.addEventListener("keydown", (event) => { if (event.key === "Enter") this.#sending(event); }, { signal, capture: true });
-    document.addEventListener("click", (event) => this.#sending(event), { signal, capture: true });
-    this.timer = setInterval(() => { this.#giveBack(); this.#compare(); }, LOOK);
+    document.addEventListener("roost-edit-last", () => this.#editLast(), { signal });
+    this.timer = setInterval(() => this.#compare(), LOOK);
   }
 
   // Called when the page has run, with what it knows.
@@ -251,7 +254,6 @@ class MessageList {
     this.feed.follow(data.live, data.talk, this.cursor);
     if (data.messages) this.#receive({ talk: data.talk, messages: data.messages, running: data.running, more: data.more, whole: true });
     if (data.sent && data.sent > this.sent) this.#showSent(data.sent);
-    this.#giveBack();
     this.#indicate();
   }
 
@@ -333,6 +335,11 @@ class MessageList {
       view.root.remove();
       this.views.delete(seq);
     }
+  }
+
+  #editLast() {
+    const own = [...this.views.values()].filter(({ sender, editor }) => sender === "user" && !editor);
+    own.sort((one, other) => other.seq - one.seq)[0]?.edit();
   }
 
   #last() {
@@ -421,29 +428,6 @@ class MessageList {
     while (block !== this.log && !block.querySelector("pre")) block = block.parentElement;
     copy(from, block.querySelector("pre").textContent);
   }
-
-  // Something is sent: what was refused before it does not come back.
-  #sending({ target }) {
-    if (target.closest?.('[data-testid="stChatInput"]')) this.checks = 0;
-  }
-
-  // A refused message goes back into the input. It is a part of the page's state until the next one is sent, and is
-  // written until it stays: a browser that is late clears the input after the server has answered.
-  #giveBack() {
-    const { refused } = this.data;
-    const input = document.querySelector('[data-testid="stChatInputTextArea"]');
-    if (!refused || !input) return;
-    if (refused.id !== this.refused) [this.refused, this.checks] = [refused.id, CHECKS];
-    if (!this.checks) return;
-    this.checks -= 1;
-    if (input.value === refused.text) return;
-    if (input.value) this.checks = 0; // something else is being typed
-    else {
-      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(input, refused.text);
-      input.dispatchEvent(new Event("input", { bubbles: true }));
-      this.checks = CHECKS;
-    }
-  }
 }
 
 // --- the place on the page: follow the end, or stay ------------------------------------------------------
@@ -490,7 +474,7 @@ class Place {
   #pressed(event) {
     if (event.key !== "End" || event.altKey || event.shiftKey || event.metaKey) return;
     const field = event.target.closest?.("input, textarea, select, [contenteditable]");
-    if (field && (field.value || field.dataset.testid !== "stChatInputTextArea")) return;
+    if (field && (field.value || !field.matches(".roost-input"))) return;
     this.toEnd();
   }
 

@@ -42,16 +42,21 @@ def dialog(service: AgentService, user: str) -> None:
     except NotFound:
         close()  # deleted in another tab
         return
-    ask = {RENAME: _rename, EXPORT: _export, DELETE: _delete}[choice]
-    ask(service, talk)
+    draw = {RENAME: _rename, EXPORT: _export, DELETE: _delete}[choice]
+    draw(service, talk)
 
 
 def close() -> None:
     st.session_state.pop("asking", None)
 
 
+def ask(choice: str, talk_id: str) -> None:
+    """Open a dialog in the next run of the page."""
+    st.session_state["asking"] = (choice, talk_id)
+
+
 def _choose(talk_id: str) -> None:
-    st.session_state["asking"] = (st.session_state[f"menu_{talk_id}"], talk_id)
+    ask(st.session_state[f"menu_{talk_id}"], talk_id)
 
 
 @st.dialog("Rename this talk", on_dismiss=close)

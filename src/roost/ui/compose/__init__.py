@@ -1,0 +1,1 @@
+"""The message input: a text area with files, commands and shortcuts."""

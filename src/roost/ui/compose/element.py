@@ -1,0 +1,70 @@
+"""Element of the message input for Streamlit's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+KEY = "message_input"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Message that the browser sends until it is received; its key shows when it is sent again."""
+
+    key: str
+    text: str
+    talk_id: str | None = None
+    busy: str | None = None
+    """Policy for this message only, if one was chosen."""
+    attachments: tuple[str, ...] = ()
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+_mount = st.components.v2.component(
+    "roost_message_input",
+    html=_file("compose.html"),
+    css=_file("compose.css"),
+    js=_file("compose.js"),
+    isolate_styles=False,
+)
+
+
+def draw(
+    data: Mapping[str, object],
+    *,
+    send: Callable[[Outgoing], None],
+    stop: Callable[[], None],
+    command: Callable[[str, str], None],
+) -> None:
+    """Draw the input; `send` is called for each message, `command` with a name and the text after it."""
+
+    def sent() -> None:
+        for message in _messages(st.session_state[KEY].send):
+            send(message)
+
+    def commanded() -> None:
+        chosen = st.session_state[KEY].command
+        if isinstance(chosen, dict):
+            command(str(chosen.get("name", "")), str(chosen.get("text") or ""))
+
+    _mount(key=KEY, data=dict(data), on_send_change=sent, on_stop_change=stop, on_command_change=commanded)
+
+
+def _messages(sent: object) -> Iterator[Outgoing]:
+    for one in sent if isinstance(sent, list) else ():
+        if isinstance(one, dict) and isinstance(text := one.get("text"), str):
+            talk, busy, files = one.get("talk"), one.get("busy"), one.get("attachments")
+            yield Outgoing(
+                str(one.get("key", "")),
+                text,
+                str(talk) if talk else None,
+                str(busy) if busy else None,
+                tuple(map(str, files)) if isinstance(files, list) else (),
+            )

@@ -1,0 +1,119 @@
+"""Actions of people on the talk page: sending, stopping, branching, and the commands of the message input."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+
+from roost.core.talks.messages import Sender
+from roost.errors import RoostError, public
+from roost.service import AgentService
+from roost.ui import page_url
+from roost.ui.compose.element import Outgoing
+from roost.ui.message_sender import MessageSender
+from roost.ui.sidebar import menu
+from roost.ui.talk_reader import TalkReader
+
+RECEIVED = 100
+"""Most keys of received messages that a tab remembers: the browser sends a message until its key is among them."""
+STOP_WAIT = 2.0
+"""Seconds to wait for the end of an answer before its talk is branched."""
+
+
+def receive(line: MessageSender, message: Outgoing) -> None:
+    """Send a message of the input, unless it was received before."""
+    received: list[str] = st.session_state.get("received", [])
+    if message.key in received:
+        return
+    st.session_state["received"] = [*received[-RECEIVED:], message.key]
+    if message.talk_id in (None, line.talk_id):
+        say(line, message.text, key=message.key, busy=message.busy)
+    else:  # typed before this page opened another talk, which stays open
+        opened = page_url.opened()
+        other = MessageSender(line.service, line.user, line.draft, message.talk_id)
+        say(other, message.text, key=message.key, busy=message.busy)
+        page_url.show(opened)
+
+
+def command(service: AgentService, name: str, text: str) -> None:
+    """Do what a command of the input says."""
+    reading: Any = st.session_state.get("reading")
+    if name == "new":
+        page_url.start_new()
+    elif name == "search":
+        st.session_state["search"] = text
+    elif not isinstance(reading, TalkReader) or not reading.messages:
+        st.session_state["notice"] = "There is no talk yet: send a message first."
+    elif name in ("rename", "export", "delete"):
+        menu.ask(name.capitalize(), reading.talk_id)
+    elif name == "fork":
+        _branch(service, reading, name, reading.messages[-1].seq, "")
+    elif name == "regenerate":
+        answers = [message.seq for message in reading.messages if message.sender is not Sender.USER]
+        _branch(service, reading, name, answers[-1] if answers else 0, "")
+
+
+def say(line: MessageSender, text: str, *, key: str | None = None, busy: str | None = None) -> None:
+    try:
+        talk_id = line.send(text, key=key, busy=busy)
+    except RoostError as error:
+        st.session_state["notice"] = public(error)
+        st.session_state["refused"] = {"key": key or secrets.token_hex(8), "text": text}  # it returns to the input
+        return
+    st.session_state.pop("refused", None)
+    st.session_state["sent"] = (talk_id, line.seq)
+    page_url.open_talk(talk_id)
+
+
+def act(service: AgentService, line: MessageSender, action: str, seq: int, text: str) -> None:
+    """Do what was chosen for a message of the list."""
+    reading: Any = st.session_state.get("reading")
+    if not isinstance(reading, TalkReader):
+        return
+    if action == "retry" and (question := reading.question_before(seq)):
+        say(line, question.content)
+    elif action == "older":
+        _show_older(service)
+    elif action == "version":
+        page_url.open_talk(text)
+    elif action in ("edit", "regenerate", "fork"):
+        _branch(service, reading, action, seq, text)
+
+
+def _branch(service: AgentService, reading: TalkReader, action: str, seq: int, text: str) -> None:
+    """Open a branch or a fork of the talk; an answer that is being written is stopped, unless the talk is forked."""
+    user, talk_id = reading.user_id, reading.talk_id
+    st.session_state.pop("notice", None)
+    try:
+        if reading.running and action != "fork":
+            service.stop(user, talk_id, wait=STOP_WAIT)
+        if action == "edit":
+            talk = service.edit_message(user, talk_id, seq, text)
+        elif action == "regenerate":
+            talk = service.regenerate(user, talk_id, seq=seq)
+        else:
+            talk = service.fork(user, talk_id, seq=seq)
+    except RoostError as error:
+        st.session_state["notice"] = public(error)
+        return
+    st.session_state["sent"] = (talk.talk_session_id, talk.messages)
+    page_url.open_talk(talk.talk_session_id)
+
+
+def stop(service: AgentService) -> None:
+    reading: Any = st.session_state.get("reading")
+    with suppress(RoostError):  # deleted: the page reports it
+        if isinstance(reading, TalkReader):
+            service.stop(reading.user_id, reading.talk_id)
+
+
+def _show_older(service: AgentService) -> None:
+    reading: Any = st.session_state.get("reading")
+    try:
+        if isinstance(reading, TalkReader):
+            reading.go_back(service)
+    except RoostError as error:
+        st.session_state["notice"] = public(error)
