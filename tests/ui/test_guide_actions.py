@@ -43,6 +43,7 @@ def test_a_pressed_button_builds_once_says_what_and_leads_to_it(guided: Tab) -> 
     assert guided.app.code[0].value.strip()
     guided.click("step_agent").click("talk_with")
     assert guided.talk_id is None
+    assert [one.label for one in guided.app.button if (one.key or "").startswith("choose_agent_")] == [r"first\-agent"]
     guided.say("remember the milk")
     assert "made a note" in guided.settle()[-1].content
     assert f"agent:{USER}/{AGENT}" in {talk.agent for talk in service.list_sessions(USER)}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 AGENT, PROFILE = "first-agent", "demo-notebook"
 SCHEDULE, PROMPT, CRON = "morning", "Good morning", "0 9 * * *"
 GAME = "tic-tac-toe"
+SILENT = ("demo-host", "demo-player")
+"""Profiles of agents that only take part in meetings: there is nothing to talk about with them."""
 PACE = 0.9
 """Seconds per move, so that people can follow."""
 

@@ -6,6 +6,7 @@ Only the local owner can connect one; others read how it works.
 from __future__ import annotations
 
 from functools import partial
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -41,7 +42,7 @@ SEARCH_LIMIT = 5.0
 def card() -> None:
     """Draw the card beside those of the agents."""
     with st.container(key="card_other_connect", width=230):
-        st.html('<span class="roost-avatar" aria-hidden="true" style="--size:2.25rem;--hue:170">+</span>')
+        st.html('<span class="roost-avatar" aria-hidden="true" style="--size:2rem;--hue:170">+</span>')
         st.button(LABEL, key="choose_connect", type="tertiary", wrap=False, on_click=_open)
         st.caption(ABOUT)
 
@@ -110,7 +111,7 @@ def _found_here(connections: Connections, draft: Draft) -> None:
     except RoostError:
         servers = []
     for number, server in enumerate(servers):
-        st.caption(plain(f"{server.name} at {server.url}"))
+        st.caption(plain(f"{server.name} at {urlsplit(server.url).netloc}"))
         with st.container(key=f"models_{number}", horizontal=True):
             for place, model in enumerate(server.models):
                 chosen = partial(_choose, connections, draft, server, model)
@@ -149,7 +150,7 @@ def _key_form(connections: Connections, draft: Draft) -> None:
             return
         _finish(draft, job)
     links = ", ".join(f"[{provider.label}]({provider.page})" for provider in PROVIDERS.values())
-    st.caption(f"Keys are made at {links}.")
+    st.markdown(f"Keys are made at {links}.")
     with st.form("key_form", border=False):
         st.selectbox("Provider", list(PROVIDERS), key="key_provider", format_func=lambda name: PROVIDERS[name].label)
         st.text_input("Key", type="password", key="key_value", autocomplete="off", max_chars=1_000)
