@@ -120,9 +120,27 @@ def test_other_users_read_how_it_works_and_can_do_nothing(files: Path, service: 
     assert not tab.has("look_again")
 
 
+def test_a_key_whose_dialog_was_closed_is_not_saved(
+    files: Path, service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(providers, "try_key", lambda *_: release.wait())
+    tab = wait(Tab(service).look().click("choose_connect"), "local_search")
+    tab.app.text_input(key="key_value").set_value(KEY)
+    next(button for button in tab.app.button if button.label == "Test and save").click().run()
+    job = tab.app.session_state["key_test"]
+    assert "Testing the key…" in told(tab)
+    job.drop()  # as closing does
+    release.set()
+    eventually(lambda: job.is_done)
+    with pytest.raises(Unavailable, match="was not saved"):
+        job.result()
+    assert not (files / "secrets.toml").exists()
+
+
 def test_a_job_that_takes_too_long_counts_as_failed() -> None:
     release = threading.Event()
-    job = Job(release.wait, "slow", 0.0)
+    job = Job(lambda _: release.wait(), "slow", 0.0)
     eventually(lambda: job.is_done)
     with pytest.raises(Unavailable, match="takes too long"):
         job.result()

@@ -15,11 +15,13 @@ T = TypeVar("T")
 class Job(Generic[T]):
     """Function that runs in the background, for at most `timeout` seconds; then it counts as failed.
 
-    Its thread ends with the process: the function must leave nothing half done.
+    It is given a function that says whether the result is still wanted, to ask before it changes anything. Its thread
+    ends with the process: it must leave nothing half done.
     """
 
-    def __init__(self, act: Callable[[], T], name: str, timeout: float) -> None:
-        self._act: Callable[[], T] | None = act
+    def __init__(self, act: Callable[[Callable[[], bool]], T], name: str, timeout: float) -> None:
+        self._act: Callable[[Callable[[], bool]], T] | None = act
+        self._is_dropped = False
         self._until = time.monotonic() + timeout
         self._found: list[T] = []
         self._error: RoostError = Unavailable("this takes too long: try again later")
@@ -30,11 +32,18 @@ class Job(Generic[T]):
         act, self._act = self._act, None  # it may hold a secret
         assert act is not None
         try:
-            self._found.append(act())
+            self._found.append(act(self._is_wanted))
         except RoostError as error:
             self._error = error
         finally:
             self._ended.set()
+
+    def _is_wanted(self) -> bool:
+        return not self._is_dropped and time.monotonic() <= self._until
+
+    def drop(self) -> None:
+        """Say that nobody wants the result any more."""
+        self._is_dropped = True
 
     @property
     def is_done(self) -> bool:

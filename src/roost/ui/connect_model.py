@@ -5,6 +5,7 @@ Only the local owner can connect one; others read how it works.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from roost.connections import local_servers, providers
 from roost.connections.connections import Connections
 from roost.connections.local_servers import LocalServer
 from roost.connections.providers import PROVIDERS, ProviderInfo
-from roost.errors import RoostError
+from roost.errors import RoostError, Unavailable
 from roost.ports import Profile
 from roost.ui import components, page_url
 from roost.ui.background import Job
@@ -64,6 +65,8 @@ def _open() -> None:
 
 
 def close() -> None:
+    if isinstance(job := st.session_state.get("key_test"), Job):
+        job.drop()
     for name in ("connecting", "local_search", "key_test", "connect_problem"):
         st.session_state.pop(name, None)
 
@@ -101,7 +104,7 @@ def _connected(draft: Draft, profile: Profile) -> None:
 def _found_here(connections: Connections, draft: Draft) -> None:
     job = st.session_state.get("local_search")
     if not isinstance(job, Job):
-        job = Job(lambda: local_servers.find(local_servers.places()), "roost-local-servers", SEARCH_LIMIT)
+        job = Job(_search, "roost-local-servers", SEARCH_LIMIT)
         st.session_state["local_search"] = job
     if not job.is_done:
         st.fragment(_wait, run_every=LOOK)(job, "Looking for model servers on this machine…")
@@ -119,6 +122,10 @@ def _found_here(connections: Connections, draft: Draft) -> None:
     if not servers:
         st.caption(NONE_FOUND)
     st.button("Look again", key="look_again", type="tertiary", on_click=_look_again)
+
+
+def _search(_: Callable[[], bool]) -> list[LocalServer]:
+    return local_servers.find(local_servers.places())
 
 
 def _look_again() -> None:
@@ -170,8 +177,10 @@ def _test(connections: Connections) -> None:
     st.session_state["key_test"] = Job(partial(_tried, connections, provider, key), "roost-key-test", TEST_LIMIT)
 
 
-def _tried(connections: Connections, provider: ProviderInfo, key: str) -> Profile:
+def _tried(connections: Connections, provider: ProviderInfo, key: str, is_wanted: Callable[[], bool]) -> Profile:
     providers.try_key(provider, key)
+    if not is_wanted():  # the dialog was closed, or has reported a failure
+        raise Unavailable("the key was not saved: the test took too long, or was closed")
     return connections.add_key(provider, key)
 
 
