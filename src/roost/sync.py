@@ -99,6 +99,7 @@ class AsyncTalks:
     edit_message = talk_method(Talks.edit_message)
     regenerate = talk_method(Talks.regenerate)
     list_branches = talk_method(Talks.list_branches)
+    get_usage = talk_method(Talks.get_usage)
 
     async def export_talk(self, user_id: str, talk_session_id: str, *, format: str = "markdown") -> str:
         """Return the transcript of a talk, as `markdown`, or as `json` for `import_talk`."""
@@ -138,6 +139,7 @@ class SyncTalks:
     edit_message = sync_method(Talks.edit_message)
     regenerate = sync_method(Talks.regenerate)
     list_branches = sync_method(Talks.list_branches)
+    get_usage = sync_method(Talks.get_usage)
 
     def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, WebSocket, WebSocketRoute, expect
 
 from tests.browser.brains import MARKDOWN
 from tests.browser.conftest import SETTINGS, Server, Visit, free_port, up
-from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, watch
+from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, talk_titles, watch
 
 pytestmark = pytest.mark.browser
 
@@ -201,7 +201,7 @@ def test_a_page_is_right_again_by_itself_after_each_restart(browser: Browser, tm
     (tmp_path / "roost.toml").write_text(SETTINGS + "[limits]\ndrain = 0.1\n")
     port, page = free_port(), browser.new_context().new_page()
     held: list[str] = []
-    for number in range(3):
+    for number in range(2):
         with up(tmp_path, port) as (url, _):
             if not number:
                 page.goto(url)
@@ -216,6 +216,10 @@ def test_a_page_is_right_again_by_itself_after_each_restart(browser: Browser, tm
         expect(page.get_by_role("status").filter(has_text="Reconnecting…")).to_be_visible()
         expect(page.get_by_text("is closed")).to_have_count(0)
     expect_steady(page, len(held))
+    with up(tmp_path, port):
+        page.reload()
+        expect_messages(page, *held)
+        expect(talk_titles(page)).to_have_text(["number 0"])
     page.context.close()
 
 

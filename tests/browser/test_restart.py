@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import SETTINGS, free_port, up
-from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, talk_titles, watch
+from tests.browser.steps import expect_messages, expect_rest, messages, say
 
 pytestmark = pytest.mark.browser
 
@@ -23,29 +23,6 @@ def page(browser: Browser) -> Iterator[Page]:
     context.set_default_timeout(15_000)
     yield context.new_page()
     context.close()
-
-
-def test_after_a_restart_of_the_server_each_message_is_there_once_and_a_new_one_is_answered(
-    page: Page, tmp_path: Path
-) -> None:
-    (tmp_path / "roost.toml").write_text(SETTINGS)
-    held, port = ["one", "You said: one", "two", "You said: two"], free_port()
-    with up(tmp_path, port) as (url, first):
-        page.goto(url)
-        for text in ("one", "two"):
-            say(page, text)
-            expect(messages(page).last).to_contain_text(f"You said: {text}")
-        expect_messages(page, *held)
-    assert first.returncode == 0
-    with up(tmp_path, port):
-        page.reload()
-        expect_messages(page, *held)
-        watch(page)
-        say(page, "three")
-        expect_messages(page, *held, "three", "You said: three")
-        expect_rest(page)
-        expect_steady(page, 6)
-        expect(talk_titles(page)).to_have_text(["one"])
 
 
 def test_what_the_restart_cut_off_is_kept_as_interrupted_and_answered_anew_in_full(page: Page, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def talks_story(s: Face) -> list[Any]:
     again = s.regenerate("ann", talk, seq=2).talk_session_id
     told += [[change.message.content for change in s.stream_messages("ann", again)][-1]]
     told += [s.fork("ann", talk, seq=1, title="Fork").messages, len(s.list_sessions("ann"))]
+    told += [s.get_usage("ann", talk)]
     return [*told, [branch.parent_seq for branch in s.list_branches("ann", again)]]
 
 

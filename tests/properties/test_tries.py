@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
@@ -33,7 +33,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(STEPS, st.sampled_from([1, 1, 2, 3]), st.integers(1, 3), st.integers(0, 2**32))
 def test_what_fails_was_tried_as_often_as_it_may_be(steps: list[Step], attempts: int, at_once: int, seed: int) -> None:
     begun: Counter[str] = Counter()
@@ -85,7 +84,6 @@ async def moved(service: AsyncAgentService, step: str) -> None:
         await service.agents.sleep("ann", "d", 0.1)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from(["bad", "good"]), st.sampled_from([0.0, 0.1, 0.4])), min_size=1, max_size=8),
     st.integers(1, 3),

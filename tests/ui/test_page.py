@@ -121,7 +121,7 @@ def test_settings_are_kept_with_the_talk(tab: Tab) -> None:
 
 
 def test_the_sidebar_names_the_product_and_who_one_is(tab: Tab) -> None:
-    assert tab.app.sidebar.markdown[0].value == "Roost"
+    assert tab.app.sidebar.get("html")[0].proto.body.endswith("<span>Roost</span>")
     assert tab.app.sidebar.caption[-1].value == f"Signed in as {USER}"
 
 

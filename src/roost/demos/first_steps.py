@@ -64,7 +64,7 @@ def schedule_task(service: Service, user: str, zone: ZoneInfo) -> Built:
         is_new = False
     text = (
         f"{_begun(is_new)} a schedule: each morning at 9:00 ({zone.key}) **{AGENT}** gets the task *{PROMPT}*, and "
-        "sends you mail with its notes. Tell it what to remember, so that there is something to read."
+        "sends you mail with its notes, which you find under *Mail*. Tell it what to remember."
     )
     return Built(text, f"roost schedules ls --agent {AGENT}", AGENT)
 

@@ -89,6 +89,7 @@ _TALKS = {
     "edit_message": Route("POST", f"{_ONE}/edit-message", "edit_message", 201),
     "regenerate": Route("POST", f"{_ONE}/regenerate", "regenerate", 201),
     "list_branches": Route("GET", f"{_ONE}/branches", "list_branches", reply=_BRANCH_LIST, result="branches"),
+    "get_usage": Route("GET", f"{_ONE}/usage", "get_usage"),
     "export_part": Route("GET", f"{_ONE}/export", "export_part"),
     "import_talk": Route(
         "POST",

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.talks.talk import Talk
+from roost.ui.design import css
 from roost.ui.text import plain, sentence
 
 STYLE = Path(__file__).with_name("style.css")
@@ -19,6 +20,7 @@ SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 def set_up() -> None:
     st.set_page_config(page_title="Roost", page_icon=str(STYLE.with_name("icon.png")), layout="centered")
+    st.html(f"<style>{css()}</style>")
     st.html(STYLE)
 
 
@@ -43,6 +45,18 @@ def browser_zone() -> ZoneInfo:
         return ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return ZoneInfo("UTC")
+
+
+def period(time: datetime) -> str:
+    """Return the heading under which a time is listed: a day, a week or a month."""
+    zone = browser_zone()
+    local, today = time.astimezone(zone), datetime.now(zone).date()
+    days = (today - local.date()).days
+    if days < 2:
+        return "Yesterday" if days == 1 else "Today"
+    if days < 30:
+        return "Previous 7 days" if days < 8 else "Previous 30 days"
+    return f"{local:%B}" if local.year == today.year else f"{local:%B %Y}"
 
 
 def moment(time: datetime) -> str:

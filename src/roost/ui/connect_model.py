@@ -19,7 +19,7 @@ from roost.errors import RoostError, Unavailable
 from roost.ports import Profile
 from roost.ui import components, page_url
 from roost.ui.background import Job
-from roost.ui.sidebar import approval_list, menu
+from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
 
@@ -61,6 +61,7 @@ def dialog(connections: Connections | None, draft: Draft) -> None:
 def _open() -> None:
     menu.close()
     approval_list.close()
+    mailbox.close()
     st.session_state["connecting"] = True
 
 

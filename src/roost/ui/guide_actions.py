@@ -14,7 +14,7 @@ from roost.demos.first_steps import STEPS, Built, game_status
 from roost.errors import RoostError, public
 from roost.service import AgentService
 from roost.ui import components, page_url
-from roost.ui.sidebar import approval_list, menu
+from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import as_sentence, plain
 
@@ -77,6 +77,7 @@ def _talk_with(draft: Draft, agent: str) -> None:
 def _watch(meeting_id: str) -> None:
     menu.close()
     approval_list.close()
+    mailbox.close()
     st.session_state["watching"] = meeting_id
 
 

@@ -26,7 +26,7 @@ from roost.ui.live import element
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import approval_list, menu, sidebar
+from roost.ui.sidebar import approval_list, mailbox, menu, sidebar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
 
@@ -54,6 +54,8 @@ class PageState:
     every: float
     waiting: tuple[Approval, ...] = ()
     """Pending approvals, in this talk and elsewhere."""
+    unread: int = 0
+    """Unread mails of the user."""
     is_operator: bool = False
     stream: str | None = None
     """URL of the live stream, if there is one."""
@@ -67,7 +69,7 @@ class PageState:
     def now(self, talks: list[Talk]) -> tuple[object, ...]:
         reading = self.reading.shape if self.reading else ()
         asked = tuple(approval.approval_id for approval in self.waiting)
-        return (reading, sidebar.shape(talks), self.service.health().problem, asked, self.is_lost)
+        return (reading, sidebar.shape(talks), self.service.health().problem, asked, self.unread, self.is_lost)
 
     @property
     def is_lost(self) -> bool:
@@ -90,7 +92,7 @@ class PageState:
             "asking": self.is_asking,
             "sent": sent[1] if sent[0] == talk_id else 0,
             "versions": self._versions(talk_id),
-            "around": digest(self.talks, self.waiting, self.service.health().problem),
+            "around": digest(self.talks, self.waiting, self.unread, self.service.health().problem),
         }
         if reading and self.is_polling:
             data |= {"messages": self._messages(reading), "more": reading.more_before}
@@ -129,6 +131,7 @@ class PageState:
             self.talks = sidebar.listed(self.service, self.user)
         if self.refreshes % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
             self.waiting = approvals.waiting(self.service, self.user)
+            self.unread = self.service.mail.unread_count(self.user)
         return self.now(self.talks) != self.shape
 
 
@@ -151,16 +154,18 @@ def page(
     talks = sidebar.listed(service, user)
     draft = _draft(service)
     found = approvals.waiting(service, user)
+    unread = service.mail.unread_count(user)
     sidebar.draw(
-        service, user, talks, talk, draft, approval_list.elsewhere(found, reading.talk_id if reading else None)
+        service, user, talks, talk, draft, approval_list.elsewhere(found, reading.talk_id if reading else None), unread
     )
     running = reading is not None and reading.running
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
     approval_list.dialog(service, user, talks)
+    mailbox.dialog(service, user)
     connect_model.dialog(connections if is_operator else None, draft)
     every = QUICK if running else CALM if calm else SLOW
-    scene = PageState(service, user, reading, talks, every, found, is_operator, stream, views or Views())
+    scene = PageState(service, user, reading, talks, every, found, unread, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
     if talk is not None:
         header.draw(service, talk, is_running=running, is_asking=scene.is_asking)

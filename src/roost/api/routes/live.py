@@ -40,7 +40,7 @@ FRAME = 256 * 1024
 PACE = 0.02
 """Seconds between two frames of a text that is being written."""
 LOOK_AROUND = 1.0
-"""Seconds between two looks at the list of talks and the approvals of a user, for all tabs together."""
+"""Seconds between two looks at the talks, approvals and mail of a user, for all tabs together."""
 BEAT = 15.0
 """Seconds after which a frame is sent in any case: a browser that hears nothing for longer reconnects."""
 GRACE = 10.0
@@ -110,7 +110,7 @@ class LiveSockets:
 
     @asynccontextmanager
     async def around(self, user: str) -> AsyncIterator[_Around]:
-        """Watch the list of talks and the approvals of a user while at least one tab is open."""
+        """Watch the talks, approvals and mail of a user while at least one tab is open."""
         around = self._around.setdefault(user, _Around(self._service, user))
         around.tabs += 1
         try:
@@ -139,7 +139,8 @@ class _Around:
             if now - self._looked >= LOOK_AROUND * 0.9:
                 talks = await self._service.list_sessions(self._user, limit=TALKS)
                 waiting = await self._service.approvals.list(self._user, limit=200)
-                self._digest = digest(talks, waiting, self._service.health().problem)
+                unread = await self._service.mail.unread_count(self._user)
+                self._digest = digest(talks, waiting, unread, self._service.health().problem)
                 self._looked = now
             return self._digest
 

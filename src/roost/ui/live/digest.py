@@ -15,8 +15,8 @@ TALKS = 13
 """Talks that count: those that the sidebar lists at first, and one more."""
 
 
-def digest(talks: Sequence[Talk], waiting: Iterable[Approval], problem: str | None) -> str:
-    """Return a value that changes with the list of talks, the pending approvals, the server and its health."""
+def digest(talks: Sequence[Talk], waiting: Iterable[Approval], unread: int, problem: str | None) -> str:
+    """Return a value that changes with the list of talks, the pending approvals, unread mail, and the health."""
     listed = [(talk.talk_session_id, talk.title, talk.running) for talk in talks[:TALKS]]
     asked = sorted(approval.approval_id for approval in waiting)
-    return f"{crc32(repr((PROCESS, listed, asked, problem)).encode(errors='replace')):08x}"
+    return f"{crc32(repr((PROCESS, listed, asked, unread, problem)).encode(errors='replace')):08x}"

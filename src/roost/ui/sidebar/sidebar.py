@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import BusyPolicy, Talk
+from roost.core.values.addresses import shortened
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
 from roost.ui import components, page_url
-from roost.ui.sidebar import approval_list, menu, search
+from roost.ui.avatars import avatar
+from roost.ui.sidebar import approval_list, mailbox, menu, search
 from roost.ui.text import as_sentence, plain
 
 FIRST = 12
 MORE = 30
+LOGO = b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
 VISITOR = "user_"
 """Prefix of the user ids of visitors."""
 
@@ -61,12 +66,14 @@ def draw(
     talk: Talk | None,
     draft: Draft,
     waits: tuple[Approval, ...] = (),
+    unread: int = 0,
 ) -> None:
     with st.sidebar:
         with st.container(key="brand"):
-            st.markdown("Roost")
+            st.html(f'<img src="data:image/svg+xml;base64,{LOGO}" alt=""><span>Roost</span>')
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
         approval_list.button(waits)
+        mailbox.button(unread)
         query = search.field()
         with st.container(key="talks", gap=None):
             if query:
@@ -91,13 +98,18 @@ def _talks(talks: Sequence[Talk], open_root: str | None) -> None:
     shown = int(st.session_state.get("talks_shown", FIRST))
     if not talks:
         st.caption("Your talks appear here.")
+    day = ""
     for talk in talks[:shown]:
+        if day != (day := components.period(talk.updated)):
+            st.html(f'<div class="roost-day">{day}</div>')
         talk_id = talk.talk_session_id
         place = "open" if talk.root == open_root else "other"
         title = components.title(talk)
         with st.container(key=f"talk_{place}_{talk_id}", horizontal=True, vertical_alignment="center", gap=None):
+            st.html(avatar(agent_name(talk), "1.25rem"))
             st.button(
                 f"{title} :green[●]" if talk.running else title,
+                help=plain(f"With {agent_name(talk)}"),
                 key=f"open_{talk_id}",
                 type="tertiary",
                 width="stretch",
@@ -108,6 +120,11 @@ def _talks(talks: Sequence[Talk], open_root: str | None) -> None:
             menu.button(talk)
     if len(talks) > shown:
         st.button("More talks", key="more_talks", type="tertiary", on_click=_show_more, args=(shown,))
+
+
+def agent_name(talk: Talk) -> str:
+    """Return the name of the agent or profile of a talk."""
+    return shortened(talk.agent, talk.user_id).removeprefix("agent:") if talk.agent else talk.profile
 
 
 def _show_more(shown: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from roost.core.envelopes.envelope import Envelope
+from roost.core.limits.usage import NOTHING, Usage
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.messages import Message
 from roost.core.talks.runs import Posted, StopReason, TalkUpdate
@@ -288,6 +289,7 @@ def test_deleting_removes_everything(store: Driven, talk: str) -> None:
 
 OTHERS: list[Callable[[Driven], object]] = [
     lambda s: s.read(talks.get, "bob", TALK),
+    lambda s: s.read(talks.usage, "bob", TALK),
     lambda s: s.write(talks.change, "bob", TALK, {"title": "mine"}),
     lambda s: s.write(talks.delete, "bob", TALK),
     lambda s: s.write(talks.load, "bob", TALK, 10),
@@ -338,3 +340,14 @@ def test_the_traceback_of_a_failed_run_is_kept_with_its_record_for_its_owner(sto
     assert store.read(run_history.entry, "ann", "run_1").traceback == "at ä.py:3"
     with pytest.raises(NotFound):
         store.read(run_history.entry, "bob", "run_1")
+
+
+def test_the_usage_of_a_talk_is_that_of_its_runs_and_its_cost_is_known_if_each_is(store: Driven, talk: str) -> None:
+    assert store.read(talks.usage, "ann", TALK) == NOTHING
+    for number, usage in enumerate((NOTHING, Usage(7, 3, 0.5), Usage(1, 1, 0.25))):
+        posted = post(store, f"{number}")
+        settle(store, closing(posted.epoch, posted.envelope, run_id=f"run_{number}", usage=usage))
+    assert store.read(talks.usage, "ann", TALK) == Usage(8, 4, 0.75)
+    posted = post(store, "more")
+    settle(store, closing(posted.epoch, posted.envelope, run_id="run_9", usage=Usage(2, 0)))
+    assert store.read(talks.usage, "ann", TALK) == Usage(10, 4, None)

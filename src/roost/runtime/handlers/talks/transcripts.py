@@ -1,7 +1,8 @@
-"""Transcripts of talks: export and import."""
+"""Transcripts and usage of talks: export, import, tokens and cost."""
 
 from __future__ import annotations
 
+from roost.core.limits.usage import Usage
 from roost.core.talks import transcripts
 from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptPart
 from roost.core.values import checks
@@ -9,13 +10,20 @@ from roost.errors import Invalid
 from roost.ports import Tx
 from roost.runtime.context import RuntimeContext
 from roost.runtime.handlers.talks.settings import options_json, reached
+from roost.stores.sql.talks import talks as talks_sql
 from roost.stores.sql.talks import transcripts as transcripts_sql
 
 
 class TalkTranscripts:
-    """Methods of talks that write and read transcripts."""
+    """Methods of talks that write and read transcripts, and sum up usage."""
 
     _context: RuntimeContext
+
+    async def get_usage(self, user_id: str, talk_session_id: str) -> Usage:
+        """Return the tokens of all answers of the talk, and their cost if it is known for each of them."""
+        checks.name(user_id, "the user id")
+        checks.name(talk_session_id, "the talk session id")
+        return await self._context.store.read(talks_sql.usage, user_id, talk_session_id)
 
     async def export_part(
         self, user_id: str, talk_session_id: str, *, format: str = "markdown", after: int = 0

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roost.core.limits.usage import Usage
 from roost.core.talks.messages import at
 from roost.core.talks.runs import Loaded
 from roost.core.talks.talk import BusyPolicy, Talk
@@ -106,6 +107,19 @@ def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
             )
         )
     )
+
+
+def usage(tx: Tx, user_id: str, talk_id: str) -> Usage:
+    """Return what the runs of a talk have used; the cost only if that of each run is known."""
+    found(tx.one("SELECT 1 FROM talks WHERE talk_id = :talk AND user_id = :user", _ids(user_id, talk_id)))
+    row = tx.one(
+        "SELECT SUM(input_tokens), SUM(output_tokens), SUM(cost),"
+        " SUM(CASE WHEN cost IS NULL AND input_tokens + output_tokens > 0 THEN 1 ELSE 0 END)"
+        " FROM runs WHERE talk_id = :talk",
+        {"talk": talk_id},
+    )
+    taken, given, cost, unknown = row or (None,) * 4
+    return Usage(int(taken or 0), int(given or 0), None if unknown else cost)
 
 
 def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:

@@ -1,0 +1,106 @@
+"""Mail of the user: the number of unread mails in the sidebar, and a dialog to read and to answer them."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from roost.core.envelopes.mail import Mail, MailStatus
+from roost.core.values.addresses import shortened
+from roost.errors import RoostError, public
+from roost.service import AgentService
+from roost.ui import components
+from roost.ui.sidebar import menu
+from roost.ui.text import plain
+
+SHOWN = 30
+
+
+def button(unread: int) -> None:
+    """Draw the button in the sidebar."""
+    label = "Mail" if not unread else f"Mail · {unread} unread"
+    st.button(label, key="mail_unread" if unread else "mail", width="stretch", on_click=_show)
+
+
+def _show() -> None:
+    menu.close()
+    st.session_state["mailbox"] = ""
+
+
+def close() -> None:
+    st.session_state.pop("mailbox", None)
+
+
+def dialog(service: AgentService, user: str) -> None:
+    """Draw the dialog in each run of the page until it is dismissed."""
+    if "mailbox" in st.session_state:
+        _mailbox(service, user)
+
+
+@st.dialog("Mail", width="medium", on_dismiss=close)
+def _mailbox(service: AgentService, user: str) -> None:
+    if problem := st.session_state.pop("mail_problem", ""):
+        components.notice(problem)
+    try:
+        mails = service.mail.inbox(user, newest=True, limit=SHOWN)
+    except RoostError as error:
+        components.notice(public(error))
+        return
+    if not mails:
+        st.caption("Agents write to you here: an agent's brain calls `turn.mail`, and a task can report its result.")
+    for mail in mails:
+        _row(service, user, mail)
+
+
+def _row(service: AgentService, user: str, mail: Mail) -> None:
+    mark = ":green[●] " if mail.status is MailStatus.UNREAD else ""
+    sender = plain(shortened(mail.sender, user))
+    with st.container(key=f"mail_row_{mail.mail_id}", gap=None):
+        st.button(
+            f"{mark}**{plain(mail.subject) or 'No subject'}** :gray[{sender}, {components.moment(mail.created)}]",
+            key=f"mail_open_{mail.mail_id}",
+            type="tertiary",
+            on_click=_open,
+            args=(service, user, mail.mail_id),
+        )
+        if st.session_state.get("mailbox") == mail.mail_id:
+            st.html(f'<div class="roost-mail" tabindex="0">{escape(mail.body)}</div>')
+            _reply(service, user, mail)
+
+
+def _open(service: AgentService, user: str, mail_id: str) -> None:
+    is_open = st.session_state.get("mailbox") == mail_id
+    st.session_state["mailbox"] = "" if is_open else mail_id
+    try:
+        service.mail.read(user, mail_id)
+    except RoostError as error:
+        st.session_state["mail_problem"] = public(error)
+
+
+def _reply(service: AgentService, user: str, mail: Mail) -> None:
+    with st.form(f"mail_form_{mail.mail_id}", border=False, clear_on_submit=True, enter_to_submit=False):
+        st.text_area("Reply", key=f"mail_reply_{mail.mail_id}", placeholder="Reply", label_visibility="collapsed")
+        with st.container(horizontal=True):
+            st.form_submit_button(
+                "Reply", key=f"mail_send_{mail.mail_id}", on_click=_answer, args=(service, user, mail.mail_id)
+            )
+            st.form_submit_button(
+                "Archive", key=f"mail_archive_{mail.mail_id}", on_click=_archive, args=(service, user, mail.mail_id)
+            )
+
+
+def _answer(service: AgentService, user: str, mail_id: str) -> None:
+    text = str(st.session_state.get(f"mail_reply_{mail_id}", ""))
+    try:
+        service.mail.reply(user, mail_id, text)
+        st.session_state["mailbox"] = ""
+    except RoostError as error:
+        st.session_state["mail_problem"] = public(error)
+
+
+def _archive(service: AgentService, user: str, mail_id: str) -> None:
+    try:
+        service.mail.archive(user, mail_id)
+    except RoostError as error:
+        st.session_state["mail_problem"] = public(error)

@@ -1,0 +1,49 @@
+"""The header and the list of talks: tokens, cost, and dates that people read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from roost.core.limits.usage import Usage
+from roost.ui.components import period
+from roost.ui.header import used
+from tests.ui.conftest import USER, Tab
+
+
+@pytest.mark.parametrize(
+    ("usage", "text"),
+    [
+        (Usage(), ""),
+        (Usage(1_200, 4), "1,204 tokens"),
+        (Usage(1_200, 4, 0.0), "1,204 tokens · $0.00"),
+        (Usage(1_200, 4, 0.004), "1,204 tokens · under $0.01"),
+        (Usage(1_200, 4, 0.031), "1,204 tokens · $0.03"),
+    ],
+)
+def test_tokens_and_cost_are_written_for_people(usage: Usage, text: str) -> None:
+    assert used(usage) == text
+
+
+def test_talks_are_listed_under_days_weeks_and_months() -> None:
+    now = datetime.now(UTC)
+    headings = [period(now - timedelta(days=days)) for days in (0, 1, 2, 7, 8, 29)]
+    assert headings == ["Today", "Yesterday", *["Previous 7 days"] * 2, *["Previous 30 days"] * 2]
+    assert period(datetime(2021, 3, 4, tzinfo=UTC)) == "March 2021"
+
+
+def test_a_mail_is_counted_read_and_answered(tab: Tab) -> None:
+    service = tab.service
+    assert tab.look().has("mail")
+    mail_id = service.mail.send(USER, f"user:{USER}", "<b>hello</b>", "*text* <script>")
+    assert tab.look().has("mail_unread")
+    tab.click("mail_unread").click(f"mail_open_{mail_id}")
+    assert service.mail.unread_count(USER) == 0
+    assert "&lt;script&gt;" in "".join(html.proto.body for html in tab.app.get("html"))
+    tab.app.text_area(key=f"mail_reply_{mail_id}").set_value("thanks")
+    tab.click(f"mail_send_{mail_id}")
+    answer = service.mail.inbox(USER, newest=True)[0]
+    assert (answer.subject, answer.body) == ("Re: <b>hello</b>", "thanks")
+    tab.click(f"mail_open_{mail_id}").click(f"mail_archive_{mail_id}")
+    assert [mail.mail_id for mail in service.mail.inbox(USER)] == [answer.mail_id]
