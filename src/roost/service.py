@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from roost.brains.profiles import ProfileRegistry
+from roost.connections import added_profiles
 from roost.core.limits.limits import Limits
 from roost.core.meetings.games.games import Game
 from roost.core.meetings.games.registry import register_game
@@ -24,7 +25,15 @@ from roost.hosts.pending import drive
 from roost.ports import Brain, Profile, Tool
 from roost.runtime.roost import Roost
 from roost.sync import AsyncNamespaces, SyncNamespaces
-from roost.wiring import default_url, from_settings, is_configured, models_folder, open_roost, read_secrets
+from roost.wiring import (
+    added_profiles_file,
+    default_url,
+    from_settings,
+    is_configured,
+    models_folder,
+    open_roost,
+    read_secrets,
+)
 
 COLLECTED_AFTER = 50_000
 """Allocations between two collections of the youngest generation; Python's default is reached after some ten turns."""
@@ -172,7 +181,8 @@ def _opened(
         gc.set_threshold(max(young, COLLECTED_AFTER), *older)
     if not is_configured(config):
         read_secrets()
-        profiles = ProfileRegistry(brains, (), default, models=models_folder())
+        added = added_profiles.read(added_profiles_file())
+        profiles = ProfileRegistry(brains, added, default, models=models_folder())
         return open_roost(url or default_url(), profiles, limits or Limits(), tools=tools)
     from roost.settings import load  # pydantic takes longer to import than all of Roost
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from roost import keys, redaction, telemetry
 from roost.brains.profiles import ProfileRegistry
+from roost.connections import added_profiles
 from roost.core.limits.limits import Limits
 from roost.core.meetings.games.registry import register_game
 from roost.core.values.secrets import Redactor, passwords_in
 from roost.errors import Invalid, Unavailable
 from roost.hosts.threads import ThreadHost
-from roost.ports import Brain, Host, Tool, ToolServer
+from roost.ports import Brain, Host, Profile, Tool, ToolServer
 from roost.runtime.roost import Roost
 from roost.runtime.toolbox import Toolbox
 from roost.stores.database import Database
@@ -24,6 +25,7 @@ from roost.stores.engine import Engine
 from roost.stores.sqlite import Sqlite
 
 if TYPE_CHECKING:
+    from roost.connections.connections import Connections
     from roost.ports.servers import ServerConfig
     from roost.settings import Settings  # slow to import, and only needed with settings
 
@@ -121,6 +123,20 @@ def read_secrets(settings: Settings | None = None) -> None:
     keys.read(folders)
 
 
+def added_profiles_file(data: str | Path | None = None) -> Path:
+    return _data_folder(data) / added_profiles.FILE
+
+
+def connections(roost: Roost, settings: Settings) -> Connections:
+    """Return the connections of a running Roost, which go into the files that it reads at its start."""
+    from roost.connections.connections import Connections  # only for pages
+
+    folder = data_folder(settings.data)
+    secrets = keys.place([settings.folder, folder]) or folder / keys.FILE
+    context = roost.context
+    return Connections(context.brains, context.redactor, secrets=secrets, profiles=added_profiles_file(settings.data))
+
+
 def tool_servers(host: Host, configs: Sequence[ServerConfig], redactor: Redactor) -> list[ToolServer]:
     if not configs:
         return []
@@ -133,6 +149,14 @@ def is_configured(config: str | Path | None) -> bool:
     """Return whether there are settings to read."""
     matters = ("ROOST_CONFIG", "ROOST_STORE", "ROOST_LIMITS__", "ROOST_PROFILES__", "ROOST_DEFAULT_PROFILE")
     return config is not None or Path("roost.toml").exists() or any(name.startswith(matters) for name in os.environ)
+
+
+def profiles_of(settings: Settings) -> list[Profile]:
+    """Return the profiles of the settings, and those that were added while Roost ran."""
+    configured = settings.profile_list()
+    named = {profile.name for profile in configured}
+    added = added_profiles.read(added_profiles_file(settings.data))
+    return [*configured, *(profile for profile in added if profile.name not in named)]
 
 
 def from_settings(
@@ -154,7 +178,7 @@ def from_settings(
         sys.path.insert(0, folder)
     profiles = ProfileRegistry(
         brains,
-        settings.profile_list(),
+        profiles_of(settings),
         default or settings.default_profile,
         reload=reload,
         models=models_folder(settings.data),

@@ -80,7 +80,8 @@ def test_commands_start_and_search(tab: Tab) -> None:
     )
     first = tab.talk_id
     tab.report("input", "command", {"name": "regenerate"})
-    assert tab.talk_id not in (first, None)
+    branch = tab.talk_id
+    assert branch not in (first, None)
     tab.report("input", "command", {"name": "new"})
     assert not tab.shown
     tab.report("input", "command", {"name": "unknown"})

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.ui import first_visit
+from roost.ports import Profile
+from roost.ports.profiles import TINY
+from roost.ui import first_visit, header
 from roost.ui.avatars import avatar, initials
 
 
@@ -43,3 +48,14 @@ def test_any_name_has_an_avatar_of_letters_only(name: str) -> None:
     html = avatar(name)
     assert html == avatar(name)
     assert html.count("<") == 2
+
+
+@pytest.mark.parametrize(("profile", "about"), [("gguf", "Tiny demo model, often wrong"), ("guide", "your agent")])
+def test_the_header_of_an_agent_with_the_very_small_model_says_so(profile: str, about: str) -> None:
+    agent = SimpleNamespace(config=SimpleNamespace(profile=profile))
+    service: Any = SimpleNamespace(
+        profiles=lambda: [Profile("gguf", "gguf", label=TINY)],
+        agents=SimpleNamespace(get=lambda user, name: agent if (user, name) == ("ann", "d") else None),
+    )
+    talk: Any = SimpleNamespace(agent="agent:ann/d", user_id="ann", profile="", options={})
+    assert header._agent(service, talk) == ("d", about)

@@ -29,7 +29,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 def create_app(service: AgentService, settings: Settings, identity: Identity, *, pages: bool = True) -> FastAPI:
     """Return the API of this service, and with `pages` the pages at `/`. It closes the service at its end."""
-    shown = page_app.mounted(service, identity, live.PATH) if pages else None
+    shown = page_app.mounted(service, identity, settings, live.PATH) if pages else None
     sockets = live.LiveSockets(service.asynchronous, identity, settings.limits)
     ready = Readiness(service.asynchronous)
 

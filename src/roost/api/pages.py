@@ -6,9 +6,12 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roost import wiring
 from roost.api.auth import Identity
+from roost.connections.connections import Connections
 from roost.errors import Unavailable
 from roost.service import AgentService
+from roost.settings import Settings
 
 if TYPE_CHECKING:
     from streamlit.web.server.starlette import App
@@ -23,7 +26,12 @@ def options() -> dict[str, object]:
     return dict(OPTIONS)
 
 
-def mounted(service: AgentService, identity: Identity, stream: str) -> App:
+def connections(service: AgentService, settings: Settings) -> Connections:
+    """Return the connections of models, for the pages of the local user."""
+    return wiring.connections(service.roost, settings)
+
+
+def mounted(service: AgentService, identity: Identity, settings: Settings, stream: str) -> App:
     """Return the pages as an application to mount, for users known by their cookie, with the URL of the live stream."""
     try:
         from streamlit import config
@@ -35,7 +43,9 @@ def mounted(service: AgentService, identity: Identity, stream: str) -> App:
     log_with_us()
     # Set first, so that a `.streamlit` folder in the working directory has no effect.
     config.get_config_options(force_reparse=True, options_from_flags=options())
-    access.host(service, identity.user_of_cookie, identity.local_user, stream=stream)
+    access.host(
+        service, identity.user_of_cookie, identity.local_user, stream=stream, connections=connections(service, settings)
+    )
     return App(SCRIPT)
 
 

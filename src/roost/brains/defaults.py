@@ -35,11 +35,12 @@ def found() -> list[Profile]:
     """Return a profile for each provider whose key is set; none without the extra that they need."""
     if not has_key() or find_spec("pydantic_ai") is None:
         return []
-    return [
-        Profile(name, "llm", f"A model of {name}; its key was found.", MODELS[name])
-        for name, keys in KEYS.items()
-        if any(os.environ.get(key) for key in keys)
-    ]
+    return [of_provider(name) for name, keys in KEYS.items() if any(os.environ.get(key) for key in keys)]
+
+
+def of_provider(name: str) -> Profile:
+    """Return the profile of a provider whose key is set."""
+    return Profile(name, "llm", f"A model of {name}; its key was found.", MODELS[name])
 
 
 def better() -> str:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from roost.brains import defaults, single_flight
 from roost.brains.gguf import Gguf
 from roost.brains.guide import guide
-from roost.brains.model_files import ModelFiles
+from roost.brains.model_files import DEFAULT, ModelFiles
 from roost.brains.scripted import echo
 from roost.brains.single_flight import SingleFlight
 from roost.core.values.secrets import Redactor
 from roost.errors import BrainFailed, Invalid
 from roost.ports import Brain, Host, Profile
+from roost.ports.profiles import TINY
 
 if TYPE_CHECKING:
     from roost.brains.llm import Llm
@@ -37,10 +38,11 @@ _ABOUT = {
     "echo": "Says what you said; needs no model.",
 }
 
-_LABELS = {LOCAL: "Tiny demo model, often wrong", "guide": "Guide"}
+_LABELS = {LOCAL: TINY, "guide": "Guide"}
 
-_DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in ("player", "host", "reporter", "planner", "worker")}
-"""Profiles for `roost demo`, which are not listed."""
+_ACTORS = ("player", "host", "reporter", "planner", "worker", "notebook")
+_DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in _ACTORS}
+"""Profiles for demos and for the first agent of a user, which are not listed."""
 
 
 class ProfileRegistry:
@@ -65,7 +67,7 @@ class ProfileRegistry:
         """Given brains whose `prepare` must run on a thread before the first turn."""
         self._profiles = {name: _built_in(name) for name in _ABOUT}
         self._profiles |= {name: Profile(name, name) for name in given or {}}
-        self._profiles |= {profile.name: profile for profile in configured}
+        self._profiles |= {profile.name: _labelled(profile) for profile in configured}
         self._files = ModelFiles(models, [profile.model for profile in configured])
         self._local: Gguf | None = None
         self._llm: Llm | None = None
@@ -105,6 +107,16 @@ class ProfileRegistry:
         hidden = _built_in(LOCAL) if self.without_model else None
         shown = (profile for profile in self._profiles.values() if profile != hidden or profile.name == self.default)
         return sorted(shown, key=lambda p: p.name != self.default)
+
+    def add(self, profile: Profile) -> Profile:
+        """Add a profile while Roost runs; return the existing one if there is one of this name."""
+        known = dict(self._profiles)  # replaced as a whole: others may be reading it
+        profile = known.setdefault(profile.name, profile)
+        if not self.is_chosen:
+            known[self.default] = _built_in(self.default)  # without the advice
+            self.default, self.is_chosen = profile.name, True
+        self._profiles = known
+        return profile
 
     def profile(self, name: str) -> Profile:
         found = self._profiles.get(str(name))
@@ -193,6 +205,12 @@ class ProfileRegistry:
 
 def _built_in(name: str) -> Profile:
     return Profile(name, name, _ABOUT[name], label=_LABELS.get(name, ""))
+
+
+def _labelled(profile: Profile) -> Profile:
+    """Return a profile of the settings; one with the very small model says so."""
+    is_tiny = profile.brain == LOCAL and profile.model in (None, DEFAULT) and not profile.label
+    return replace(profile, label=f"{profile.name}: {TINY}") if is_tiny else profile
 
 
 def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:

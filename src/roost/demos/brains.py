@@ -1,4 +1,4 @@
-"""Brains of `roost demo`: scripts that need no model.
+"""Brains of `roost demo` and of a user's first agent: scripts that need no model.
 
 Their settings are in `turn.state`: `seed` replaces chance, `pace` is the number of seconds they pause before an action.
 """
@@ -16,6 +16,8 @@ from roost.ports import Turn
 from roost.ports.meeting import Meeting
 
 REMINDERS = 3
+NOTES = 20
+"""Most notes of a first agent that are listed at once."""
 
 # --- tic-tac-toe -------------------------------------------------------------------------------------
 
@@ -132,3 +134,35 @@ async def planner(turn: Turn) -> AsyncIterator[str]:
 async def worker(turn: Turn) -> AsyncIterator[str]:
     await asyncio.sleep(turn.state.get("pace", 0))
     yield f"I see to {turn.text}."
+
+
+# --- a first agent -----------------------------------------------------------------------------------
+
+
+async def notebook(turn: Turn) -> AsyncIterator[str]:
+    """Keep notes of a talk in memory, and mail them to the owner with each task."""
+    if turn.kind == "task":
+        yield await _mailed(turn)
+    elif turn.kind == "talk":
+        yield await _noted(turn)
+
+
+async def _noted(turn: Turn) -> str:
+    told = turn.text.strip()
+    if told.rstrip("?").casefold() in ("notes", "what do you remember", "what do you know"):
+        notes = await turn.recall(limit=NOTES)
+        return "\n".join(["My notes:", "", *(f"- {note.text}" for note in notes)]) if notes else "I have no notes yet."
+    if told.casefold().startswith("remember "):
+        await turn.remember(told[len("remember ") :].strip())
+        return "I have made a note of it, and still have it after a restart. Say **notes** to read all of them."
+    return (
+        f"I am {turn.agent_id}, your own agent: a script of a few lines, not a model. Say **remember** and then what I "
+        "should keep, or **notes**. When I get a task, as from a schedule, I send you mail with my notes."
+    )
+
+
+async def _mailed(turn: Turn) -> str:
+    notes = [f"- {note.text}" for note in await turn.recall(limit=NOTES)]
+    subject = turn.text.partition("\n")[0][:100] or "A reminder"
+    await turn.mail(f"user:{turn.user_id}", subject, "\n".join(["Your notes:", *notes] if notes else ["No notes yet."]))
+    return f"Sent you mail: {subject}"

@@ -59,6 +59,13 @@ class Brains(Protocol):
 
     def names(self) -> Sequence[Profile]: ...
 
+    def add(self, profile: Profile) -> Profile:
+        """Add a profile while Roost runs; return the existing one if there is one of this name.
+
+        It becomes the default if none was chosen.
+        """
+        ...
+
     def profile(self, name: str) -> Profile:
         """Return a profile. Raises Invalid with the known names."""
         ...

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 TALK_OPTIONS = ("model", "temperature", "instructions")
 """Options that a talk may override."""
+TINY = "Tiny demo model, often wrong"
+"""End of the label of a profile with the very small model, which is shown as long as one talks with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Profile:
     @property
     def shown(self) -> str:
         return self.label or self.name
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.label.endswith(TINY)
 
     @property
     def provider(self) -> str:

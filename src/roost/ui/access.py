@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from roost.api.auth import COOKIE, of_this_process, user_of_cookie
+from roost.connections.connections import Connections
 from roost.errors import Unavailable
 from roost.service import AgentService
 from roost.ui.live.views import Views
@@ -25,18 +26,27 @@ class _Hosted:
     """URL of the live stream."""
     views: Views = field(default_factory=Views)
     """Views of messages, for pages that poll."""
+    connections: Connections | None = None
+    """Connections of models, for the local user."""
 
 
 _hosted: _Hosted | None = None
 
 
-def host(service: AgentService, identify: Identify, operator: str | None = None, *, stream: str | None = None) -> None:
+def host(
+    service: AgentService,
+    identify: Identify,
+    operator: str | None = None,
+    *,
+    stream: str | None = None,
+    connections: Connections | None = None,
+) -> None:
     """Set the service of the pages of this process, the function that identifies users by cookie, and the local user.
 
     The server calls it before pages run, gives each browser a cookie, and serves the live stream at `stream`.
     """
     global _hosted  # Streamlit runs page scripts without arguments.
-    _hosted = _Hosted(service, identify, operator, stream)
+    _hosted = _Hosted(service, identify, operator, stream, connections=connections)
 
 
 def current() -> tuple[AgentService, str]:
@@ -63,9 +73,15 @@ def views() -> Views:
     return (_hosted or _own()).views
 
 
+def connections() -> Connections | None:
+    """Return the connections of models, which only the local user may use."""
+    return (_hosted or _own()).connections
+
+
 @st.cache_resource(show_spinner=False)
 def _own() -> _Hosted:
     """Create the service once, if no server hosts the pages (a plain `streamlit run`)."""
     from roost.ui import standalone
 
-    return _Hosted(standalone.service(), user_of_cookie, of_this_process().local_user)
+    service = standalone.service()
+    return _Hosted(service, user_of_cookie, of_this_process().local_user, connections=standalone.connections(service))

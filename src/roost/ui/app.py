@@ -40,7 +40,14 @@ def main() -> None:
     try:
         service, user = access.current()
         operator = access.is_operator(user)
-        talk.page(service, user, is_operator=operator, stream=access.stream(), views=access.views())
+        talk.page(
+            service,
+            user,
+            is_operator=operator,
+            stream=access.stream(),
+            views=access.views(),
+            connections=access.connections(),
+        )
         st.session_state["tries"] = TRIES
     except RoostError as error:
         _keep_page()

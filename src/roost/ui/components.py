@@ -39,17 +39,17 @@ def notice(words: object) -> None:
     st.html(f'<div class="roost-notice" role="alert">{escape(sentence(words))}</div>')
 
 
-def _zone() -> ZoneInfo:
-    """Return the browser's time zone."""
+def browser_zone() -> ZoneInfo:
+    """Return the time zone of the browser, or UTC if it is not known."""
     try:
         return ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return ZoneInfo("UTC")
 
 
 def period(time: datetime) -> str:
     """Return the heading under which a time is listed: a day, a week or a month."""
-    zone = _zone()
+    zone = browser_zone()
     local, today = time.astimezone(zone), datetime.now(zone).date()
     days = (today - local.date()).days
     if days < 2:
@@ -61,7 +61,7 @@ def period(time: datetime) -> str:
 
 def moment(time: datetime) -> str:
     """Format a time in the browser's time zone: the time of day, and the date unless it is today."""
-    zone = _zone()
+    zone = browser_zone()
     local, now = time.astimezone(zone), datetime.now(zone)
     if local.date() == now.date():
         return f"{local:%H:%M}"

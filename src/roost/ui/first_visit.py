@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from roost.demos.first_steps import SILENT
 from roost.errors import RoostError
 from roost.service import AgentService
+from roost.ui import connect_model
 from roost.ui.avatars import avatar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
@@ -44,6 +46,7 @@ def draw(service: AgentService, user: str, draft: Draft, say: Callable[[str], No
         with st.container(key="cards", horizontal=True):
             for card in _cards(service, user):
                 _draw(card, draft)
+            connect_model.card()
         if not draft.agent:
             _suggestions(draft.profile, say)
 
@@ -56,7 +59,7 @@ def _cards(service: AgentService, user: str) -> Iterator[Card]:
         agents = service.agents.list(user, limit=AGENTS)
     except RoostError:  # the page reports the problem
         agents = []
-    for agent in agents:
+    for agent in (one for one in agents if one.config.profile not in SILENT):
         about = agent.config.description or f"Your agent with the profile {agent.config.profile}."
         yield Card(agent.agent_id, agent.agent_id, about, is_agent=True)
 

@@ -10,6 +10,7 @@ from roost.core.limits.usage import Usage
 from roost.core.talks.talk import Talk
 from roost.errors import RoostError
 from roost.service import AgentService
+from roost.ui import tiny_label
 from roost.ui.avatars import avatar
 from roost.ui.sidebar.sidebar import agent_name
 
@@ -28,7 +29,7 @@ def draw(service: AgentService, talk: Talk, *, is_running: bool, is_asking: bool
 def _agent(service: AgentService, talk: Talk) -> tuple[str, str]:
     """Return the name of the agent or profile, and its model."""
     if talk.agent:
-        return agent_name(talk), "your agent"
+        return agent_name(talk), tiny_label.of_agent(service, talk) or "your agent"
     profile = next((one for one in service.profiles() if one.name == talk.profile), None)
     model = talk.options.get("model") or (profile.model if profile else None)
     return (profile.shown if profile else talk.profile), str(model or "")

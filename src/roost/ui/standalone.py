@@ -10,8 +10,10 @@ import os
 from starlette.middleware import Middleware
 
 import roost
+from roost.api import pages
 from roost.api.auth import of_this_process
 from roost.api.security import SecurityMiddleware
+from roost.connections.connections import Connections
 from roost.service import AgentService
 from roost.settings import load
 
@@ -27,3 +29,7 @@ def middleware() -> list[Middleware]:
 def service() -> AgentService:
     """Open the service of this process by the settings."""
     return roost.open()
+
+
+def connections(service: AgentService) -> Connections:
+    return pages.connections(service, load())

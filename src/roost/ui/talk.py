@@ -14,12 +14,13 @@ from typing import Any
 
 import streamlit as st
 
+from roost.connections.connections import Connections
 from roost.core.journal.approvals import Approval
 from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AgentService
-from roost.ui import approvals, components, first_visit, header, page_url, talk_actions
+from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url, talk_actions
 from roost.ui.compose import element as input_element
 from roost.ui.live import element
 from roost.ui.live.digest import digest
@@ -141,8 +142,11 @@ def page(
     is_operator: bool = False,
     stream: str | None = None,
     views: Views | None = None,
+    connections: Connections | None = None,
 ) -> None:
     """Draw the page; for the operator, failed answers have their tracebacks behind "Details".
+
+    The operator can also connect models, if there are `connections`.
 
     `stream` is the URL of the live stream; without one the page polls, and renders messages with `views`.
     """
@@ -159,6 +163,7 @@ def page(
     menu.dialog(service, user)
     approval_list.dialog(service, user, talks)
     mailbox.dialog(service, user)
+    connect_model.dialog(connections if is_operator else None, draft)
     every = QUICK if running else CALM if calm else SLOW
     scene = PageState(service, user, reading, talks, every, found, unread, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
@@ -168,6 +173,7 @@ def page(
     with st.bottom:  # both always exist, so that the input does not move
         _notices(service)
         approvals.draw(service, approvals.here(found, reading))
+        guide_actions.draw(service, talk, draft, is_operator=is_operator)
         input_element.draw(
             _input(scene, talk, draft),
             send=partial(talk_actions.receive, line),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from roost.brains.guide import doc_search
+from roost.brains.guide.offers import offer_for
 from roost.bundled_docs import Section
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.talk import title_from
@@ -97,7 +98,8 @@ HELP = """Here is what you can say:
 - **markdown**: I show a table and some code.
 - **fail**: I break down in the middle, so that you see what happens then.
 - **my name is …**, and later **what is my name?**
-- Ask about {topics}; then **tell me more about it**."""
+- Ask about {topics}; then **tell me more about it**.
+- **create a first agent**, **schedule a task** or **start a demo meeting**: the page has a button for each."""
 MARKDOWN = """### Markdown
 
 Answers may have *emphasis*, **weight**, `code`, lists and quotes:
@@ -225,13 +227,15 @@ def answer(said: str, memory: GuideMemory, number: int) -> GuideReply:
     if _ASKS_MORE.search(plain):
         return _more(topic or memory.topic)
     if topic is not None:
-        return GuideReply(topic.first + _read_more(said))
+        return GuideReply(topic.first + _read_more(said) + _offered(said))
     if _GREETS.fullmatch(plain):
         return GuideReply(f"Good to see you{memory.address}. {hint}" if memory.met else f"{TOPICS[-1].first} {hint}")
     if _THANKS.fullmatch(plain):
         return GuideReply(f"You are welcome{memory.address}. Nothing of this is lost when you leave.")
     if sections := doc_search.find(said):
-        return GuideReply(_from_docs(sections))
+        return GuideReply(_from_docs(sections) + _offered(said))
+    if offer := offer_for(said):
+        return GuideReply(str(offer))
     excerpt = title_from(said) if plain else "…"
     return GuideReply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
 
@@ -263,6 +267,11 @@ def _from_docs(sections: Sequence[Section]) -> str:
 def _read_more(said: str) -> str:
     sections = doc_search.find(said)
     return f"\n\nIn the docs: {', '.join(one.link for one in sections)}." if sections else ""
+
+
+def _offered(said: str) -> str:
+    offer = offer_for(said)
+    return f"\n\n{offer}" if offer else ""
 
 
 def _more(topic: Topic | None) -> GuideReply:

@@ -21,7 +21,9 @@ from roost.cli.render.thoughts import Thoughts
 from roost.core.failures.tracebacks import is_explained
 from roost.core.talks.messages import Change, Message, Sender, Status
 from roost.core.talks.side_channels import waited_for
+from roost.core.values.addresses import shortened
 from roost.errors import Invalid, RoostError
+from roost.ports.profiles import TINY
 from roost.service import AgentService
 from roost.settings import Settings
 
@@ -75,7 +77,7 @@ class Chat:
         if terminal:
             self._greet()
         with _Presses() as presses:
-            for text in _lines(prompt="> " if terminal else ""):
+            for text in _lines(prompt=self._prompt() if terminal else ""):
                 if text.strip():
                     self._say(text)
                     if self._answer(presses, terminal=terminal):
@@ -110,6 +112,18 @@ class Chat:
         else:
             with_whom = self._agent or self._shown(self._profile)
         _say(f"Talking with {single_line(with_whom)}. Ctrl-C or a new message stops the answer, Ctrl-D leaves.\n")
+
+    def _prompt(self) -> str:
+        """Return the prompt; the very small model is named in each of them."""
+        profile = "" if self._agent else self._profile
+        with suppress(RoostError):  # an agent of another user
+            if self._agent is not None:
+                name = shortened(self._agent, self._user).removeprefix("agent:")
+                profile = self._service.agents.get(self._user, name).config.profile
+            elif self._talk is not None:
+                profile = self._service.get_session(self._user, self._talk).profile
+        used = next((one for one in self._service.profiles() if profile in (None, one.name)), None)
+        return f"({TINY}) > " if used is not None and used.is_tiny else "> "
 
     def _shown(self, profile: str | None) -> str:
         """Return the label of a profile; None is the default profile, which comes first."""

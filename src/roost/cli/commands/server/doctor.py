@@ -25,7 +25,7 @@ from roost.errors import BrainFailed, RoostError
 from roost.hosts.threads import ThreadHost
 from roost.ports import Profile
 from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
-from roost.wiring import models_folder, read_secrets, sqlite_path
+from roost.wiring import models_folder, profiles_of, read_secrets, sqlite_path
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
@@ -71,7 +71,7 @@ def run_checks(config: Path | None, options: dict[str, Any]) -> Iterator[Finding
     try:
         sys.path.insert(0, str(settings.folder))
         registry = ProfileRegistry(
-            None, settings.profile_list(), settings.default_profile, models=models_folder(settings.data)
+            None, profiles_of(settings), settings.default_profile, models=models_folder(settings.data)
         )
     except RoostError as error:
         yield Finding("profiles", "problem", str(error), "name an existing one as default_profile")
