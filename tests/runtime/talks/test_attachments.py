@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
 
 import roost
-from roost import AsyncAgentService, Turn
+from roost import AsyncAgentService, PlainTurn, Turn
 from roost.core.talks.attachments import PIECE
 from tests.runtime.conftest import QUICK, World, ended
 
@@ -90,3 +90,39 @@ def test_a_branch_keeps_the_files_of_a_talk_that_is_deleted_and_an_export_has_th
         assert (await service.get_attachment("bob", own.attachment_id)).data == b"seeds"
 
     world({"echo": echo}, scenario)
+
+
+def test_a_brain_reads_the_files_of_its_messages_and_of_the_history(world: World) -> None:
+    async def reader(turn: Turn) -> AsyncIterator[str]:
+        [file] = turn.attachments
+        content = await file.text() if file.is_text else len(await file.read())
+        yield f"{file.name} {file.media_type} {file.size} {content};"
+        for message in turn.history:
+            for old in turn.attachments_of(message):
+                yield f" before: {await old.text()}"
+        if not file.is_text:
+            with pytest.raises(roost.Invalid, match="use `read`"):
+                await file.text()
+
+    def plain(turn: PlainTurn) -> Iterator[str]:
+        [file] = turn.attachments
+        [same] = turn.attachments_of(turn.messages[0])
+        yield f"{file.name} {file.size} {file.text()} {len(file.read())} {same.text()}"
+
+    async def scenario(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", profile="reader")
+        for name, data in (("a.txt", b"seeds"), ("b.png", PNG)):
+            file = await service.add_attachment("ann", name, data)
+            await service.add_message("ann", talk, "", attachments=[file.attachment_id])
+            await ended(service, talk)
+        said = [m.content for m in (await service.get_messages("ann", talk)).messages if m.sender == "agent"]
+        assert said == ["a.txt text/plain 5 seeds;", f"b.png image/png {len(PNG)} {len(PNG)}; before: seeds"]
+        [*_, run] = await service.runs.list("ann", talk=talk)
+        assert (await service.runs.replay("ann", run.run_id)).is_identical
+        talk = await service.create_talk_session("ann", profile="plain")
+        file = await service.add_attachment("ann", "c.txt", b"abc")
+        await service.add_message("ann", talk, "", attachments=[file.attachment_id])
+        await ended(service, talk)
+        assert (await service.get_messages("ann", talk)).messages[-1].content == "c.txt 3 abc 3 abc"
+
+    world({"reader": reader, "plain": plain}, scenario)
