@@ -15,6 +15,7 @@ from roost.core.limits.usage import Usage
 from roost.core.meetings.log.bodies import Body
 from roost.core.meetings.view.shown import MeetingSummary
 from roost.core.memory.memories import RECALLED, Memory
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message
 from roost.errors import Invalid
 from roost.ports.attachments import TurnAttachment
@@ -171,7 +172,10 @@ class Turn(TurnParameter):
 
     def attachments_of(self, message: Message) -> tuple[TurnAttachment, ...]:
         """Return the files of a message of this turn or its history."""
-        return tuple(TurnAttachment(one, self._read_attachment) for one in message.attachments)
+        return tuple(map(self._opened, message.attachments))
+
+    def _opened(self, attachment: Attachment) -> TurnAttachment:
+        return TurnAttachment(attachment, self._read_attachment)
 
     async def _read_attachment(self, attachment_id: str) -> bytes:
         return await self._running.read_attachment(attachment_id)
