@@ -117,7 +117,13 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "journal monitoring runs",
     ),
     "core/meetings": ("log", "effects games", "view", "participants"),
-    "ports": ("awaited brain_context host profiles tools", "servers store", "meeting", "turns", "brains plain"),
+    "ports": (
+        "attachments awaited brain_context host profiles tools",
+        "servers store",
+        "meeting",
+        "turns",
+        "brains plain",
+    ),
     "stores/sql": (
         "tables",
         "brain_data budgets events meetings stored_size",

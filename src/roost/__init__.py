@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from roost.core.monitoring.facts import Fact, FactPage
     from roost.core.monitoring.health import Inspection
     from roost.core.schedules.schedule import Schedule
+    from roost.core.talks.attachments import Attachment, AttachmentFile
     from roost.core.talks.branches import Branch
     from roost.core.talks.messages import Change, Message, Page
     from roost.core.talks.search import Hit, SearchPage
@@ -51,6 +52,8 @@ __all__ = [
     "AgentConfig",
     "AgentService",
     "AsyncAgentService",
+    "Attachment",
+    "AttachmentFile",
     "Brain",
     "BrainFailed",
     "Branch",
@@ -122,6 +125,7 @@ _NAMES = {
     "core.meetings.games.games": "Game Outcome",
     "core.meetings.view.shown": "MeetingSummary MeetingView",
     "core.memory.memories": "Memory",
+    "core.talks.attachments": "Attachment AttachmentFile",
     "core.talks.branches": "Branch",
     "core.talks.messages": "Change Message Page",
     "core.talks.search": "Hit SearchPage",

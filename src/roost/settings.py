@@ -119,6 +119,7 @@ class ProfileSettings(_Frozen):
     recent_messages: Annotated[int, Field(ge=2, le=100_000)] | None = None
     tools: tuple[Pattern, ...] | None = None
     tool_choice: Literal["auto", "required"] = "auto"
+    vision: bool = False
 
     @model_validator(mode="after")
     def _asked(self) -> ProfileSettings:

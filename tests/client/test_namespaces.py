@@ -52,6 +52,12 @@ def talks_story(s: Face) -> list[Any]:
     told += [s.rename("ann", talk, "Birds"), s.configure("ann", talk, busy="reject", options={"model": "m"})]
     told += [s.add_message("ann", talk, "hello you", key="k"), s.add_message("ann", talk, "hello you", key="k")]
     told += [[change.message.content for change in s.stream_messages("ann", talk)][-1]]
+    file = s.add_attachment("ann", "dir/Grüße 🐦.txt", b"seeds" * 100_000)
+    with_file = s.create_talk_session("ann", profile="parrot")
+    told += [s.get_attachment("ann", file.attachment_id), file.media_type]
+    told += [s.add_message("ann", with_file, "see", attachments=[file.attachment_id]).attachments]
+    told += [next(change.message.attachments for change in s.stream_messages("ann", with_file))]
+    told += [s.get_messages("ann", with_file).messages[0], s.delete("ann", with_file)]
     page = s.get_messages("ann", talk)
     told += [page.messages, page.more_before, s.get_messages("ann", talk, before=2, limit=1).messages]
     told += [s.get_messages("ann", talk, after=page.cursor).messages]
@@ -240,7 +246,8 @@ STORIES = [
     meetings_story,
 ]
 IDS = re.compile(
-    r"\b(talk|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)_[0-9a-f]{24,25}\b"
+    r"\b(talk|attachment|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)"
+    r"_[0-9a-f]{24,25}\b"
 )
 TIMES = re.compile(
     r"cursor='[0-9a-f]+'|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|- \d\d:\d\d:\d\d"

@@ -38,6 +38,15 @@ def test_other_words_from_one_line_are_another_message_in_the_same_talk(service:
     assert asked(service, talk_id) == ["one", "two"]
 
 
+def test_a_message_with_files_is_sent_once_and_may_have_no_words(service: roost.AgentService) -> None:
+    files = [service.add_attachment(USER, name, b"x").attachment_id for name in ("a.txt", "b.txt")]
+    line = MessageSender(service, USER, Draft("brain"))
+    talk_id = line.send("", files[:1])
+    assert line.send("", files[:1]) == line.send("", files[1:]) == talk_id
+    sent = [m.attachments for m in service.get_messages(USER, talk_id).messages if m.sender == "user"]
+    assert [[one.name for one in files] for files in sent] == [["a.txt"], ["b.txt"]]
+
+
 def test_the_same_words_from_another_line_are_said_again(service: roost.AgentService) -> None:
     talk_id = MessageSender(service, USER, Draft("brain")).send("hello")
     MessageSender(service, USER, Draft("brain"), talk_id).send("hello")

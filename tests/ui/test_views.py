@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import roost
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Sender, Status
 from roost.ui.live.views import Views
 from tests.browser.brains import MARKDOWN
@@ -74,3 +75,16 @@ def test_an_answer_says_what_it_waits_for_until_it_begins() -> None:
     message = replace(ANSWER, notes=(waits,))
     assert Views().get("talk", message).fields["waiting"] == "<1> before you …"
     assert "waiting" not in Views().get("talk", replace(message, content="Hello")).fields
+
+
+def test_files_of_a_message_are_shown_by_name_size_and_address() -> None:
+    files = (
+        Attachment("attachment_1", "<b>.png", "image/png", 1_234_567, ""),
+        Attachment("a/2", "x.svg", "text/plain", 1, ""),
+    )
+    said = replace(ANSWER, sender=Sender.USER, status=Status.COMPLETE, attachments=files)
+    assert Views().get("talk", said).as_json()["files"] == [
+        {"name": "<b>.png", "size": "1.2 MB", "isImage": True, "url": "/api/v1/attachments/attachment_1"},
+        {"name": "x.svg", "size": "1 byte", "isImage": False, "url": "/api/v1/attachments/a%2F2"},
+    ]
+    assert "files" not in Views().get("talk", replace(said, attachments=())).as_json()

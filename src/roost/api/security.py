@@ -56,6 +56,8 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+UPLOADS = "/api/v1/attachments"
+"""Path whose bodies are files."""
 CLOSED = ("/_stcore/metrics", "/_stcore/agent")
 """Paths of Streamlit for operators and programs, which it would serve to anyone."""
 
@@ -73,15 +75,20 @@ class SecurityMiddleware:
         self._identity = identity
         self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
         self._most = most_bytes(limits)
+        self._most_of_file = limits.attachment_bytes + SLACK
         self._rates = RateLimit(monotonic, limits.requests_per_second, limits.request_burst)
         self._addresses = RateLimit(monotonic, limits.address_requests_per_second, limits.address_request_burst)
-        self._bodies = BodyMemory(max(limits.bodies_mib * 1024 * 1024, self._most * SHARES))
+        self._bodies = BodyMemory(max(limits.bodies_mib * 1024 * 1024, max(self._most, self._most_of_file) * SHARES))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        send = self._careful(headers, _noting(scope, send)) if scope["type"] == "http" else send
+        send = (
+            self._careful(headers, _noting(scope, send), is_api=scope["path"].startswith("/api/"))
+            if scope["type"] == "http"
+            else send
+        )
         try:
             cookie = self._let_in(scope, headers)
         except HttpError as error:
@@ -92,7 +99,7 @@ class SecurityMiddleware:
             send = self._with_cookie(scope, cookie, send)
         body = self._bodies.body(_asker(scope))
         try:
-            return await self._app(scope, self._bounded(receive, body), send)
+            return await self._app(scope, self._bounded(receive, body, self._most_bytes(scope)), send)
         finally:
             body.end()
             self._charge(scope, body.size)
@@ -104,8 +111,8 @@ class SecurityMiddleware:
         host = headers.get("host", "")
         if _name(host) not in self._hosts:
             raise HttpError(421, "wrong_host", "unknown host name: add it to `hosts` in the settings")
-        if int_or_zero(headers.get("content-length")) > self._most:
-            raise _too_large(self._most)
+        if int_or_zero(headers.get("content-length")) > (most := self._most_bytes(scope)):
+            raise _too_large(most)
         if _is_closed(scope["path"]):
             raise HttpError(404, "not_found", "no such page")
         origin = headers.get("origin")
@@ -189,7 +196,7 @@ class SecurityMiddleware:
         value = self._identity.cookie(user_id)
         return f"{self._identity.cookie_name}={value}; Path=/; Max-Age={COOKIE_LIFE}; HttpOnly; SameSite=Lax"
 
-    def _careful(self, request: Headers, send: Send) -> Send:
+    def _careful(self, request: Headers, send: Send, *, is_api: bool) -> Send:
         socket = f"ws://{request.get('host', '')} wss://{request.get('host', '')}"
         known = _name(request.get("host", "")) in self._hosts
         policy = POLICY.format(socket=socket if known else "")
@@ -202,7 +209,8 @@ class SecurityMiddleware:
                 headers["referrer-policy"] = "same-origin"
                 headers["cross-origin-opener-policy"] = "same-origin"
                 headers["cross-origin-resource-policy"] = "same-origin"
-                headers["content-security-policy"] = policy
+                if not is_api or "content-security-policy" not in headers:  # files have a stricter one
+                    headers["content-security-policy"] = policy
                 # Streamlit allows every origin on some of its paths; we allow only our own.
                 for name in ("access-control-allow-origin", "access-control-allow-credentials"):
                     if name in headers:
@@ -211,15 +219,18 @@ class SecurityMiddleware:
 
         return sending
 
-    def _bounded(self, receive: Receive, body: BodyAllocation) -> Receive:
+    def _most_bytes(self, scope: Scope) -> int:
+        return self._most_of_file if scope["path"] == UPLOADS else self._most
+
+    def _bounded(self, receive: Receive, body: BodyAllocation, most: int) -> Receive:
         """Limit the size of a body while it is received, and of all bodies together."""
 
         async def receiving() -> Message:
             message = await receive()
             if message["type"] == "http.request":
                 fits = body.grow(len(message.get("body", b"")))
-                if body.size > self._most:
-                    raise _too_large(self._most)
+                if body.size > most:
+                    raise _too_large(most)
                 if not fits:
                     raise HttpError(503, "unavailable", "too many large requests at once: try again in a moment")
             return message

@@ -191,6 +191,10 @@ def chat(
     thoughts: Annotated[
         bool, typer.Option("--thoughts/--no-thoughts", help="In a terminal, show thinking and tool calls.")
     ] = True,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option("--attach", metavar="FILE", help="File to send with the first message; may be repeated."),
+    ] = None,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -199,7 +203,8 @@ def chat(
         raise typer.BadParameter("--agent cannot be combined with --profile or --talk: an agent has its own profile")
     from roost.cli.commands import chat as command
 
-    raise typer.Exit(command.run(load_settings(config, store=store), profile, talk, agent, thoughts=thoughts))
+    settings = load_settings(config, store=store)
+    raise typer.Exit(command.run(settings, profile, talk, agent, thoughts=thoughts, attach=attach or ()))
 
 
 @talks_app.command("ls")
@@ -318,6 +323,22 @@ def talks_export(
     from roost.cli.commands.talks import transcripts as command
 
     command.export(load_settings(config, store=store), talk, form, output)
+
+
+@talks_app.command("save")
+def talks_save(
+    talk: TalkId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of a file in the talk.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to create; it must not exist.")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Save a file that was sent in a talk."""
+    from roost.cli.commands.talks import attachments as command
+
+    command.save(load_settings(config, store=store), talk, name, output)
 
 
 @talks_app.command("import")

@@ -47,6 +47,21 @@ class HttpClient:
         reached the server."""
         text = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="surrogatepass")
         request = self._request(method, path + encoded(query), text, self._headers(user_id))
+        return self._json((await self._tried(request, repeatable=repeatable))[1])
+
+    async def upload(self, path: str, user_id: str, data: bytes, query: Mapping[str, Any]) -> Any:
+        """Send a file, and return the result."""
+        headers = self._headers(user_id) | {"Content-Type": "application/octet-stream"}
+        request = self._request("POST", path + encoded(query), data, headers)
+        return self._json((await self._tried(request, repeatable=True))[1])
+
+    async def download(self, path: str, user_id: str) -> tuple[Mapping[str, str], bytes]:
+        """Return a file, after the headers of the response."""
+        headers = self._headers(user_id) | {"Accept": "*/*"}
+        return await self._tried(self._request("GET", path, None, headers), repeatable=True)
+
+    async def _tried(self, request: httpx2.Request, *, repeatable: bool) -> tuple[Mapping[str, str], bytes]:
+        """Send a request, again if it is safe; return headers and body of the response. Raise the error it holds."""
         for number in range(1, TRIES + 1):
             try:
                 return await self._once(request, fresh=not repeatable)
@@ -57,8 +72,8 @@ class HttpClient:
                 if number == TRIES or not repeatable:
                     raise self._unreachable() from error
             except NotFound:
-                if method == "DELETE" and number > 1:
-                    return None  # an earlier attempt succeeded, and its response was lost
+                if request.method == "DELETE" and number > 1:
+                    return {}, b""  # an earlier attempt succeeded, and its response was lost
                 raise
             await self.pause(number)
         raise self._unreachable()
@@ -88,7 +103,7 @@ class HttpClient:
         self._closed = True
         await self._network.close()
 
-    async def _once(self, request: httpx2.Request, *, fresh: bool) -> Any:
+    async def _once(self, request: httpx2.Request, *, fresh: bool) -> tuple[Mapping[str, str], bytes]:
         # The server may have closed an idle connection, so requests that are not repeatable get a new one.
         response = await self._send(request, fresh=fresh)
         try:
@@ -97,6 +112,9 @@ class HttpClient:
             await self._network.end(response)
         if response.status_code >= 400:
             raise error_in(response.status_code, data)
+        return response.headers, data
+
+    def _json(self, data: bytes) -> Any:
         try:
             return json.loads(data) if data else None
         except (ValueError, RecursionError) as error:

@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import cache, partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
+
+from pydantic import TypeAdapter
 
 from roost.client.events import changes
 from roost.client.http import HttpClient
@@ -16,10 +18,12 @@ from roost.core.meetings.view.shown import MeetingView
 from roost.core.meetings.view.watch import watched
 from roost.core.monitoring.facts import Fact, FactPage, decode
 from roost.core.monitoring.metrics import Metric
+from roost.core.talks.attachments import Attachment, AttachmentFile, file_name
 from roost.core.talks.messages import Change, Message
 from roost.core.values import checks
 from roost.protocol.metrics import MetricList
 from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
+from roost.protocol.values import made, wired
 from roost.sync import HANDLERS
 
 
@@ -48,6 +52,23 @@ class RemoteTalks(RemoteNamespace):
             return newest
 
         return changes(self._wire, user_id, f"/talks/{quote(talk, safe='')}/stream", load, after, follow)
+
+    async def add_attachment(self, user_id: str, name: str, data: bytes) -> Attachment:
+        """Upload a file for a message; see `add_message`."""
+        checks.name(user_id, "the user id")
+        query = {"name": file_name(name, "the name of the file")}
+        answer = await self._wire.upload("/attachments", user_id, bytes(data), query)
+        found: Attachment = made(TypeAdapter(wired(Attachment)).validate_python(answer), user_id)
+        return found
+
+    async def get_attachment(self, user_id: str, attachment_id: str) -> AttachmentFile:
+        """Return a file of the user with its bytes."""
+        checks.name(user_id, "the user id")
+        name = checks.name(attachment_id, "the attachment id")
+        headers, data = await self._wire.download(f"/attachments/{quote(name, safe='')}", user_id)
+        shown = unquote(headers["content-disposition"].partition("filename*=UTF-8''")[2])
+        kind = headers["content-type"].partition(";")[0]
+        return AttachmentFile(Attachment(name, shown, kind, len(data), headers["etag"].strip('"')), data)
 
 
 class RemoteMonitor(RemoteNamespace):

@@ -5,6 +5,7 @@ Adapters are in `hosts`, `stores` and `brains`; the runtime depends only on thes
 
 from __future__ import annotations
 
+from roost.ports.attachments import TurnAttachment
 from roost.ports.brain_context import BrainContext
 from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk, is_blocking
 from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
@@ -43,6 +44,7 @@ __all__ = [
     "ToolServer",
     "Tracer",
     "Turn",
+    "TurnAttachment",
     "TurnRuntime",
     "TurnStopped",
     "Tx",

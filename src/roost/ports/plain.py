@@ -13,7 +13,9 @@ from roost.core.envelopes.late_answers import LateAnswer
 from roost.core.limits.usage import Usage
 from roost.core.meetings.participants.attention import Why
 from roost.core.meetings.view.view import Refused, View, Word
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message
+from roost.ports.attachments import TurnAttachment
 from roost.ports.brain_context import BrainContext
 from roost.ports.meeting import Meeting
 from roost.ports.profiles import Profile
@@ -122,6 +124,22 @@ class PlainBrainContext(Facade[BrainContext]):
     read = plain(BrainContext.read)
 
 
+class PlainAttachment(Facade[TurnAttachment]):
+    """File of a message in a turn of a blocking brain."""
+
+    __slots__ = ()
+
+    attachment: Attachment
+    name: str
+    media_type: str
+    size: int
+    is_image: bool
+    is_text: bool
+
+    read = plain(TurnAttachment.read)
+    text = plain(TurnAttachment.text)
+
+
 class PlainTurn(Facade[Turn]):
     """Turn of a blocking brain: the methods of `Turn`, each blocking its thread until it is done.
 
@@ -173,6 +191,15 @@ class PlainTurn(Facade[Turn]):
         """Return the meeting that this turn takes part in; None in other turns."""
         meeting: Meeting | None = self._wrapped.meeting
         return PlainMeeting(meeting, self._call_on_loop) if meeting is not None else None  # type: ignore[return-value]
+
+    @property
+    def attachments(self) -> tuple[PlainAttachment, ...]:
+        """Return the files of the new messages, in order."""
+        return tuple(PlainAttachment(one, self._call_on_loop) for one in self._wrapped.attachments)
+
+    def attachments_of(self, message: Message) -> tuple[PlainAttachment, ...]:
+        """Return the files of a message of this turn or its history."""
+        return tuple(PlainAttachment(one, self._call_on_loop) for one in self._wrapped.attachments_of(message))
 
     @property
     def brain_context(self) -> PlainBrainContext:

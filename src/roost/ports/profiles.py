@@ -48,6 +48,8 @@ class Profile:
     """Names or patterns of the tools it may use, such as `mail.*`; None: all."""
     tool_choice: str = "auto"
     """`required`: the model must call a tool before it answers."""
+    vision: bool = False
+    """Whether the model can see images of messages."""
     label: str = ""
     """Name that users see instead of `name`."""
 

@@ -15,8 +15,10 @@ from roost.core.limits.usage import Usage
 from roost.core.meetings.log.bodies import Body
 from roost.core.meetings.view.shown import MeetingSummary
 from roost.core.memory.memories import RECALLED, Memory
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message
 from roost.errors import Invalid
+from roost.ports.attachments import TurnAttachment
 from roost.ports.awaited import CreatedCoroutines, tracked
 from roost.ports.brain_context import BrainContext
 from roost.ports.meeting import Meeting
@@ -103,6 +105,8 @@ class TurnRuntime(Protocol):
     @property
     def brain_context(self) -> BrainContext: ...
 
+    async def read_attachment(self, attachment_id: str) -> bytes: ...
+
     def take_steering(self) -> tuple[Message, ...]: ...
 
     def spend(self, usage: Usage) -> None: ...
@@ -160,6 +164,21 @@ class Turn(TurnParameter):
             who = ", ".join(self.senders)
             raise Invalid(f"the turn has several senders: {who}; use the `sender` of each of `turn.messages`")
         return self.senders[0] if self.senders else ""
+
+    @property
+    def attachments(self) -> tuple[TurnAttachment, ...]:
+        """Return the files of the new messages, in order."""
+        return tuple(file for message in self.messages for file in self.attachments_of(message))
+
+    def attachments_of(self, message: Message) -> tuple[TurnAttachment, ...]:
+        """Return the files of a message of this turn or its history."""
+        return tuple(map(self._opened, message.attachments))
+
+    def _opened(self, attachment: Attachment) -> TurnAttachment:
+        return TurnAttachment(attachment, self._read_attachment)
+
+    async def _read_attachment(self, attachment_id: str) -> bytes:
+        return await self._running.read_attachment(attachment_id)
 
     @property
     def stopping(self) -> bool:

@@ -63,6 +63,9 @@ REPEATABLE = frozenset(
 )
 """Idempotent methods, which clients may retry; so are methods with a `key`, and those whose verb is not POST."""
 
+BINARY = frozenset({"add_attachment", "get_attachment", "open_attachment"})
+"""Methods whose request or reply is a file and not JSON: their routes and client methods are written by hand."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -186,7 +189,7 @@ def methods(namespace: str, kind: type) -> tuple[Method, ...]:
     return tuple(
         Method(namespace, name, coroutine)
         for name, coroutine in found
-        if not name.startswith("_") and _takes_the_user(coroutine)
+        if not name.startswith("_") and name not in BINARY and _takes_the_user(coroutine)
     )
 
 

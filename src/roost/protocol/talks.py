@@ -7,10 +7,11 @@ from typing import Self
 
 from roost.core.monitoring.health import Health
 from roost.core.talks import side_channels as notes
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Change, Message, Sender, Status
 from roost.core.talks.side_channels import Note
 from roost.ports import Profile
-from roost.protocol.values import Wire
+from roost.protocol.values import Wire, made, wired
 
 
 class NoteReply(Wire):
@@ -32,6 +33,7 @@ class MessageHead(Wire):
     created: datetime
     error: str | None = None
     run_id: str | None = None
+    attachments: wired(tuple[Attachment, ...]) = ()  # type: ignore[valid-type]  # a model that is built
 
 
 class ChangeEvent(Wire):
@@ -71,7 +73,8 @@ class ChangeEvent(Wire):
         content, said = self.text, new
         if before is not None and not self.reset:
             content, said = before.content + self.text, notes.joined([*before.notes, *new])
-        message = Message(content=content, notes=said, **dict(self.message))
+        head = dict(self.message) | {"attachments": made(self.message.attachments, "")}
+        message = Message(content=content, notes=said, **head)
         return Change(message, self.text, self.cursor, self.reset, new)
 
 

@@ -23,6 +23,8 @@ BATCH = 500
 TALKS = 20
 """Talks per write: each has many messages."""
 DAY = 86_400.0
+UNUSED_UPLOAD_DAYS = 1.0
+"""Days for which an uploaded file is kept that no message has."""
 
 
 class Retention:
@@ -118,6 +120,7 @@ def kept(limits: Limits) -> dict[str, float]:
         "mail": limits.keep_mail_days,
         "diary": limits.keep_mail_days,
         "artifacts": limits.keep_mail_days,
+        "attachments": UNUSED_UPLOAD_DAYS,
         "talks": limits.keep_talks_days,
         "meeting_logs": limits.keep_meeting_logs_days,
         "meetings": limits.keep_meetings_days,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from zlib import crc32
@@ -28,14 +29,19 @@ class MessageSender:
     seq: int = 0
     """Number of the last message that was sent."""
 
-    def send(self, text: str, *, key: str | None = None, busy: str | None = None) -> str:
+    def send(
+        self, text: str, attachments: Sequence[str] = (), *, key: str | None = None, busy: str | None = None
+    ) -> str:
         """Add the message to the talk or to a new one; return the id. A rejected message leaves no new talk.
 
-        Without a `key`, the same text sent again by this run of the page is the same message.
+        `attachments`: ids of files that the browser has uploaded. Without a `key`, the same text and files sent again
+        by this run of the page are the same message.
         """
         talk_id = self.talk_id or self._begin()
         try:
-            self.seq = self.service.add_message(self.user, talk_id, text, key=key or self._key(text), busy=busy).seq
+            key = key or self._key(text, attachments)
+            sent = self.service.add_message(self.user, talk_id, text, key=key, busy=busy, attachments=attachments)
+            self.seq = sent.seq
         except RoostError:
             if self.talk_id is None:
                 self._give_up(talk_id)
@@ -43,8 +49,9 @@ class MessageSender:
         self.talk_id = talk_id
         return talk_id
 
-    def _key(self, text: str) -> str:
-        return f"{self.mark}.{crc32(text.encode(errors='replace')):08x}"
+    def _key(self, text: str, attachments: Sequence[str]) -> str:
+        content = "\0".join((text, *attachments))
+        return f"{self.mark}.{crc32(content.encode(errors='replace')):08x}"
 
     def _begin(self) -> str:
         draft = self.draft

@@ -36,6 +36,8 @@ CALM = 5.0
 """Seconds between polls: while an answer is being written, afterwards, and after a while without changes."""
 CALM_AFTER = 15
 """Polls without a change."""
+UPLOAD = "/api/v1/attachments"
+"""URL for files, on a server that also serves the pages."""
 LOOK_AT_TALKS = 4.0
 """Seconds between polls of the list of talks."""
 LOOK_AT_QUESTIONS = 1.0
@@ -291,4 +293,5 @@ def _input(scene: PageState, talk: Talk | None, draft: Draft) -> dict[str, objec
         "session": state.setdefault("session", secrets.token_hex(8)),
         "received": state.get("received", []),
         "refused": state.get("refused"),
+        "upload": UPLOAD if scene.stream else None,
     }

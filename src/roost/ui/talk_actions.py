@@ -30,11 +30,11 @@ def receive(line: MessageSender, message: Outgoing) -> None:
         return
     st.session_state["received"] = [*received[-RECEIVED:], message.key]
     if message.talk_id in (None, line.talk_id):
-        say(line, message.text, key=message.key, busy=message.busy)
+        _post(line, message)
     else:  # typed before this page opened another talk, which stays open
         opened = page_url.opened()
         other = MessageSender(line.service, line.user, line.draft, message.talk_id)
-        say(other, message.text, key=message.key, busy=message.busy)
+        _post(other, message)
         page_url.show(opened)
 
 
@@ -56,12 +56,18 @@ def command(service: AgentService, name: str, text: str) -> None:
         _branch(service, reading, name, answers[-1] if answers else 0, "")
 
 
-def say(line: MessageSender, text: str, *, key: str | None = None, busy: str | None = None) -> None:
+def say(line: MessageSender, text: str) -> None:
+    """Send a text that was not typed into the input: a suggestion, or a question again."""
+    _post(line, Outgoing("", text))
+
+
+def _post(line: MessageSender, message: Outgoing) -> None:
+    """Send a message; one that is refused returns to the input."""
     try:
-        talk_id = line.send(text, key=key, busy=busy)
+        talk_id = line.send(message.text, key=message.key or None, busy=message.busy, attachments=message.attachments)
     except RoostError as error:
         st.session_state["notice"] = public(error)
-        st.session_state["refused"] = {"key": key or secrets.token_hex(8), "text": text}  # it returns to the input
+        st.session_state["refused"] = {"key": message.key or secrets.token_hex(8), "text": message.text}
         return
     st.session_state.pop("refused", None)
     st.session_state["sent"] = (talk_id, line.seq)

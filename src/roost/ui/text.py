@@ -33,3 +33,10 @@ def sentence(problem: object) -> str:
 def as_sentence(problem: object) -> str:
     """Return an error or notice as a sentence, escaped for Streamlit's Markdown."""
     return plain(sentence(problem))
+
+
+def file_size(size: int) -> str:
+    """Return a number of bytes for people, such as `340 bytes` or `1.2 MB`."""
+    if size < 1_000:
+        return f"{size} byte{'s' if size != 1 else ''}"
+    return f"{size / 1_000:.0f} KB" if size < 999_500 else f"{size / 1_000_000:.1f} MB"

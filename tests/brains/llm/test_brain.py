@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import threading
@@ -537,3 +538,36 @@ def test_a_run_is_replayed_from_its_record_without_the_provider(
     assert len(provider.asked) == 2
     assert replayed.is_identical, replayed.diff
     assert replayed.text == last.content
+
+
+# --- files of messages -----------------------------------------------------------------------------------
+
+PNG = b"\x89PNG\r\n\x1a\n some pixels"
+
+
+def send_files(service: AgentService, talk: str, text: str, **files: bytes) -> None:
+    ids = [service.add_attachment("ann", name, data).attachment_id for name, data in files.items()]
+    service.add_message("ann", talk, text, attachments=ids)
+    settled(service, "ann", talk)
+
+
+@pytest.mark.parametrize("vision", [True, False])
+def test_a_model_gets_texts_and_if_it_can_see_images_now_and_in_the_history(
+    provider: Provider, opened: Any, vision: bool
+) -> None:
+    service = opened(vision=vision)
+    talk = service.create_talk_session("ann", profile="llm")
+    for _ in range(2):
+        provider.plays("seen")
+    send_files(service, talk, "", notes="# Grüße\nmillet".encode(), bird=PNG, tape=b"\0\1")
+    send_files(service, talk, "and this?", long=b"x" * 200_000)
+    first, second = (json.dumps(request, ensure_ascii=False) for request in provider.asked)
+    picture = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    for sent in (first, second):
+        assert r"## File: notes\n\n# Grüße\nmillet" in sent
+        assert "[attached file, not shown: tape (application/octet-stream, 2 bytes)]" in sent
+        assert (picture in sent, "[image: bird]" in sent) == (vision, vision)
+        assert ("[attached file, not shown: bird (image/png, 20 bytes)]" in sent) == (not vision)
+    assert r"and this?\n\n## File: long\n\nxxx" in second
+    assert "characters are left out" in second
+    assert 20_000 < second.count("x") < 30_000  # a share of the window

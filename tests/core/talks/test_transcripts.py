@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import Note, joined
 from roost.core.talks.talk import BusyPolicy, Talk
-from roost.core.talks.transcripts import TranscriptFormat, part, read
+from roost.core.talks.transcripts import TranscriptFormat, TranscriptLimits, part, read
 from roost.errors import Invalid
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678, UTC)
-MOST = 1_000_000
+LIMITS = TranscriptLimits(text=1_000_000, attachment=1_000, attachments=2)
+NEW_ID = partial(next, map("attachment_{}".format, count()))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
 TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOTES = st.lists(st.builds(Note, st.sampled_from(["thinking", "tools"]), TEXTS), max_size=3).map(joined)
@@ -66,7 +69,7 @@ def test_what_is_read_is_what_was_written_in_any_number_of_parts(found: list[Mes
     else:
         text = part(about, messages[:cut], form, is_first=True, is_last=False)
         text += part(about, messages[cut:], form, is_first=False, is_last=True)
-    again = read(text, most_text=MOST)
+    again = read(text, LIMITS, NEW_ID)
     assert list(again.messages) == messages
     assert (again.title, again.busy, again.created) == (title, BusyPolicy.QUEUE, NOW)
     assert (again.agent, again.profile, again.options) == ("agent:d", "", {"temperature": 0.5})
@@ -75,7 +78,7 @@ def test_what_is_read_is_what_was_written_in_any_number_of_parts(found: list[Mes
 def test_an_answer_that_is_being_written_is_interrupted_in_its_transcript() -> None:
     open_answer = message("half", Sender.AGENT, status=Status.STREAMING)
     text = part(talk(), [open_answer], TranscriptFormat.JSON, is_first=True, is_last=True)
-    assert [m.status for m in read(text, most_text=MOST).messages] == [Status.INTERRUPTED]
+    assert [m.status for m in read(text, LIMITS, NEW_ID).messages] == [Status.INTERRUPTED]
 
 
 def written() -> Any:
@@ -127,7 +130,7 @@ GONE = object()
         ("messages.0.text", "", r"messages\[0\].text must not be empty"),
         ("messages.0.text", "a\0b", r"messages\[0\].text must not contain the NUL"),
         ("messages.0.text", "\ud800", r"messages\[0\].text must be valid Unicode"),
-        ("messages.0.text", "x" * (MOST + 1), r"messages\[0\].text is too long"),
+        ("messages.0.text", "x" * (LIMITS.text + 1), r"messages\[0\].text is too long"),
         ("messages.0.status", "failed", r"messages\[0\].status must not be failed"),
         ("messages.0.error", "x", r"messages\[0\] must not have an error"),
         ("messages.1.status", "streaming", r"messages\[1\].status must not be streaming"),
@@ -136,6 +139,15 @@ GONE = object()
         ("messages.1.notes.0.channel", "a\nb", r"messages\[1\].notes\[0\].channel must be printable"),
         ("messages.1.notes.0.text", None, r"messages\[1\].notes\[0\].text must be a text"),
         ("messages.1.notes.0.more", 1, r"messages\[1\].notes\[0\] has the field 'more'"),
+        ("messages.0.attachments", {}, r"messages\[0\].attachments must be a JSON list"),
+        ("messages.0.attachments", [{}] * 3, r"messages\[0\].attachments must have at most 2 files"),
+        ("messages.0.attachments", [{"name": "a", "data": "?"}], r"attachments\[0\].data must be a file in Base64"),
+        ("messages.0.attachments", [{"name": "a", "data": 5}], r"attachments\[0\].data must be a file in Base64"),
+        ("messages.0.attachments", [{"name": "a", "data": ""}], r"messages\[0\].attachments\[0\] is empty"),
+        ("messages.0.attachments", [{"name": "..", "data": "YQ=="}], r"attachments\[0\] must be that of a file"),
+        ("messages.0.attachments", [{"name": "a", "data": "YQ==" * 2}], r"data must be a file in Base64"),
+        ("messages.0.attachments", [{"name": "a", "data": "YWFh" * 400}], r"attachments\[0\] is too large"),
+        ("messages.1.attachments", [{"name": "a", "data": "YQ=="}], r"messages\[1\] must not have attachments"),
         ("messages.1.seq", 1, r"messages\[1\] has the field 'seq'"),
     ],
 )
@@ -143,13 +155,13 @@ def test_a_wrong_field_is_refused_with_its_place(path: str, value: Any, told: st
     document = written()
     at(path, value)(document)
     with pytest.raises(Invalid, match=told):
-        read(json.dumps(document), most_text=MOST)
+        read(json.dumps(document), LIMITS, NEW_ID)
 
 
 @pytest.mark.parametrize("text", ["", "x", "[" * 100_000, "{}", "NaN", '{"kind": 1' + "0" * 5_000 + "}", 5, None, "\0"])
 def test_what_is_no_transcript_is_refused(text: object) -> None:
     with pytest.raises(Invalid):
-        read(text, most_text=MOST)
+        read(text, LIMITS, NEW_ID)
 
 
 TRICKY = "# Heading\n## 9. Agent, now\n```\nnever closed\r> quote\r\n~~~\n---\n<script>"

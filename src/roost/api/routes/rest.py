@@ -11,7 +11,7 @@ import roost
 from roost.api.auth import CODE_LIFE, Identity
 from roost.api.error_responses import LOCAL
 from roost.api.limits.bodies import BodyRoute
-from roost.api.routes import namespaces
+from roost.api.routes import attachments, namespaces
 from roost.api.routes.dependencies import User, address_of
 from roost.api.routes.streams import Streams
 from roost.core.limits.limits import Limits
@@ -33,6 +33,7 @@ def routes(service: AsyncAgentService, identity: Identity, limits: Limits) -> AP
     """Return all routes under /api/v1."""
     api = APIRouter(prefix=PREFIX, responses=FAULTS, route_class=BodyRoute)
     _stream(api, Streams(service, limits.send_timeout))
+    attachments.add(api, service, limits)
     namespaces.add(api, service, identity)
     _others(api, service, identity)
     return api

@@ -13,9 +13,11 @@ from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
 from google.adk.runners import Runner
 from google.adk.telemetry.context import ContentCapturingMode, TelemetryConfig
 from google.adk.utils import _sync_runner
+from google.genai import types
 
 from roost.brains.adk import errors
 from roost.brains.adk.artifacts import StoredArtifacts
+from roost.brains.adk.attachments import parts_of
 from roost.brains.adk.loading import app_of
 from roost.brains.adk.memory import StoredMemory
 from roost.brains.adk.output import EventOutput
@@ -72,12 +74,13 @@ class Adk:
         if sessions.summary is not None and sessions.summary.is_new:
             yield Chunk(sessions.summary.noted(), Channel.SUMMARY)
         sessions.assign(new)
-        said = [message.content for message in new] if turn.kind == "talk" else [prompt(turn, turn.text)]
+        parts = [part for message in new for part in parts_of(message)]
+        said = types.Content(role="user", parts=await sessions.files.resolve(parts))
         running = runner.run_async(
             user_id=turn.user_id,
             session_id=sessions.session_id,
             run_config=_config(turn),
-            new_message=content_of(said),
+            new_message=said if turn.kind == "talk" else content_of([prompt(turn, turn.text)]),
         )
         last = None
         try:

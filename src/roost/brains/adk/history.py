@@ -15,6 +15,7 @@ from google.adk.events import Event
 from google.genai import types
 from pydantic import TypeAdapter
 
+from roost.brains.adk.attachments import references
 from roost.core.memory.brain_context import ContextEntry
 from roost.core.talks.messages import Message, Sender, Status
 
@@ -184,7 +185,7 @@ def text_of(event: Event) -> str:
 def _said(message: Message, author: str, text: str | None = None) -> Event:
     mark = _MARKS.get(message.status)
     said = message.content if text is None else text
-    parts = [types.Part(text=piece) for piece in (said, mark) if piece]
+    parts = [types.Part(text=piece) for piece in (said, mark) if piece] + references(message)
     return Event(
         invocation_id=message.run_id or f"message-{message.seq}",
         author=author,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from hashlib import sha256
 from typing import Any
 
 from google.adk.agents.invocation_context import InvocationContext
@@ -188,4 +189,6 @@ def _question(agent: str, request: LlmRequest) -> Any:
             for name in ("function_call", "function_response"):
                 part.get(name, {}).pop("id", None)
             part.pop("thought_signature", None)
+            if data := part.get("inline_data", {}).get("data"):
+                part["inline_data"]["data"] = sha256(str(data).encode()).hexdigest()  # files are not recorded again
     return {"agent": agent, "contents": contents}

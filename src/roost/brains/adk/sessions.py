@@ -12,6 +12,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 from google.genai import types
 from pydantic_core import from_json, to_json
 
+from roost.brains.adk.attachments import AttachmentParts
 from roost.brains.adk.history import AdkHistory, events_of, past, start_of
 from roost.brains.adk.output import EventOutput
 from roost.brains.adk.summary import Summary, summary_of
@@ -38,6 +39,7 @@ class Sessions(BaseSessionService):
         self._recent = recent
         self._author = author
         self._seqs: list[int] = []
+        self.files = AttachmentParts(turn)
         self.session_id = turn.brain_context.name
         self.session: Session | None = None
         self.summary: Summary | None = None
@@ -61,7 +63,7 @@ class Sessions(BaseSessionService):
         self.session = Session(
             id=self.session_id, app_name=app_name, user_id=turn.user_id, state=state, last_update_time=updated
         )
-        self.session.events = before.events
+        self.session.events = await self.files.resolve_events(before.events)
         return [message for message in turn.messages if message.seq not in before.taken]
 
     def assign(self, messages: Sequence[Message]) -> None:
@@ -79,7 +81,7 @@ class Sessions(BaseSessionService):
             taken, self._seqs = self._seqs, []
         brain_context = self._turn.brain_context
         if self._turn.kind != "meeting":
-            noted = event.model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True)
+            noted = self.files.restored(event).model_dump_json(exclude_none=True, exclude_defaults=True, by_alias=True)
             brain_context.add(noted, taken, _said(event))
         for name, value in event.actions.state_delta.items():
             brain_context.set(*_scoped(name), to_json(value, fallback=str).decode())

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, ToolNote, calls
 from roost.ports import Turn
@@ -21,6 +22,10 @@ FULL = 0.75
 """Share of the window that may be filled before a request; the rest is for the answer and tool calls."""
 KEPT = 0.3
 """Share of the window that is kept verbatim when the rest is summarized."""
+FILE_CHARS = 100_000
+"""Characters of a text file that a model is shown at most."""
+IMAGE_TOKENS = 1_000
+"""Estimated tokens of an image."""
 REACH = 8
 """Number of the newest windows that are summarized of a talk without a summary."""
 CUT_OFF = "[interrupted: this call has not returned, and whether it did anything is not known]"
@@ -149,12 +154,17 @@ def as_dialogue_line(message: Message) -> str:
         f"\n({call.tool} {json.dumps(call.arguments, ensure_ascii=False)} gave: {call.result})"
         for call in acts(message)
     )
-    return f"{who}: {words(message)}{done}"
+    files = "".join(f"\n(attached: {one.name})" for one in message.attachments)
+    return f"{who}: {words(message)}{files}{done}"
 
 
 def clipped(text: str, window: int) -> str:
     """Return a text without its middle if it exceeds the window."""
-    most = int(window * FULL / 2 * 3)
+    return without_middle(text, int(window * FULL / 2 * 3))
+
+
+def without_middle(text: str, most: int) -> str:
+    """Return at most about this many characters: the beginning and the end."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n[… {len(text) - most:,} characters are left out …]\n{text[-most // 2 :]}"
@@ -162,7 +172,14 @@ def clipped(text: str, window: int) -> str:
 
 def tokens_of(message: Message) -> int:
     made = sum(tokens(call.result or "") + tokens(str(call.arguments)) + 20 for call in acts(message))
-    return tokens(message.content) + made + 8
+    return tokens(message.content) + made + sum(map(tokens_of_file, message.attachments)) + 8
+
+
+def tokens_of_file(attachment: Attachment) -> int:
+    """Estimate the tokens of a file as a model is shown it."""
+    if attachment.is_text:
+        return min(attachment.size, FILE_CHARS) // 3 + 1
+    return IMAGE_TOKENS if attachment.is_image else tokens(attachment.name) + 20
 
 
 def tokens(text: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roost.brains.chat import context
+from roost.brains.chat.attachments import AttachmentReader, Image, Shown
 from roost.brains.chat.context import HistoryView
 from roost.core.talks.messages import Message, Sender
 
@@ -19,6 +20,7 @@ class Utterance:
     """Message to the model."""
 
     text: str
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +62,18 @@ class Dialogue:
         self.instructions = instructions
         self.entries: list[Entry] = []
 
-    def show(self, view: HistoryView) -> None:
-        """Add the history, or the summary of its older part."""
+    def show(self, view: HistoryView, files: AttachmentReader) -> None:
+        """Add the history, or the summary of its older part; `files` has the attachments of its messages."""
         if view.summary:
             self.ask(SUMMED_UP + view.summary)
         for message in view.messages:
             if message.sender == Sender.AGENT:
                 self._show_answer(message)
             else:
-                self.ask(message.content)
+                self.ask(message.content, files.of(message))
 
-    def ask(self, text: str) -> None:
-        self.entries.append(Utterance(text))
+    def ask(self, text: str, shown: Shown | None = None) -> None:
+        self.entries.append(Utterance(text) if shown is None else Utterance(shown.after(text), shown.images))
 
     def _show_answer(self, message: Message) -> None:
         acts = context.acts(message)

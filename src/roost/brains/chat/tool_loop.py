@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from roost.brains.chat import context
+from roost.brains.chat.attachments import AttachmentReader
 from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolResult, as_values, size, summing
 from roost.brains.chat.tool_calls import ToolCaller
 from roost.core.failures.faults import Fault
@@ -66,12 +67,13 @@ class ChatModel(Protocol):
 class ToolLoop:
     """Loop of one run: a model, its context and its tools."""
 
-    def __init__(self, turn: Turn, model: ChatModel) -> None:
+    def __init__(self, turn: Turn, model: ChatModel, *, sees: bool = False) -> None:
         self._turn = turn
         self._model = model
         self._window = model.window
         self._view = context.view(turn.history, short=not model.sums_up, most=model.window * context.REACH)
-        self._new = [context.prompt(turn, message.content) for message in turn.messages]
+        self._new = [(context.prompt(turn, message.content), message) for message in turn.messages]
+        self._files = AttachmentReader(turn, model.window, sees=sees)
         self._hands = ToolCaller(turn, turn.tools if model.takes_tools else ())
         self._dialogue = Dialogue()
         self._prepared = 0
@@ -95,7 +97,7 @@ class ToolLoop:
             async with aclosing(self._hands.act(self._answer.calls)) as notes:
                 async for note in notes:
                     yield note
-            if not self._goes_on():
+            if not await self._goes_on():
                 return
         raise BrainFailed(f"it was asked {self._turn.profile.steps} times", kind=Fault.STEPS)
 
@@ -108,16 +110,19 @@ class ToolLoop:
     async def _prepare(self) -> AsyncGenerator[Piece]:
         """Build the dialogue; if it exceeds the window, with a summary of the older part or without it."""
         since = self._dialogue.entries[self._prepared :]
-        used = sum(map(context.tokens, [*self._new, self._turn.profile.instructions or ""])) + size(since)
+        new = [text for text, _ in self._new]
+        used = sum(map(context.tokens, [*new, self._turn.profile.instructions or ""])) + size(since)
+        used += sum(context.tokens_of_file(one) for _, message in self._new for one in message.attachments)
         used += sum(tool.size for tool in self._hands.tools) // 3
         if self._view.tokens + used > self._window * context.FULL:
             async with aclosing(self._shorten()) as pieces:
                 async for piece in pieces:
                     yield piece
         self._dialogue = Dialogue(self._turn.profile.instructions)
-        self._dialogue.show(self._view)
-        for text in self._new:
-            self._dialogue.ask(text)
+        await self._files.load([*self._view.messages, *(message for _, message in self._new)])
+        self._dialogue.show(self._view, self._files)
+        for text, message in self._new:
+            self._dialogue.ask(text, self._files.of(message))
         self._prepared = len(self._dialogue.entries)
         self._dialogue.entries += since
 
@@ -177,7 +182,7 @@ class ToolLoop:
         required = self._turn.profile.tool_choice == "required"
         return bool(tools) and required and not any(isinstance(entry, ToolResult) for entry in since)
 
-    def _goes_on(self) -> bool:
+    async def _goes_on(self) -> bool:
         """Return whether to ask again; add the next entries to the dialogue."""
         answer, results = self._answer, self._hands.results
         self._dialogue.entries += [answer, *results]
@@ -185,8 +190,9 @@ class ToolLoop:
             used = answer.tokens + size(results)
             self._dialogue.make_room(used - int(self._window * context.FULL))
         steered = self._turn.steered()
+        await self._files.load(steered)
         for message in steered:
-            self._dialogue.ask(message.content)
+            self._dialogue.ask(message.content, self._files.of(message))
         self._spoken = self._spoken and not steered
         self._gap = "\n\n" if self._spoken and not answer.was_cut else ""
         if answer.was_cut and not steered and not results:

@@ -51,7 +51,7 @@ class Llm:
         turn = as_prompt(turn)
         async with AsyncExitStack() as stack:
             model = ProviderModel(turn, self._lines, stack)
-            async with aclosing(ToolLoop(turn, model).answer()) as pieces:
+            async with aclosing(ToolLoop(turn, model, sees=turn.profile.vision).answer()) as pieces:
                 async for piece in pieces:
                     yield piece
 

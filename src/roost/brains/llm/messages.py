@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -64,5 +65,6 @@ def _response(answer: ModelAnswer) -> ModelResponse:
 
 def _part(entry: Utterance | ToolResult) -> ModelRequestPart:
     if isinstance(entry, Utterance):
-        return UserPromptPart(entry.text)
+        images = [BinaryContent(image.data, media_type=image.media_type) for image in entry.images]
+        return UserPromptPart([entry.text, *images] if images else entry.text)
     return ToolReturnPart(entry.call.tool, entry.text, entry.call.call_id)

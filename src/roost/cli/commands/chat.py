@@ -8,13 +8,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 from roost.cli.app.connect import Service, current_user, open_service
 from roost.cli.app.type_ahead import TypeAhead
 from roost.cli.commands.approval_prompt import ApprovalPrompt
+from roost.cli.commands.talks.attachments import upload
 from roost.cli.commands.talks.talks import find_talk
 from roost.cli.render.text import sanitize, single_line
 from roost.cli.render.thoughts import Thoughts
@@ -34,11 +36,18 @@ UNSEEN = 0.1
 
 
 def run(
-    settings: Settings, profile: str | None, talk_id: str | None, agent: str | None = None, *, thoughts: bool = True
+    settings: Settings,
+    profile: str | None,
+    talk_id: str | None,
+    agent: str | None = None,
+    *,
+    thoughts: bool = True,
+    attach: Sequence[Path] = (),
 ) -> int:
-    """Chat until the input ends; return the exit code."""
+    """Chat until the input ends; return the exit code. The first message has the files `attach`."""
     with open_service(settings, hosting=True) as service:
         chat = Chat(service, current_user(settings), profile, talk_id, agent)
+        chat.files = upload(service, current_user(settings), attach)
         if thoughts and sys.stdout.isatty():
             chat.thoughts = Thoughts(_say)
         try:
@@ -62,6 +71,8 @@ class Chat:
         self._cursor: str | None = None
         self._failed = False
         self.thoughts: Thoughts | None = None
+        self.files: list[str] = []
+        """Ids of uploaded files for the next message."""
         self._in_line = False
         """True if the last output did not end its line."""
         if profile is not None:
@@ -133,7 +144,8 @@ class Chat:
     def _say(self, text: str) -> None:
         if self._talk is None:
             self._talk = self._service.create_talk_session(self._user, profile=self._profile, agent=self._agent)
-        self._service.add_message(self._user, self._talk, text)
+        files, self.files = self.files, []
+        self._service.add_message(self._user, self._talk, text, attachments=files)
 
     def _answer(self, presses: _Presses, *, terminal: bool) -> bool:
         """Print the answer, and the answers to lines typed meanwhile; return True if the input has ended."""

@@ -32,6 +32,8 @@ class Limits:
 
     message_bytes: int = 4 * 1024 * 1024
     answer_chars: int = 16 * 1024 * 1024
+    attachment_bytes: int = 10 * 1024 * 1024
+    attachments_per_message: int = 10
     talks_per_user: int = 10_000
     stored_mib_per_user: float = 4_096.0
     waiting_per_talk: int = 5_000

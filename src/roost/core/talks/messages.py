@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.side_channels import Notes
 from roost.core.values import checks
 from roost.errors import Invalid, StaleCursor
@@ -46,6 +47,8 @@ class Message:
     error: str | None = None
     run_id: str | None = None
     notes: Notes = ()
+    attachments: tuple[Attachment, ...] = ()
+    """Files of a person's message; `get_attachment` returns their bytes."""
 
 
 @dataclass(frozen=True, slots=True)

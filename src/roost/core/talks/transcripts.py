@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.core.talks import side_channels
+from roost.core.talks import attachments, side_channels
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import Note, Notes
 from roost.core.talks.talk import BusyPolicy, Talk
@@ -52,27 +55,55 @@ class Transcript:
     options: Mapping[str, Any]
     created: datetime
     messages: tuple[Message, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Bytes of attachments, by id."""
 
     @property
     def chars(self) -> int:
-        """Return the number of characters that its messages take in the store, about."""
-        return sum(len(m.content) + side_channels.length(m.notes) + len(m.error or "") for m in self.messages)
+        """Return the number of characters and bytes that its messages take in the store, about."""
+        texts = sum(len(m.content) + side_channels.length(m.notes) + len(m.error or "") for m in self.messages)
+        return texts + sum(map(len, self.files.values()))
 
 
-def part(talk: Talk, messages: Sequence[Message], form: TranscriptFormat, *, is_first: bool, is_last: bool) -> str:
-    """Return these messages of a talk as a part of its transcript; only the last part may have none."""
+@dataclass(frozen=True, slots=True)
+class TranscriptLimits:
+    """Limits of a transcript that is read."""
+
+    text: int
+    """Bytes of a message."""
+    attachment: int
+    """Bytes of a file."""
+    attachments: int
+    """Files of a message."""
+
+
+def part(
+    talk: Talk,
+    messages: Sequence[Message],
+    form: TranscriptFormat,
+    *,
+    is_first: bool,
+    is_last: bool,
+    files: Mapping[str, bytes] | None = None,
+) -> str:
+    """Return these messages of a talk as a part of its transcript; only the last part may have none.
+
+    `files`: the bytes of their attachments, by id, for JSON.
+    """
     closed = [replace(m, status=Status.INTERRUPTED) if m.status is Status.STREAMING else m for m in messages]
     if form is TranscriptFormat.JSON:
-        return _json_part(talk, closed, is_first=is_first, is_last=is_last)
+        return _json_part(talk, closed, files or {}, is_first=is_first, is_last=is_last)
     return (_markdown_head(talk) if is_first else "") + "".join(map(_markdown_message, closed))
 
 
 # --- JSON --------------------------------------------------------------------------------------------
 
 
-def _json_part(talk: Talk, messages: Sequence[Message], *, is_first: bool, is_last: bool) -> str:
+def _json_part(
+    talk: Talk, messages: Sequence[Message], files: Mapping[str, bytes], *, is_first: bool, is_last: bool
+) -> str:
     """Return a part of the JSON object, with one line per message."""
-    lines = [json.dumps(_message(message), ensure_ascii=False) for message in messages]
+    lines = [json.dumps(_message(message, files), ensure_ascii=False) for message in messages]
     start = f"{_json_head(talk)}\n" if is_first else ",\n" if lines else ""
     return start + ",\n".join(lines) + ("\n]}\n" if is_last else "")
 
@@ -90,7 +121,7 @@ def _json_head(talk: Talk) -> str:
     return json.dumps(head, ensure_ascii=False).removesuffix("}") + ', "messages": ['
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message, files: Mapping[str, bytes]) -> dict[str, Any]:
     fields = {
         "sender": message.sender,
         "text": message.content,
@@ -100,8 +131,13 @@ def _message(message: Message) -> dict[str, Any]:
     optional = {
         "error": message.error,
         "notes": [{"channel": note.channel, "text": note.text} for note in message.notes],
+        "attachments": [_attachment(one, files[one.attachment_id]) for one in message.attachments],
     }
     return fields | {name: value for name, value in optional.items() if value}
+
+
+def _attachment(attachment: Attachment, data: bytes) -> dict[str, Any]:
+    return {"name": attachment.name, "data": b64encode(data).decode()}
 
 
 # --- Markdown ----------------------------------------------------------------------------------------
@@ -120,6 +156,9 @@ def _markdown_message(message: Message) -> str:
         blocks += [f"*{_escaped(note.channel)}*", _quoted(_fenced(note.text))]
     if message.content:
         blocks.append(_quoted(message.content))
+    blocks += [
+        f"*attachment* {_escaped(one.name)} ({one.media_type}, {one.size:,} bytes)" for one in message.attachments
+    ]
     if message.error:
         blocks += ["*error*", _quoted(_fenced(message.error))]
     return "\n" + "\n\n".join(blocks) + "\n"
@@ -152,10 +191,10 @@ _MARKS = re.compile(r"[\\`*_\[\]<>&#!|~$]")
 # --- reading -----------------------------------------------------------------------------------------
 
 
-def read(text: object, *, most_text: int) -> Transcript:
+def read(text: object, limits: TranscriptLimits, new_id: Callable[[], str]) -> Transcript:
     """Return the transcript in a JSON text. Raise Invalid, with the place, for any field that is wrong or unknown.
 
-    `most_text`: bytes of a message.
+    `new_id` makes the ids of attachments.
     """
     try:
         found = json.loads(checks.text(text, "the transcript", most=MOST_BYTES), parse_constant=_refuse_constant)
@@ -167,7 +206,8 @@ def read(text: object, *, most_text: int) -> Transcript:
     if type(top["version"]) is not int or not 1 <= top["version"] <= VERSION:
         raise Invalid(f"version must be at most {VERSION}, not {checks.shown(top['version'])}: use a newer Roost")
     talk = _object(top["talk"], "talk", ("title", "profile", "agent", "busy", "options", "created"))
-    messages = enumerate(_list(top["messages"], "messages"), start=1)
+    values = enumerate(_list(top["messages"], "messages"), start=1)
+    reader = _MessageReader(limits, new_id)
     return Transcript(
         title=_title(talk["title"]),
         profile="" if talk["profile"] == "" else checks.name(talk["profile"], "talk.profile"),
@@ -175,7 +215,8 @@ def read(text: object, *, most_text: int) -> Transcript:
         busy=checks.choice(talk["busy"], "talk.busy", BusyPolicy),
         options=_object(talk["options"], "talk.options", (), ("model", "temperature", "instructions")),
         created=_moment(talk["created"], "talk.created"),
-        messages=tuple(_read_message(value, seq, most_text) for seq, value in messages),
+        messages=tuple(reader.message(value, seq) for seq, value in values),
+        files=reader.files,
     )
 
 
@@ -183,25 +224,59 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _read_message(value: object, seq: int, most: int) -> Message:
-    where = f"messages[{seq - 1}]"
-    fields = _object(value, where, ("sender", "text", "status", "created"), ("error", "notes"))
-    sender = checks.choice(fields["sender"], f"{where}.sender", Sender)
-    status = checks.choice(fields["status"], f"{where}.status", Status)
+class _MessageReader:
+    """Reader of messages, and of the files in them."""
+
+    def __init__(self, limits: TranscriptLimits, new_id: Callable[[], str]) -> None:
+        self._limits = limits
+        self._new_id = new_id
+        self.files: dict[str, bytes] = {}
+
+    def message(self, value: object, seq: int) -> Message:
+        where, most = f"messages[{seq - 1}]", self._limits.text
+        fields = _object(value, where, ("sender", "text", "status", "created"), ("error", "notes", "attachments"))
+        sender = checks.choice(fields["sender"], f"{where}.sender", Sender)
+        status = checks.choice(fields["status"], f"{where}.status", Status)
+        _check_fields(fields, sender, status, where)
+        text, files = fields["text"], self._attachments(fields.get("attachments", []), f"{where}.attachments")
+        may_be_empty = sender is Sender.AGENT or bool(files)
+        error = fields.get("error")
+        return Message(
+            seq,
+            sender,
+            "" if text == "" and may_be_empty else checks.text(text, f"{where}.text", most=most),
+            status,
+            _moment(fields["created"], f"{where}.created"),
+            None if error is None else checks.text(error, f"{where}.error", most=ERROR_BYTES),
+            notes=_notes(fields.get("notes", []), f"{where}.notes", most),
+            attachments=files,
+        )
+
+    def _attachments(self, value: object, where: str) -> tuple[Attachment, ...]:
+        values, most = _list(value, where), self._limits.attachments
+        if len(values) > most:
+            raise Invalid(f"{where} must have at most {most:,} files (attachments_per_message), not {len(values):,}")
+        return tuple(self._attachment(one, f"{where}[{number}]") for number, one in enumerate(values))
+
+    def _attachment(self, value: object, where: str) -> Attachment:
+        fields = _object(value, where, ("name", "data"))
+        try:
+            data = b64decode(fields["data"], validate=True)
+        except (NotBase64, TypeError, ValueError):
+            raise Invalid(f"{where}.data must be a file in Base64") from None
+        found = attachments.described(self._new_id(), fields["name"], data, most=self._limits.attachment, what=where)
+        self.files[found.attachment_id] = data
+        return found
+
+
+def _check_fields(fields: Mapping[str, Any], sender: Sender, status: Status, where: str) -> None:
+    """Raise Invalid for fields that a message of this sender cannot have."""
     if status in (Status.STREAMING, Status.WITHDRAWN) or (sender is Sender.USER and status is not Status.COMPLETE):
         raise Invalid(f"{where}.status must not be {status} for a message of the {sender}")
     if sender is Sender.USER and (fields.get("error") or fields.get("notes")):
         raise Invalid(f"{where} must not have an error or notes: only answers have them")
-    text = fields["text"]
-    return Message(
-        seq,
-        sender,
-        "" if text == "" and sender is Sender.AGENT else checks.text(text, f"{where}.text", most=most),
-        status,
-        _moment(fields["created"], f"{where}.created"),
-        checks.text(fields["error"], f"{where}.error", most=ERROR_BYTES) if fields.get("error") is not None else None,
-        notes=_notes(fields.get("notes", []), f"{where}.notes", most),
-    )
+    if sender is Sender.AGENT and fields.get("attachments"):
+        raise Invalid(f"{where} must not have attachments: only messages of people have them")
 
 
 def _notes(value: object, where: str, most: int) -> Notes:

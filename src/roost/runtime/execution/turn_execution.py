@@ -34,6 +34,7 @@ from roost.runtime.execution.redacted_output import RedactedOutput
 from roost.runtime.execution.thread_bridge import ThreadBridge
 from roost.runtime.execution.thread_call import call_on_thread
 from roost.runtime.execution.time_limit import TimeLimit
+from roost.stores.sql.tables import attachments
 
 if TYPE_CHECKING:
     from roost.runtime.limits.abandoned_threads import Thread
@@ -116,6 +117,10 @@ class TurnExecution(ABC):
         if self._limit is not None:
             self._limit.hold(self.is_parked)
         self.waits(parked)
+
+    async def read_attachment(self, attachment_id: str) -> bytes:
+        """Return the bytes of a file that a message of the turn has."""
+        return await self._context.store.read(attachments.read, attachment_id)
 
     @contextmanager
     def acting(self) -> Iterator[None]:

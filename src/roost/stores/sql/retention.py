@@ -13,6 +13,7 @@ from roost.core.values.ids import encode
 from roost.errors import NotFound
 from roost.ports import Tx
 from roost.stores.sql.meetings import registry
+from roost.stores.sql.tables import attachments
 from roost.stores.sql.talks import talks
 
 _IN_INBOX = "EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = {0})"
@@ -109,6 +110,9 @@ _KINDS = {
         "lane <> '' AND owner <> 'user' AND created < :before",
         "artifact",
     ),
+    "attachments": _Kind(
+        "attachments", ("attachment_id",), "created", f"created < :before AND {attachments.UNUSED}", "attachment"
+    ),
     # A participant that has left gets no more posts: for it the meeting is over.
     "meeting_logs": _Kind(
         "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_OVER_BEFORE} AND minutes IS NULL"
@@ -145,6 +149,8 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
     """Remove those that still may be removed, with everything that belongs to them; return their number."""
     if kind == "talks":
         return sum(_remove_talk(tx, key[0], before) for key in keys)
+    if kind == "attachments":
+        return attachments.remove(tx, [key[0] for key in keys])
     if kind == "meeting_logs":
         return sum(registry.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
     k = _KINDS[kind]

@@ -350,7 +350,7 @@ class Shortcuts {
 
 class Files {
   constructor(root, list, attach, changed) {
-    Object.assign(this, { root, list, attach, changed, files: [], address: null });
+    Object.assign(this, { root, list, attach, changed, files: [], address: null, sending: Promise.resolve() });
     this.picker = root.querySelector("input[type=file]");
     const { signal } = this.ending = new AbortController();
     attach.addEventListener("click", () => this.picker.click(), { signal });
@@ -401,12 +401,13 @@ class Files {
   }
 
   #add(files) {
-    for (const file of files) this.#upload({ name: file.name || "file", size: file.size, content: file });
+    const added = Array.from(files, (content) => ({ name: content.name || "file", content, problem: content.size ? "" : "This file is empty." }));
+    this.files.push(...added);
+    this.#draw();
+    for (const file of added.filter(({ problem }) => !problem)) this.sending = this.sending.then(() => this.#upload(file)); // one after another
   }
 
   async #upload(file) {
-    this.files.push(file);
-    this.#draw();
     try {
       const answer = await fetch(`${this.address}?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file.content });
       const found = await answer.json();
@@ -429,7 +430,7 @@ class Files {
     const remove = make("button", "×", { type: "button" });
     remove.setAttribute("aria-label", `Remove ${file.name}`);
     remove.addEventListener("click", () => { this.files = this.files.filter((other) => other !== file); this.#draw(); });
-    item.append(make("span", file.name), make("em", file.problem ?? (file.id ? "" : "Sending…")), remove);
+    item.append(make("span", file.name), make("em", file.problem || (file.id ? "" : "Sending…")), remove);
     if (file.problem) item.setAttribute("role", "alert");
     return item;
   }

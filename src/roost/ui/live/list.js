@@ -102,9 +102,16 @@ class MessageView {
     Object.assign(this, { status: message.status, sender: message.sender, source: message.source });
     this.root.dataset.status = message.status;
     this.root.setAttribute("aria-busy", String(message.status === "streaming"));
-    if (message.sender === "user") write(this.text, message.source);
+    if (message.sender === "user") this.#said(message);
     else this.#answer(message);
     this.#footing(message);
+  }
+
+  #said({ source, files }) {
+    write(this.text, source);
+    if (!files || this.files) return;
+    this.files = new Files(files).root;
+    this.text.before(this.files);
   }
 
   #answer(message) {
@@ -590,5 +597,27 @@ class Feed {
     clearTimeout(this.retry);
     this.retry = setTimeout(() => this.#connect(), this.pause * (0.75 + Math.random() / 2));
     this.pause = Math.min(this.pause * 2, SLOWEST);
+  }
+}
+
+class Files { // of a person's message: images as thumbnails, other files as named chips
+  constructor(files) {
+    this.root = make("div", "roost-files");
+    for (const file of files) this.root.append(file.isImage ? this.#thumbnail(file) : this.#chip(file));
+  }
+
+  #thumbnail(file) {
+    const link = Object.assign(make("a", "roost-thumbnail"), { href: file.url, target: "_blank", rel: "noopener" });
+    const image = Object.assign(make("img"), { alt: file.name, title: `${file.name}, ${file.size}` });
+    image.addEventListener("error", () => link.replaceWith(this.#chip(file))); // deleted, or no such picture
+    image.src = file.url;
+    link.append(image);
+    return link;
+  }
+
+  #chip(file) {
+    const link = Object.assign(make("a", "roost-file"), { href: file.url, download: file.name });
+    link.append(make("span", "roost-file-name", file.name), make("span", "roost-file-size", file.size));
+    return link;
   }
 }

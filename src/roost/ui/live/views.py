@@ -7,15 +7,19 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
+from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Notes, waited_for
 from roost.ui.live.tool_cards import tool_cards
 from roost.ui.rendering.blocks import Blocks
-from roost.ui.text import sentence
+from roost.ui.text import file_size, sentence
 
 KEPT = 32 * 1024 * 1024
 """Characters of views in RAM."""
+FILES = "/api/v1/attachments/"
+"""Path of the files of messages, which the browser's cookie opens."""
 UNFINISHED = "The answer could not be completed."
 
 
@@ -115,6 +119,8 @@ def _view(message: Message, entry: _Entry) -> MessageView:
         fields["source"] = message.content
     if message.status is Status.FAILED:
         fields["error"] = sentence(message.error or UNFINISHED)
+    if message.attachments:
+        fields["files"] = [_file(one) for one in message.attachments]
     if message.sender == Sender.USER:
         return MessageView(message.seq, fields)
     if is_streaming and not message.content:
@@ -124,6 +130,15 @@ def _view(message: Message, entry: _Entry) -> MessageView:
     return MessageView(
         message.seq, fields, _html(entry.text, message.content), tuple(_note_blocks(message.notes, entry))
     )
+
+
+def _file(attachment: Attachment) -> dict[str, object]:
+    return {
+        "name": attachment.name,
+        "size": file_size(attachment.size),
+        "isImage": attachment.is_image,
+        "url": FILES + quote(attachment.attachment_id, safe=""),
+    }
 
 
 def _html(blocks: Blocks, source: str) -> tuple[str, ...]:

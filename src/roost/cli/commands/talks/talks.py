@@ -167,5 +167,7 @@ def _print(message: Message) -> None:
         return
     mark = f" ({_MARKS[message.status]})" if message.status in _MARKS else ""
     print(f"\n{message.seq}. {message.sender}{mark}\n{sanitize(message.content)}")
+    for one in message.attachments:
+        print(f"[file: {single_line(one.name)}, {one.media_type}, {one.size:,} bytes]")
     if message.error:
         print(single_line(message.error))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from roost.core.talks.attachments import ids as attachment_ids
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Message, Page, TalkLog, at, stale
 from roost.core.talks.runs import Halted, Posted, Stop, StopReason
 from roost.core.talks.search import LIMIT, SearchPage
@@ -14,6 +15,7 @@ from roost.core.values import checks
 from roost.errors import Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.talks.attachments import TalkAttachments
 from roost.runtime.handlers.talks.branches import TalkBranches
 from roost.runtime.handlers.talks.settings import options_json, reached
 from roost.runtime.handlers.talks.transcripts import TalkTranscripts
@@ -30,7 +32,7 @@ from roost.stores.sql.talks import messages as messages_sql
 SLOW_LOOK = 5.0
 
 
-class Talks(TalkBranches, TalkTranscripts):
+class Talks(TalkBranches, TalkTranscripts, TalkAttachments):
     """The talk methods as coroutines; nothing but pendings is awaited in them, so that plain threads can drive them."""
 
     def __init__(self, context: RuntimeContext, talks: LiveTalks, placement: Placement, notifier: Notifier) -> None:
@@ -143,16 +145,26 @@ class Talks(TalkBranches, TalkTranscripts):
     # --- messages --------------------------------------------------------------------------------
 
     async def add_message(
-        self, user_id: str, talk_session_id: str, content: str, *, key: str | None = None, busy: str | None = None
+        self,
+        user_id: str,
+        talk_session_id: str,
+        content: str,
+        *,
+        key: str | None = None,
+        busy: str | None = None,
+        attachments: Sequence[str] = (),
     ) -> Message:
         """Store the message, apply the `busy` policy to the run in progress, and return; the answer follows.
 
         Waits for the commit, never for the agent. With a known `key` and the same content it returns the stored
-        message and changes nothing; with other content it raises Conflict.
+        message and changes nothing; with other content it raises Conflict. `attachments` are the ids of uploaded files
+        (see `add_attachment`); with them the content may be empty.
         """
         self._check(user_id, talk_session_id)
         limits = self._context.limits
-        checks.text(content, "the message", most=limits.message_bytes)
+        files = () if not attachments else attachment_ids(attachments, most=limits.attachments_per_message)
+        if content or not files:
+            checks.text(content, "the message", most=limits.message_bytes)
         if key is not None:
             checks.name(key, "the key")
         policy = None if busy is None else checks.choice(busy, "the busy policy", BusyPolicy)
@@ -161,16 +173,17 @@ class Talks(TalkBranches, TalkTranscripts):
         self._context.ram.check()
         await self._context.quota.use(user_id, len(content))
         posted: Posted = await self._context.store.write(
-            messages_sql.post,
+            messages_sql.post_with_attachments if files else messages_sql.post,
             user_id,
             talk_session_id,
             content,
             key,
             policy,
-            title_from(content),
+            title_from(content) if content else "",
             self._context.host.new_id("env"),
             limits.collect_quiet,
             limits.waiting_per_talk,
+            *((files,) if files else ()),
             key=talk_session_id,
             then=partial(self._posted, user_id, talk_session_id),
         )

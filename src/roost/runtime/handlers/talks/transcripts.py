@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from roost.core.limits.usage import Usage
 from roost.core.talks import transcripts
-from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptPart
+from roost.core.talks.transcripts import Transcript, TranscriptFormat, TranscriptLimits, TranscriptPart
 from roost.core.values import checks
 from roost.errors import Invalid
 from roost.ports import Tx
@@ -36,11 +38,7 @@ class TalkTranscripts:
         checks.name(talk_session_id, "the talk session id")
         form = checks.choice(format, "the format", TranscriptFormat)
         checks.count(after, "`after`", least=0, most=1 << 53)
-        talk, messages, is_last = await self._context.store.read(
-            transcripts_sql.read_part, user_id, talk_session_id, after
-        )
-        text = transcripts.part(talk, messages, form, is_first=after == 0, is_last=is_last)
-        return TranscriptPart(text, None if is_last else messages[-1].seq)
+        return await self._context.store.read(_part, user_id, talk_session_id, form, after)
 
     async def import_talk(
         self, user_id: str, text: str, *, profile: str | None = None, agent: str | None = None
@@ -71,4 +69,14 @@ class TalkTranscripts:
     def _transcript(self, _: Tx, text: str) -> Transcript:
         """Read a transcript, on the thread of a reader: a long one takes a second, which no loop has."""
         limits = self._context.limits
-        return transcripts.read(text, most_text=max(limits.message_bytes, 4 * limits.answer_chars))
+        most_text = max(limits.message_bytes, 4 * limits.answer_chars)
+        bounds = TranscriptLimits(most_text, limits.attachment_bytes, limits.attachments_per_message)
+        return transcripts.read(text, bounds, partial(self._context.host.new_id, "attachment"))
+
+
+def _part(tx: Tx, user_id: str, talk_id: str, form: TranscriptFormat, after: int) -> TranscriptPart:
+    """Read and write a part, on the thread of a reader: files in it take long."""
+    talk, messages, is_last = transcripts_sql.read_part(tx, user_id, talk_id, after)
+    files = transcripts_sql.files(tx, messages) if form is TranscriptFormat.JSON else {}
+    text = transcripts.part(talk, messages, form, is_first=after == 0, is_last=is_last, files=files)
+    return TranscriptPart(text, None if is_last else messages[-1].seq)

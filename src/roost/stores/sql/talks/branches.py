@@ -14,7 +14,8 @@ from roost.errors import Conflict, Invalid, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.agents import agents
-from roost.stores.sql.talks import messages, talk_values, talks
+from roost.stores.sql.tables import attachments
+from roost.stores.sql.talks import answers, messages, talk_values, talks
 
 _END = 1 << 53
 
@@ -216,11 +217,14 @@ def _nearest(tx: Tx, parent: _Parent, last: int) -> str:
 def _copy(tx: Tx, source: str, talk_id: str, last: int) -> None:
     """Copy the messages up to `last`, and what brains have kept with them."""
     tx.write(
-        "INSERT INTO messages (talk_id, seq, sender, content, status, error, run_id, created, revision, notes)"
-        " SELECT CAST(:new AS TEXT), seq, sender, content, status, error, run_id, created, seq, notes FROM messages"
+        "INSERT INTO messages (talk_id, seq, sender, content, status, error, run_id, created, revision, notes,"
+        " attachments)"
+        " SELECT CAST(:new AS TEXT), seq, sender, content, status, error, run_id, created, seq, notes,"
+        " attachments FROM messages"
         " WHERE talk_id = :old AND seq <= :last",
         {"old": source, "new": talk_id, "last": last},
     )
+    attachments.copy(tx, source, talk_id, last)
     _copy_context(tx, source, talk_id, last)
     _copy_artifacts(tx, source, talk_id, last)
     state = talk_values.copy(tx, source, talk_id, last)
@@ -262,6 +266,14 @@ def _post(
     if new.action is BranchAction.EDIT:
         title = title_from(new.content)
         posted = messages.post(tx, user_id, new.talk_id, new.content, None, None, title, new.envelope_id, quiet, 1)
+        _keep_attachments(tx, parent.talk_id, new.talk_id, posted.message.seq)
         return posted.envelope
     tx.write("UPDATE talks SET waiting = 1 WHERE talk_id = :talk", {"talk": new.talk_id})
     return messages.post_envelope(tx, new.talk_id, question, new.envelope_id, parent.busy, now, parent.agent)
+
+
+def _keep_attachments(tx: Tx, source: str, talk_id: str, seq: int) -> None:
+    """Give an edited message the files of the message that it replaces, which has the same number."""
+    original = answers.message_at(tx, source, seq)
+    if original is not None and original.attachments:
+        attachments.attach(tx, talk_id, seq, original.attachments)

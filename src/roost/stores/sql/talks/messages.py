@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from roost.core.envelopes.envelope import Envelope, message_envelope
 from roost.core.talks import side_channels
+from roost.core.talks.attachments import unpack
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Posted, StopReason
 from roost.errors import Busy, Conflict, LimitReached, NotFound
@@ -13,10 +15,10 @@ from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.agents import agents
-from roost.stores.sql.tables import capacity
+from roost.stores.sql.tables import attachments, capacity
 from roost.stores.sql.tables.parked import interrupt, is_unclaimed
 
-MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes"
+MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes, m.attachments"
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
 
 # Another user's agent is checked first: it may no longer be shared.
@@ -104,6 +106,31 @@ def post(
     )
 
 
+def post_with_attachments(
+    tx: Tx,
+    user_id: str,
+    talk_id: str,
+    content: str,
+    key: str | None,
+    busy: str | None,
+    title: str,
+    envelope_id: str,
+    quiet: float,
+    most: int,
+    ids: Sequence[str],
+) -> Posted:
+    """Add a person's message as `post` does, with files that the user has uploaded.
+
+    Raise NotFound if one is unknown, Conflict if one is in another message. The same key again needs the same ids.
+    """
+    if key is not None and (existing := _by_key(tx, user_id, talk_id, key, content, ids)) is not None:
+        return existing
+    files = attachments.unused(tx, user_id, ids)
+    posted = post(tx, user_id, talk_id, content, key, busy, title, envelope_id, quiet, most)
+    attachments.attach(tx, talk_id, posted.message.seq, files)
+    return replace(posted, message=replace(posted.message, attachments=tuple(files)))
+
+
 def newest(tx: Tx, talk_id: str, limit: int) -> list[tuple[Message, int]]:
     """Return the newest messages with their revisions, in order; of an open one what was saved."""
     rows = tx.read(
@@ -150,11 +177,11 @@ def changed(tx: Tx, user_id: str, talk_id: str, revision: int, position: int, li
 
 
 def message_of(row: Row) -> Message:
-    seq, sender, content, status, created, error, run_id, _, packed = row
+    seq, sender, content, status, created, error, run_id, _, packed, files = row
     if status == "withdrawn":
         content = packed = ""
     notes = side_channels.unpack(packed) if packed else ()
-    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, notes)
+    return Message(seq, Sender(sender), content, Status(status), at(created), error, run_id, notes, unpack(files))
 
 
 def saved(tx: Tx, talk_id: str, seq: int) -> tuple[str, str]:
@@ -174,15 +201,16 @@ def _with_checkpoints(tx: Tx, talk_id: str, message: Message) -> Message:
     return replace(message, content=message.content + text, notes=notes)
 
 
-def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str) -> Posted | None:
+def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str, ids: Sequence[str] = ()) -> Posted | None:
     query = f"SELECT {MESSAGE}, t.epoch, t.agent {_OWNED} AND m.key = :key"
     row = tx.one(query, {"talk": talk_id, "user": user_id, "key": key})
     if row is None:
         return None
-    if row[2] != content:
+    message, (epoch, agent) = message_of(row[:10]), row[10:]
+    if message.content != content or [one.attachment_id for one in message.attachments] != list(ids):
         raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
-    envelope = message_envelope("", talk_id, row[10], row[0], 0.0, "")
-    return Posted(message_of(row[:9]), row[7], row[9], envelope, agent=row[10], repeated=True)
+    envelope = message_envelope("", talk_id, agent, message.seq, 0.0, "")
+    return Posted(message, row[7], epoch, envelope, agent=agent, repeated=True)
 
 
 def _shared_agent(tx: Tx, user_id: str, talk_id: str) -> str:

@@ -21,6 +21,7 @@ from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.journal.approvals import WAITED_FOR
 from roost.stores.sql.journal.steps import delete_journal
+from roost.stores.sql.tables import attachments
 from roost.stores.sql.tables.parked import PARKED_TALK
 from roost.stores.sql.talks.messages import newest
 
@@ -153,6 +154,7 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     for table in OWNED:
         tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
     tx.write("UPDATE talks SET parent = '', parent_seq = 0 WHERE parent = :talk AND parent <> ''", ids)
+    attachments.forget(tx, talk_id)
     brain_context.forget(tx, talk_id)
     delete_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})

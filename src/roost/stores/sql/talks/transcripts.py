@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate, takewhile
 
 from roost.core.talks import side_channels
+from roost.core.talks.attachments import pieces as pieces_of
 from roost.core.talks.messages import Message, Status
 from roost.core.talks.talk import Talk
 from roost.core.talks.transcripts import Transcript
 from roost.ports import Tx
+from roost.stores.sql.tables import attachments
 from roost.stores.sql.talks import messages, talks
 
 MESSAGES = 500
 """Messages in a part."""
 CHARS = 2_000_000
 """Characters of messages and notes in a part; a single message may have more."""
+
+
+_FILES = """CASE WHEN attachments = '' THEN 0 ELSE (SELECT SUM(a.size) FROM message_attachments r
+    JOIN attachments a ON a.attachment_id = r.attachment_id
+    WHERE r.talk_id = messages.talk_id AND r.seq = messages.seq) END"""
+"""Bytes of the files of a message."""
 
 
 def read_part(tx: Tx, user_id: str, talk_id: str, after: int) -> tuple[Talk, list[Message], bool]:
@@ -32,10 +41,16 @@ def read_part(tx: Tx, user_id: str, talk_id: str, after: int) -> tuple[Talk, lis
         after = found[-1].seq
 
 
+def files(tx: Tx, read: Iterable[Message]) -> dict[str, bytes]:
+    """Return the bytes of all attachments of these messages, by id."""
+    ids = (one.attachment_id for message in read for one in message.attachments)
+    return {one: attachments.read(tx, one) for one in ids}
+
+
 def _fitting(tx: Tx, user_id: str, talk_id: str, after: int) -> list[Message]:
     sizes = tx.read(
-        "SELECT length(content) + length(notes) FROM messages WHERE talk_id = :talk AND seq > :after ORDER BY seq"
-        f" LIMIT {MESSAGES}",
+        f"SELECT length(content) + length(notes) + {_FILES} FROM messages"
+        f" WHERE talk_id = :talk AND seq > :after ORDER BY seq LIMIT {MESSAGES}",
         {"talk": talk_id, "after": after},
     )
     fitting = len(list(takewhile(lambda size: size <= CHARS, accumulate(row[0] for row in sizes))))
@@ -47,6 +62,11 @@ def add(tx: Tx, user_id: str, talk_id: str, profile: str, agent: str, options: s
     talks.create(tx, talk_id, user_id, profile, t.busy, t.title, options, most, agent)
     for m in t.messages:
         messages.insert(tx, talk_id, m, m.seq, m.created.timestamp(), notes=side_channels.pack(m.notes))
+        for one in m.attachments:
+            pieces = list(pieces_of(t.files[one.attachment_id]))
+            attachments.save(tx, user_id, one, 0, pieces, True, m.created.timestamp())
+        if m.attachments:
+            attachments.attach(tx, talk_id, m.seq, m.attachments)
     tx.write(
         "UPDATE talks SET last_seq = :last, revision = :last, created = :created WHERE talk_id = :talk",
         {"talk": talk_id, "last": len(t.messages), "created": t.created.timestamp()},
