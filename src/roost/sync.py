@@ -259,6 +259,9 @@ class SyncApprovals(SyncNamespace[Approvals]):
     grant = sync_method(Approvals.grant)
     refuse = sync_method(Approvals.refuse)
     answer = sync_method(Approvals.answer)
+    allow_always = sync_method(Approvals.allow_always)
+    permissions = sync_method(Approvals.permissions)
+    revoke = sync_method(Approvals.revoke)
 
 
 class SyncRuns(SyncNamespace[Runs]):

@@ -57,6 +57,8 @@ REPEATABLE = frozenset(
         "grant",
         "refuse",
         "answer",
+        "allow_always",
+        "permissions",
         "view",
         "minutes",
     }

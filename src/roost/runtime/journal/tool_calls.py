@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roost.core.failures.tracebacks import describe
-from roost.core.journal.approvals import Question
+from roost.core.journal.approvals import ApprovalRequest, Question
 from roost.core.journal.steps import Recorded, StepKind, StepOutcome, canonical, cut
 from roost.core.values import checks
 from roost.errors import BrainFailed, RoostError, ToolFailed
@@ -85,6 +85,9 @@ class ToolCalls:
     async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
         journal, number = self._journal, self._journal.next_number()
         question = self._approvals.question(Question.CALL, tool.name, json.loads(asked), number)
+        if (allowed := await self._approvals.allowed(question)) is not None:
+            request = ApprovalRequest(allowed, None)
+            return await journal.begin(StepKind.TOOL, tool.name, key, asked, number=number, asked=request), None
         request = await self._approvals.request_for(question)
         await journal.begin(
             StepKind.TOOL,

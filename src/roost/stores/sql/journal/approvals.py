@@ -14,7 +14,8 @@ from roost.ports import Row, Tx
 from roost.stores.sql.tables.parked import unpark
 
 _APPROVAL = (
-    "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note"
+    "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note,"
+    " profile"
 )
 WAITED_FOR = (
     "decision = '' AND EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = approvals.envelope_id)"
@@ -44,7 +45,7 @@ def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str
     known = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
     if known.decision is not None:
         if known.decision is decision and known.note == note:
-            return Decided(known)
+            return Decided(known, is_new=False)
         raise Conflict(f"this approval was {known.decision} already: it cannot be decided again")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
@@ -77,7 +78,8 @@ def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
 
 
 def _approval_of(row: Row) -> Approval:
-    approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note = row
+    approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, *decision = row
+    decided_as, decided, note, profile = decision
     return Approval(
         approval_id,
         user_id,
@@ -89,7 +91,8 @@ def _approval_of(row: Row) -> Approval:
         tool,
         json.loads(arguments),
         at(created),
-        Decision(decision) if decision else None,
+        Decision(decided_as) if decided_as else None,
         None if decided is None else at(decided),
         note,
+        profile,
     )

@@ -156,12 +156,16 @@ def prepare_retry(tx: Tx, envelope_id: str) -> None:
 
 
 def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> None:
-    """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire."""
+    """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire.
+
+    A question that is decided by a standing permission is recorded, and nobody waits.
+    """
     approval = question.approval
     rows = tx.write(
         "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
-        " arguments, created, decision) VALUES (:approval, :user, :holder, :agent, :talk, :id, :step, :run, :kind,"
-        " :tool, :arguments, :now, '') ON CONFLICT (approval_id) DO NOTHING RETURNING step",
+        " arguments, created, decision, decided, profile) VALUES (:approval, :user, :holder, :agent, :talk, :id,"
+        " :step, :run, :kind, :tool, :arguments, :now, :decision, :decided, :profile)"
+        " ON CONFLICT (approval_id) DO NOTHING RETURNING step",
         {
             "approval": approval.approval_id,
             "user": attempt.user_id,
@@ -175,8 +179,13 @@ def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> Non
             "tool": approval.tool,
             "arguments": json.dumps(approval.arguments),
             "now": approval.created.timestamp(),
+            "decision": approval.decision or "",
+            "decided": None if approval.decided is None else approval.decided.timestamp(),
+            "profile": approval.profile,
         },
     )
+    if approval.decision is not None:
+        return
     if rows and question.mail is not None:
         post(tx, question.mail)
     envelope_ids = (attempt.envelope_id, *attempt.others)
