@@ -256,6 +256,7 @@ class SyncDeadLetters(SyncNamespace[DeadLetters]):
 class SyncApprovals(SyncNamespace[Approvals]):
     list = sync_method(Approvals.list)
     get = sync_method(Approvals.get)
+    in_talk = sync_method(Approvals.in_talk)
     grant = sync_method(Approvals.grant)
     refuse = sync_method(Approvals.refuse)
     answer = sync_method(Approvals.answer)

@@ -200,6 +200,7 @@ def journal_story(s: Face) -> list[Any]:
         told.append(s.tasks.wait("ann", task, 10))
     run = s.runs.list("ann", agent="d", limit=1)[0]
     told += [run, s.runs.get("ann", run.run_id), s.runs.replay("ann", run.run_id)]
+    told.append(s.approvals.in_talk("ann", s.create_talk_session("ann", profile="careful"), limit=5))
     told += [s.approvals.permissions("ann"), s.approvals.revoke("ann", "deploy", agent_id="d")]
     newest = s.approvals.list("ann", all=True)[0].approval_id
     return [*told, len(s.approvals.list("ann", all=True, before=newest))]

@@ -57,6 +57,7 @@ REPEATABLE = frozenset(
         "grant",
         "refuse",
         "answer",
+        "in_talk",
         "allow_always",
         "permissions",
         "view",

@@ -98,6 +98,17 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class TalkApproval:
+    """Approval of a talk, with the message it belongs to."""
+
+    approval: Approval
+    seq: int | None
+    """Number of the answer that asked; None while there is none. If none was written, of the message before it."""
+    is_pending: bool
+    """True if a run waits for the decision."""
+
+
+@dataclass(frozen=True, slots=True)
 class Permission:
     """Standing permission of an agent, or of a profile in talks without an agent, to call a tool without asking."""
 

@@ -6,7 +6,7 @@ import builtins
 import json
 from collections.abc import Callable
 
-from roost.core.journal.approvals import Approval, Decided, Decision, Permission, Question
+from roost.core.journal.approvals import Approval, Decided, Decision, Permission, Question, TalkApproval
 from roost.core.monitoring.facts import Name
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks
@@ -16,6 +16,7 @@ from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.journal.approval_wait import about, as_fields
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.journal import approvals, permissions
+from roost.stores.sql.talks import talk_approvals
 
 NOTE_CHARS = 100_000
 
@@ -39,6 +40,16 @@ class Approvals:
     async def get(self, user_id: str, approval_id: str) -> Approval:
         self._check(user_id, approval_id)
         return await self._context.store.read(approvals.get, user_id, approval_id)
+
+    async def in_talk(self, user_id: str, talk_session_id: str, *, limit: int = PAGE) -> builtins.list[TalkApproval]:
+        """Return the approvals of a talk, decided ones too, oldest first, each with the number of its answer.
+
+        Of more than `limit`, the newest.
+        """
+        checks.name(user_id, "the user id")
+        checks.name(talk_session_id, "the talk session id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        return await self._context.store.read(talk_approvals.listed, user_id, talk_session_id, limit)
 
     async def grant(self, user_id: str, approval_id: str) -> Approval:
         """Allow the call or step. If its result is unknown, it is executed again."""

@@ -163,8 +163,9 @@ def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> Non
     approval = question.approval
     rows = tx.write(
         "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
-        " arguments, created, decision, decided, profile) VALUES (:approval, :user, :holder, :agent, :talk, :id,"
-        " :step, :run, :kind, :tool, :arguments, :now, :decision, :decided, :profile)"
+        " arguments, created, decision, decided, profile, seq) VALUES (:approval, :user, :holder, :agent, :talk, :id,"
+        " :step, :run, :kind, :tool, :arguments, :now, :decision, :decided, :profile,"
+        " COALESCE((SELECT t.last_seq FROM talks t WHERE t.talk_id = :talk), 0))"
         " ON CONFLICT (approval_id) DO NOTHING RETURNING step",
         {
             "approval": approval.approval_id,
