@@ -12,7 +12,12 @@ from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.sending.effects import post
 
-_RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
+_SECONDS = (
+    "CASE WHEN EXISTS (SELECT 1 FROM approvals a WHERE a.envelope_id = steps.envelope_id AND a.step = steps.step"
+    " AND a.decision IN ('refused', 'answered')) THEN NULL ELSE ended - created END"
+)
+"""Duration of a step. One that a person has decided otherwise was not executed: it only waited."""
+_RECORDED = f"SELECT step, kind, name, result, done, key, outcome, run_id, {_SECONDS} FROM steps WHERE envelope_id"
 
 
 def open(tx: Tx, attempt: Attempt, now: float) -> bool:
@@ -202,12 +207,12 @@ def _owns_claim(tx: Tx, attempt: Attempt) -> bool:
 
 
 def _recorded_of(row: Row) -> Recorded:
-    number, kind, name, result, done, key, outcome, run_id = row
+    number, kind, name, result, done, key, outcome, run_id, seconds = row
     if not outcome:  # from an older version, or of another kind
         outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
     if not key and kind == StepKind.STEP and not run_id:
         key = f"{kind}:{name}"
-    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id)
+    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id, seconds)
 
 
 def _listed(outcomes: frozenset[StepOutcome]) -> str:
