@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,14 @@ class ApprovalWait:
         )
 
     async def allowed(self, asked: Approval) -> Approval | None:
-        """Return the approval as decided by a standing permission of its owner; None if there is none."""
-        if not await self._context.store.read(permissions.allows, asked):
-            return None
-        return replace(asked, decision=Decision.ALLOWED, decided=asked.created)
+        """Return the approval as decided by a standing permission of its owner; None if there is none.
+
+        A person is also asked if the store is unavailable at that moment.
+        """
+        with suppress(Unavailable):
+            if await self._context.store.read(permissions.allows, asked):
+                return replace(asked, decision=Decision.ALLOWED, decided=asked.created)
+        return None
 
     async def asked_about(self, step: int) -> Approval | None:
         """Return the approval that an earlier attempt requested for a step."""
