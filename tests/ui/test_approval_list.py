@@ -22,6 +22,8 @@ def task(service: roost.AgentService) -> Iterator[str]:
     eventually(lambda: service.approvals.list(USER))
     yield task_id
     service.agents.delete(USER, "payer")
+    for mail in service.mail.inbox(USER):
+        service.mail.archive(USER, mail.mail_id)
 
 
 def label(tab: Tab) -> str | None:
