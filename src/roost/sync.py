@@ -260,9 +260,13 @@ class SyncDeadLetters(SyncNamespace[DeadLetters]):
 class SyncApprovals(SyncNamespace[Approvals]):
     list = sync_method(Approvals.list)
     get = sync_method(Approvals.get)
+    in_talk = sync_method(Approvals.in_talk)
     grant = sync_method(Approvals.grant)
     refuse = sync_method(Approvals.refuse)
     answer = sync_method(Approvals.answer)
+    allow_always = sync_method(Approvals.allow_always)
+    permissions = sync_method(Approvals.permissions)
+    revoke = sync_method(Approvals.revoke)
 
 
 class SyncRuns(SyncNamespace[Runs]):

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from roost.client import connect
 from tests.browser.conftest import Server, Visit
-from tests.browser.steps import say, shot
+from tests.browser.steps import expect_messages, messages, say, shot
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +23,7 @@ def test_an_approval_of_a_task_is_counted_and_granted_and_the_task_continues(vis
         count.click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("asked by payer, since")
-        expect(dialog.locator("pre")).to_have_text('"euros": 5')
+        expect(dialog.get_by_role("row", name="euros 5")).to_be_visible()
         shot(page, "waiting")
         dialog.get_by_role("button", name="Approve").click()
         expect(dialog).to_have_count(0)
@@ -31,18 +31,46 @@ def test_an_approval_of_a_task_is_counted_and_granted_and_the_task_continues(vis
         assert service.tasks.wait(user, task, 15).result == "5 paid"
 
 
-def test_a_long_argument_is_folded_where_one_decides_and_unfolds_to_its_end(visit: Visit, server: Server) -> None:
+def test_an_approval_is_a_card_that_stays_with_its_decision_and_a_tool_can_be_allowed_always(visit: Visit) -> None:
     page = visit()
     say(page, "order 5000")
-    asked = page.locator(".st-key-asking")
-    expect(asked.get_by_role("alert")).to_have_text("May this be done? pay")
-    expect(asked.locator(".roost-arguments > pre")).to_have_text('"euros": 5')
-    folded = asked.locator("details")
+    cards = page.locator(".roost-approval")
+    expect(cards.locator("th")).to_have_text(["euros", "memo"])
+    folded = cards.locator("details")
     expect(folded.locator("summary")).to_contain_text("(5,010 characters, click to show all)")
     expect(folded.locator("pre")).to_be_hidden()
     folded.locator("summary").click()
     expect(folded.locator("pre")).to_be_visible()
     assert str(folded.locator("pre").text_content()).endswith('x the end"')
-    shot(page, "folded")
-    page.get_by_role("button", name="Deny").click()
-    expect(asked).to_have_count(0)
+    shot(page, "approval")
+    cards.get_by_label("Reason").fill("too <b>dear</b>")
+    page.get_by_role("button", name="Decline").click()
+    expect(cards).to_contain_text("Declined by you")
+    expect(cards).to_contain_text(": too <b>dear</b>")
+    say(page, "pay 5")
+    page.get_by_role("button", name="Approve").click()
+    expect_messages(page, "order 5000", "has failed", "pay 5", "5 paid")
+    answer = messages(page).nth(3).locator(".roost-approval")
+    expect(answer).to_contain_text("Approved by you, ")
+    page.reload()
+    expect(answer).to_contain_text("Approved by you, ")
+    expect(cards).to_have_count(2)
+    say(page, "pay 6")
+    page.get_by_role("button", name="Always allow").click()
+    expect(cards.nth(2)).to_contain_text("Allowed always by you, ")
+    say(page, "pay 7")
+    expect(messages(page).nth(7)).to_contain_text("7 paid")
+    expect(messages(page).nth(7).locator(".roost-approval")).to_contain_text("Allowed always by you, ")
+    page.get_by_text("Settings of this talk").click()
+    page.get_by_role("button", name="Tools always allowed").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("pay · profile steered, since")
+    dialog.get_by_role("button", name="Revoke").click()
+    expect(dialog).to_contain_text("None. Choose Always allow")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    say(page, "pay 8")
+    expect(cards.last.get_by_role("button")).to_have_text(["Approve", "Decline", "Always allow"])
+    expect(cards).to_have_count(5)
+    page.get_by_role("button", name="Decline").click()
+    expect(cards.last).to_contain_text("Declined by you, ")

@@ -190,7 +190,7 @@ def memory_story(s: Face) -> list[Any]:
 def journal_story(s: Face) -> list[Any]:
     s.agents.create("ann", "d", profile="careful")
     told: list[Any] = [s.approvals.list("ann")]
-    for decide in ("grant", "refuse", "answer"):
+    for decide in ("grant", "refuse", "answer", "allow"):
         task = s.tasks.send("ann", "d", decide)
         eventually(lambda: s.approvals.list("ann", limit=1))
         [asked] = s.approvals.list("ann")
@@ -199,11 +199,15 @@ def journal_story(s: Face) -> list[Any]:
             told.append(s.approvals.grant("ann", asked.approval_id))
         elif decide == "refuse":
             told.append(s.approvals.refuse("ann", asked.approval_id, reason="not today"))
+        elif decide == "allow":
+            told.append(s.approvals.allow_always("ann", asked.approval_id))
         else:
             told.append(s.approvals.answer("ann", asked.approval_id, "it was there already"))
         told.append(s.tasks.wait("ann", task, 10))
     run = s.runs.list("ann", agent="d", limit=1)[0]
     told += [run, s.runs.get("ann", run.run_id), s.runs.replay("ann", run.run_id)]
+    told.append(s.approvals.in_talk("ann", s.create_talk_session("ann", profile="careful"), limit=5))
+    told += [s.approvals.permissions("ann"), s.approvals.revoke("ann", "deploy", agent_id="d")]
     newest = s.approvals.list("ann", all=True)[0].approval_id
     return [*told, len(s.approvals.list("ann", all=True, before=newest))]
 

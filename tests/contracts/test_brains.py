@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import roost
+from roost.core.talks.side_channels import calls
 from roost.runtime.execution.turn_execution import TurnExecution
 from roost.service import AgentService
 from tests.brains_for_tests import until
@@ -221,6 +222,9 @@ def test_it_calls_a_tool_and_the_next_run_sees_what_came_of_it(rig: Rig, tmp_pat
     assert last.status == "complete"
     assert last.content.startswith("Let me see.")
     assert last.content.endswith("It costs 4.25.")
+    [call] = [call for note in last.notes if note.channel == "tools" for call in calls(note.text)]
+    assert (call.tool, call.arguments, call.result) == ("price", {"sku": "tea"}, "4.25")
+    assert call.seconds is not None
     assert "4.25" in rig.asked[1]
     service.add_message("ann", talk, "sure?")
     settled(service, "ann", talk)

@@ -136,6 +136,9 @@ def test_invented_arguments_are_an_error_for_the_model(arguments: str) -> None:
         async def call_tool(self, name: str, given: object, call_id: str) -> str:
             return f"{name} {given}"
 
+        def tool_seconds(self, call_id: str) -> None:
+            return None
+
     async def acted() -> str:
         hands = ToolCaller(Asked(), ())  # type: ignore[arg-type]
         async for _ in hands.act([ToolCall("look", arguments, "call_1")]):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.core.talks.side_channels import answered, called
 from roost.ui.live.tool_cards import SHOWN, tool_cards
 
 VALUES = st.recursive(st.none() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=3))
@@ -47,3 +49,26 @@ def test_whatever_is_written_is_text(name: str, arguments: dict[str, object], re
     [card] = tool_cards(note({"call": "1", "tool": name, "args": arguments}, {"result": "1", "text": result}))
     tags = {tag.lower() for tag in re.findall(r"<\s*/?\s*([a-zA-Z!]+)", card)}
     assert tags <= {"div", "strong", "span", "table", "tbody", "tr", "th", "td", "pre", "bdi"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0.0 s"),
+        (0.44, "0.4 s"),
+        (9.96, "10 s"),
+        (12.2, "12 s"),
+        (59.7, "1 min"),
+        (125, "2 min 5 s"),
+        (12_000, "3 h 20 min"),
+    ],
+)
+def test_a_card_has_its_duration(seconds: float, shown: str) -> None:
+    [card] = tool_cards(called("1", "pay", {}) + answered("1", "paid", seconds=seconds))
+    assert f'<span class="tool-time">{shown}</span>' in card
+
+
+@pytest.mark.parametrize("seconds", ['"<b>"', "-1", "1e999", "NaN", "null", "[1]"])
+def test_a_strange_duration_is_not_shown(seconds: str) -> None:
+    [card] = tool_cards(f'{{"call": "1", "tool": "a"}}\n{{"result": "1", "text": "b", "seconds": {seconds}}}\n')
+    assert "tool-time" not in card

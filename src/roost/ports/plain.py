@@ -171,6 +171,7 @@ class PlainTurn(Facade[Turn]):
     steered: Callable[[], tuple[Message, ...]]
     spend: Callable[[Usage], None]
     allowance: Callable[[], int | None]
+    tool_seconds: Callable[[str], float | None]
 
     pause = plain(Turn.pause)
     mail = plain(Turn.mail)

@@ -87,6 +87,8 @@ class Actions(Protocol):
 
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str: ...
 
+    def tool_seconds(self, call_id: str) -> float | None: ...
+
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]: ...
 
 
@@ -332,11 +334,19 @@ class Turn(TurnParameter):
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
         """Call a tool as a step, after an approval if it needs one; return its result as text.
 
-        `tool` is the name of one of `turn.tools`, or a tool of the brain's own.
+        `tool` is the name of one of `turn.tools`, or a tool of the brain's own. `call_id` names the call for
+        `tool_seconds`.
 
         Raises ToolFailed, with a reason that a model can read.
         """
         return await self._acts.call_tool(tool, arguments, call_id)
+
+    def tool_seconds(self, call_id: str) -> float | None:
+        """Return how long a call of `call_tool` took, without the wait for an approval; None if that is unknown.
+
+        A repeated turn gets the recorded duration of a call that is not executed again.
+        """
+        return self._acts.tool_seconds(call_id)
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
         """Record a call of a model as a step: `async with turn.model_call(name, request) as call`.

@@ -57,6 +57,9 @@ REPEATABLE = frozenset(
         "grant",
         "refuse",
         "answer",
+        "in_talk",
+        "allow_always",
+        "permissions",
         "view",
         "minutes",
     }

@@ -27,7 +27,7 @@
   });
 
   // --- ignore the second click of a double click, also on the element that appears next ---------------
-  const once = ".st-key-suggestions, .st-key-deciding, .st-key-waiting_list";
+  const once = ".st-key-suggestions, .st-key-waiting_list";
   document.addEventListener("click", (event) => {
     if (event.detail > 1 && event.target.closest?.(once)) event.stopPropagation();
   }, { capture: true });

@@ -23,10 +23,11 @@ from roost.service import AgentService
 from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url, talk_actions
 from roost.ui.compose import element as input_element
 from roost.ui.live import element
+from roost.ui.live.approval_cards import CARDS, approval_cards
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import approval_list, mailbox, menu, sidebar
+from roost.ui.sidebar import approval_list, mailbox, menu, permissions, sidebar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
 
@@ -97,8 +98,18 @@ class PageState:
             "around": digest(self.talks, self.waiting, self.unread, self.service.health().problem),
         }
         if reading and self.is_polling:
-            data |= {"messages": self._messages(reading), "more": reading.more_before}
+            data |= {
+                "messages": self._messages(reading),
+                "more": reading.more_before,
+                "approvals": self._cards(reading),
+            }
         return data
+
+    def _cards(self, reading: TalkReader) -> list[dict[str, Any]]:
+        try:
+            return approval_cards(self.service.approvals.in_talk(self.user, reading.talk_id, limit=CARDS))
+        except RoostError:  # deleted meanwhile: the next run reports it
+            return []
 
     def _versions(self, talk_id: str | None) -> dict[str, object]:
         """Return which messages have several versions, in branches of the talk."""
@@ -166,6 +177,7 @@ def page(
     approval_list.dialog(service, user, talks)
     mailbox.dialog(service, user)
     connect_model.dialog(connections if is_operator else None, draft)
+    permissions.dialog(service, user)
     every = QUICK if running else CALM if calm else SLOW
     scene = PageState(service, user, reading, talks, every, found, unread, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)
@@ -174,7 +186,6 @@ def page(
     _history(scene, line)
     with st.bottom:  # both always exist, so that the input does not move
         _notices(service)
-        approvals.draw(service, approvals.here(found, reading))
         guide_actions.draw(service, talk, draft, is_operator=is_operator)
         input_element.draw(
             _input(scene, talk, draft),

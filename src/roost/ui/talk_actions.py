@@ -11,8 +11,9 @@ import streamlit as st
 from roost.core.talks.messages import Sender
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import page_url
+from roost.ui import approvals, page_url
 from roost.ui.compose.element import Outgoing
+from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
 from roost.ui.sidebar import menu
 from roost.ui.talk_reader import TalkReader
@@ -83,6 +84,9 @@ def act(service: AgentService, line: MessageSender, action: str, seq: int, text:
         say(line, question.content)
     elif action == "older":
         _show_older(service)
+    elif action in (APPROVE, DECLINE, ALWAYS):
+        approval_id, _, reason = text.partition(" ")
+        st.session_state["notice"] = approvals.decide(service, reading.user_id, approval_id, action, reason)
     elif action == "version":
         page_url.open_talk(text)
     elif action in ("edit", "regenerate", "fork"):

@@ -200,3 +200,32 @@ def test_sockets_end_with_the_service(service: Open) -> None:
             while True:
                 socket.recv(timeout=15)
         socket.close()
+
+
+def test_approvals_come_with_their_answers_and_are_news_when_they_are_decided(served: Served) -> None:
+    def cards(frames: Iterator[dict[str, Any]]) -> dict[str, Any]:
+        return next(frame for frame in frames if frame.get("approvals"))
+
+    talk = said(served, "it", "careful")
+    [asked] = eventually(lambda: served.service.approvals.list("ann"))
+    with opened(served) as socket, opened(served, "bob") as other:
+        frames = Reader(socket, talk).frames()
+        [card] = cards(frames)["approvals"]
+        assert (card["id"], card["seq"], list(card["actions"])) == (
+            asked.approval_id,
+            None,
+            ["approve", "decline", "always"],
+        )
+        served.service.approvals.grant("ann", asked.approval_id)
+        socket.send(json.dumps({"approvals": True}))
+        [card] = cards(frames)["approvals"]
+        assert (card["verdict"], card["actions"]) == ("Approved by you", {})
+        while card["seq"] is None:
+            [card] = cards(frames)["approvals"]
+        assert card["seq"] == 2
+        assert "gone" in next(Reader(other, talk).frames()), "others see nothing of it"
+    cursor = served.service.get_messages("ann", talk).cursor
+    with opened(served) as socket:
+        again = cards(Reader(socket, talk, cursor).frames())
+        assert again["whole_approvals"]
+        assert [one["id"] for one in again["approvals"]] == [asked.approval_id]

@@ -104,6 +104,20 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     said(tmp_path, "approvals", "refuse", name)
     decided: list[dict[str, Any]] = json.loads(said(tmp_path, "approvals", "ls", "--all", "--json"))
     assert [one["decision"] for one in decided] == ["refused", "answered", "refused", "granted"]
+    task, name = waiting(service, "always")
+    assert said(tmp_path, "approvals", "allow-always", name[-8:]) == "deploy is always allowed.\n"
+    assert service.tasks.wait("ann", task).result == "hello, deployed always"
+    assert said(tmp_path, "approvals", "permissions").split()[:6] == [
+        "TOOL",
+        "AGENT",
+        "PROFILE",
+        "SINCE",
+        "deploy",
+        "d",
+    ]
+    assert said(tmp_path, "approvals", "revoke", "deploy", "--agent", "d") == "deploy asks again.\n"
+    assert said(tmp_path, "approvals", "permissions") == "No permissions.\n"
+    name = decided[0]["approvalId"]
     again = told(tmp_path, "approvals", "grant", name)
     assert (again.exit_code, again.stdout) == (1, "")
     assert "was refused already" in again.stderr

@@ -1,8 +1,9 @@
 """WebSocket of the talk page: the messages of the open talk as they change, rendered.
 
 A tab has one socket, since browsers allow only six HTTP/1.1 connections per host. The browser sends
-`{"open": talk, "after": cursor}` or `{"older": seq}`; each reply carries whole states of messages, so that one sent
-twice changes nothing, and `after` continues without a gap.
+`{"open": talk, "after": cursor}`, `{"older": seq}` or, to get news of them at once, `{"approvals": true}`; each reply
+carries whole states of messages and approvals, so that one sent twice changes nothing, and `after` continues without
+a gap.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from starlette.websockets import WebSocketDisconnect
 from roost.api.auth import Identity
 from roost.api.limits.concurrency import ConcurrencyLimit
 from roost.api.security import USER
+from roost.core.journal.approvals import TalkApproval
 from roost.core.limits.limits import Limits
 from roost.core.talks.messages import Message, Page, Status
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AsyncAgentService
+from roost.ui.live.approval_cards import CARDS, approval_cards
 from roost.ui.live.digest import TALKS, digest
 from roost.ui.live.views import MessageView, Views
 
@@ -105,6 +108,14 @@ class LiveSockets:
     def pages(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[Page]:
         return self._service.roost.talks.follow_pages(user, talk_id, after=after, limit=NEWEST)
 
+    async def approvals(self, user: str, talk_id: str) -> dict[str, TalkApproval] | None:
+        """Return the approvals of a talk by id; None if it cannot be read, which the feed reports."""
+        try:
+            found = await self._service.approvals.in_talk(user, talk_id, limit=CARDS)
+        except RoostError:
+            return None
+        return {one.approval.approval_id: one for one in found}
+
     async def older(self, user: str, talk_id: str, before: int) -> Page:
         return await self._service.get_messages(user, talk_id, before=before, limit=OLDER)
 
@@ -157,6 +168,10 @@ class _Tab:
         self._sent_at = 0.0
         self._written: dict[int, MessageView] = {}
         """States of messages being written that the browser has."""
+        self._running = False
+        self._cards: dict[str, TalkApproval] | None = {}
+        """Approvals of the open talk that the browser has; None: unknown."""
+        self._sending_cards = asyncio.Lock()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -171,6 +186,8 @@ class _Tab:
                         feed = tasks.create_task(self._feed(asked), name="live: follow a talk")
                     elif "older" in asked:
                         await self._send_older(asked)
+                    elif "approvals" in asked:
+                        await self._send_cards()
             finally:
                 around.cancel()
                 if feed is not None:
@@ -196,6 +213,7 @@ class _Tab:
     async def _feed(self, asked: dict[str, Any]) -> None:
         talk, after = asked.get("open"), asked.get("after")
         self._written.clear()
+        self._cards = {} if after is None else None
         self._talk = talk if isinstance(talk, str) else ""
         if not self._talk:
             return
@@ -214,6 +232,7 @@ class _Tab:
     async def _restart(self) -> None:
         """Start again from the newest messages: the store was restored, so known ones may be wrong."""
         try:
+            self._cards = {}
             await self._send({"talk": self._talk, "reset": True})
             await self._follow(None)
         except RoostError as error:
@@ -224,10 +243,25 @@ class _Tab:
         async for page in self._sockets.pages(self._user, self._talk, after):
             began = now()
             await self._send_page(page, {"more": page.more_before} if is_first else {})
-            is_first = False
+            if is_first or self._cards is None or self._running != page.running:
+                await self._send_cards()
+            is_first, self._running = False, page.running
             if any(message.status is Status.STREAMING for message in page.messages):
                 # Meanwhile the text grows. A text that takes long to render is rendered less often.
                 await asyncio.sleep(max(PACE, now() - began))
+
+    async def _send_cards(self) -> None:
+        """Send the approvals of the open talk that have changed; `whole`: there are no others."""
+        async with self._sending_cards:
+            talk, known = self._talk, self._cards
+            found = await self._sockets.approvals(self._user, talk)
+            if found is None or talk != self._talk or self._cards is not known:
+                return  # or another talk was opened meanwhile
+            news = [one for name, one in found.items() if known is None or known.get(name) != one]
+            self._cards, is_whole = found, known is None or bool(known.keys() - found.keys())
+            if is_whole or news:
+                cards = approval_cards(found.values() if is_whole else news)
+                await self._send({"talk": talk, "approvals": cards, "whole_approvals": is_whole})
 
     async def _send_older(self, asked: dict[str, Any]) -> None:
         before = asked["older"]
@@ -270,6 +304,8 @@ class _Tab:
                 while True:
                     found = await around.look()
                     now = asyncio.get_running_loop().time()
+                    if self._talk and self._cards is not None and (self._running or found != sent):
+                        await self._send_cards()
                     if found != sent or now - self._sent_at > BEAT:
                         await self._send({"around": found})
                         sent = found

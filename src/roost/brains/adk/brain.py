@@ -60,7 +60,7 @@ class Adk:
 
     async def __call__(self, turn: Turn) -> AsyncIterator[Chunk]:
         app, turn = self._app, as_prompt(turn)
-        output = EventOutput()
+        output = EventOutput(turn.tool_seconds)
         sessions = Sessions(turn, turn.profile.recent_messages or RECENT, self._author, output)
         part = RoostPlugin(turn, sessions, output)
         runner = Runner(

@@ -7,7 +7,7 @@ streamed text. To output the other text as well could reveal what a callback rem
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,9 @@ class _Speech:
 class EventOutput:
     """Output of one turn. Texts of concurrent agents are output one after the other, each in one piece."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: Callable[[str], float | None] = lambda _: None) -> None:
+        self._seconds = seconds
+        """Returns the duration of a tool call by its id."""
         self._speeches: list[_Speech] = []
         """Unfinished texts, in order of their starts. The first one is streamed."""
         self._thoughts: dict[_Speaker, str] = {}
@@ -54,9 +56,9 @@ class EventOutput:
             for call in event.get_function_calls():
                 yield Chunk(side_channels.called(call.id or "", call.name or "", call.args or {}), Channel.TOOLS)
             for response in event.get_function_responses():
-                result = response.response or {}
-                note = side_channels.answered(response.id or "", _plain(result), ok="error" not in result)
-                yield Chunk(note, Channel.TOOLS)
+                result, call_id = response.response or {}, response.id or ""
+                ok, seconds = "error" not in result, self._seconds(call_id)
+                yield Chunk(side_channels.answered(call_id, _plain(result), ok=ok, seconds=seconds), Channel.TOOLS)
 
     def as_heard(self, event: Event) -> Event:
         """Return a final event with the text that is output."""

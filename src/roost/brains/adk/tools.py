@@ -40,7 +40,8 @@ class RoostTool(BaseTool):
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         try:
-            return {"result": await self._turn.call_tool(self._tool.name, args)}
+            called = self._turn.call_tool(self._tool.name, args, call_id=tool_context.function_call_id or "")
+            return {"result": await called}
         except ToolFailed as failure:  # returned to the model, which continues
             return {"error": str(failure)}
 
@@ -121,7 +122,7 @@ class _Recorded:
 
         repeatable = bool(getattr(getattr(self._tool, "func", None), "repeatable", False))
         step = _Step(self._tool.name, "", act, limit=DAY, output=_WHOLE, repeatable=repeatable, approval=asks)
-        kept = await self._turn.call_tool(step, args)
+        kept = await self._turn.call_tool(step, args, call_id=context.function_call_id or "")
         if results:
             return results[0]
         recorded = _read(kept)

@@ -31,27 +31,28 @@ class ToolCaller:
             self._count += 1
             numbers.append(str(self._count))
             yield Chunk(called(numbers[-1], self._name(call), _given(call)), Channel.TOOLS)
-        for number, call, (text, ok) in zip(numbers, calls, await self._call_all(calls), strict=True):
+        for number, call, (text, ok) in zip(numbers, calls, await self._call_all(calls, numbers), strict=True):
             self.results.append(ToolResult(call, text))
-            yield Chunk(answered(number, text, ok=ok), Channel.TOOLS)
+            yield Chunk(answered(number, text, ok=ok, seconds=self._turn.tool_seconds(number)), Channel.TOOLS)
 
-    async def _call_all(self, calls: Sequence[ToolCall]) -> list[tuple[str, bool]]:
+    async def _call_all(self, calls: Sequence[ToolCall], numbers: Sequence[str]) -> list[tuple[str, bool]]:
         if len(calls) < 2:
-            return [await self._call(call) for call in calls]
+            return [await self._call(*each) for each in zip(calls, numbers, strict=True)]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._call(call), name=f"tool {call.tool}") for call in calls]
+                each = zip(calls, numbers, strict=True)
+                tasks = [group.create_task(self._call(call, at), name=f"tool {call.tool}") for call, at in each]
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _call(self, call: ToolCall) -> tuple[str, bool]:
+    async def _call(self, call: ToolCall, number: str) -> tuple[str, bool]:
         """Return the result and True, or the error message for the model and False."""
         given = _given(call)
         if not isinstance(given, dict):
             return "the arguments are not a JSON object: call it again with arguments that match its schema", False
         try:
-            return await self._turn.call_tool(self._name(call), given, call_id=call.call_id), True
+            return await self._turn.call_tool(self._name(call), given, call_id=number), True
         except ToolFailed as error:
             return str(error), False
 

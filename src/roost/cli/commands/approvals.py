@@ -13,7 +13,7 @@ from roost.cli.app.shared import NEWEST, find_by_id, note_not_running, open_sess
 from roost.cli.render.output import print_result, print_table, short_id
 from roost.cli.render.tables import key_values, local_time, relative_time
 from roost.cli.render.text import single_line
-from roost.core.journal.approvals import Approval, Question, folded, visible
+from roost.core.journal.approvals import Approval, Permission, Question, folded, visible
 
 app = command_group()
 Name = Annotated[str, typer.Argument(metavar="APPROVAL", help="Id of an approval, or a unique part of it.")]
@@ -108,6 +108,42 @@ def answer(
         one = service.approvals.answer(user, _find(service, user, approval).approval_id, result)
         note_not_running(service, "the agent continues when `roost up` runs")
     print_result(one, lambda: [f"{single_line(one.tool)} was answered."], as_json=json)
+
+
+@app.command("allow-always")
+def allow_always(approval: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
+    """Approve a call, and all later calls of this tool by the same agent, or profile if there is no agent."""
+    with open_session(store, config) as (service, user):
+        one = service.approvals.allow_always(user, _find(service, user, approval).approval_id)
+        note_not_running(service, "the agent continues when `roost up` runs")
+    print_result(one, lambda: [f"{single_line(one.tool)} is always allowed."], as_json=json)
+
+
+@app.command()
+def permissions(json: Json = False, limit: Limit = 50, store: Store = None, config: Config = None) -> None:
+    """List tools that agents and profiles may call without asking."""
+    with open_session(store, config) as (service, user):
+        listed = service.approvals.permissions(user, limit=limit)
+    print_table(listed, ("TOOL", "AGENT", "PROFILE", "SINCE"), _permission_row, "No permissions.", as_json=json)
+
+
+def _permission_row(one: Permission) -> tuple[str, ...]:
+    return one.tool, one.agent_id or "", one.profile or "", relative_time(one.created)
+
+
+@app.command()
+def revoke(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Name of the tool.")],
+    agent: Annotated[str | None, typer.Option("--agent", help="Agent that has the permission.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Profile that has the permission.")] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Revoke a permission of an agent or a profile: the next call asks again."""
+    with open_session(store, config) as (service, user):
+        service.approvals.revoke(user, tool, agent_id=agent, profile=profile)
+    print_result({"tool": tool, "revoked": True}, lambda: [f"{single_line(tool)} asks again."], as_json=json)
 
 
 def _find(service: Service, user: str, part: str) -> Approval:

@@ -47,6 +47,8 @@ class Question(StrEnum):
 class Decision(StrEnum):
     GRANTED = "granted"
     """Execute it, or execute it again."""
+    ALLOWED = "allowed"
+    """Execute it, by a standing permission that was given with this decision or before it."""
     REFUSED = "refused"
     """Do not execute it; the caller gets an error."""
     ANSWERED = "answered"
@@ -71,6 +73,8 @@ class Approval:
     decided: datetime | None = None
     note: str | None = None
     """Reason of a refusal, or the result."""
+    profile: str = ""
+    """Profile of the run."""
 
     def values(self, indent: int | None = None) -> dict[str, str]:
         """Return each argument as JSON text with every character visible; see `visible`."""
@@ -94,6 +98,29 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class TalkApproval:
+    """Approval of a talk, with the message it belongs to."""
+
+    approval: Approval
+    seq: int | None
+    """Number of the answer that asked; None while there is none. If none was written, of the message before it."""
+    is_pending: bool
+    """True if a run waits for the decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Standing permission of an agent, or of a profile in talks without an agent, to call a tool without asking."""
+
+    user_id: str
+    tool: str
+    agent_id: str | None
+    profile: str | None
+    """Set if there is no agent."""
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """Decision of a person. `was_parked`: its run is suspended and must be resumed."""
 
@@ -101,6 +128,8 @@ class Decided:
     was_parked: bool = False
     talker: str = ""
     """User of the talk, if it is one."""
+    is_new: bool = True
+    """False if the same was decided before."""
 
 
 @dataclass(frozen=True, slots=True)

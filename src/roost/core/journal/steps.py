@@ -83,6 +83,8 @@ class Recorded:
     """
     outcome: str = ""
     run_id: str = ""
+    seconds: float | None = None
+    """Duration; None if a person gave the result, or it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class Note:
 
 
 Notes = tuple[Note, ...]
+LONGEST_CALL = 1e9
+"""Seconds; brains may write anything into a note."""
 LEFT_OUT = " are left out"
 """Marks the first line of a remark that replaces a summary."""
 
@@ -52,6 +54,8 @@ class ToolNote:
     arguments: Any
     result: str | None = None
     ok: bool = True
+    seconds: float | None = None
+    """Duration of the call, if it is known."""
 
 
 def joined(pieces: Iterable[Note]) -> Notes:
@@ -106,9 +110,12 @@ def called(call_id: str, tool: str, arguments: Any) -> str:
     return json.dumps({"call": call_id, "tool": tool, "args": arguments}, ensure_ascii=False) + "\n"
 
 
-def answered(call_id: str, result: str, *, ok: bool = True) -> str:
-    """Return the line for the result of a tool call."""
-    return json.dumps({"result": call_id, "text": result, "ok": ok}, ensure_ascii=False) + "\n"
+def answered(call_id: str, result: str, *, ok: bool = True, seconds: float | None = None) -> str:
+    """Return the line for the result of a tool call, and its duration if it is known."""
+    line: dict[str, Any] = {"result": call_id, "text": result, "ok": ok}
+    if seconds is not None:
+        line["seconds"] = round(seconds, 3)
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def is_telling(packed: str) -> bool:
@@ -133,5 +140,7 @@ def calls(lines: str) -> list[ToolNote]:
             call_id = str(note["call"])
             found[call_id] = ToolNote(call_id, str(note.get("tool", "")), note.get("args"))
         elif (known := found.get(str(note.get("result")))) is not None:
-            found[known.call_id] = replace(known, result=str(note.get("text", "")), ok=bool(note.get("ok", True)))
+            text, ok, seconds = str(note.get("text", "")), bool(note.get("ok", True)), note.get("seconds")
+            is_known = isinstance(seconds, int | float) and 0 <= seconds < LONGEST_CALL
+            found[known.call_id] = replace(known, result=text, ok=ok, seconds=seconds if is_known else None)
     return list(found.values())

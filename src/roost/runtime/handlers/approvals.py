@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Callable
 
-from roost.core.journal.approvals import Approval, Decided, Decision, Question
+from roost.core.journal.approvals import Approval, Decided, Decision, Permission, Question, TalkApproval
 from roost.core.monitoring.facts import Name
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks
@@ -14,7 +15,8 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.handlers.agents import AFTER_ALL_IDS
 from roost.runtime.journal.approval_wait import about, as_fields
 from roost.runtime.ports.notifier import Notifier
-from roost.stores.sql.journal import approvals
+from roost.stores.sql.journal import approvals, permissions
+from roost.stores.sql.talks import talk_approvals
 
 NOTE_CHARS = 100_000
 
@@ -39,6 +41,16 @@ class Approvals:
         self._check(user_id, approval_id)
         return await self._context.store.read(approvals.get, user_id, approval_id)
 
+    async def in_talk(self, user_id: str, talk_session_id: str, *, limit: int = PAGE) -> builtins.list[TalkApproval]:
+        """Return the approvals of a talk, decided ones too, oldest first, each with the number of its answer.
+
+        Of more than `limit`, the newest.
+        """
+        checks.name(user_id, "the user id")
+        checks.name(talk_session_id, "the talk session id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        return await self._context.store.read(talk_approvals.listed, user_id, talk_session_id, limit)
+
     async def grant(self, user_id: str, approval_id: str) -> Approval:
         """Allow the call or step. If its result is unknown, it is executed again."""
         return await self._decide(user_id, approval_id, Decision.GRANTED, None)
@@ -53,19 +65,36 @@ class Approvals:
             _check_json(result)
         return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
 
+    async def allow_always(self, user_id: str, approval_id: str) -> Approval:
+        """Allow the call, and later calls of this tool by the same agent, or profile if there is no agent."""
+        self._check(user_id, approval_id)
+        return await self._write(permissions.allow, user_id, approval_id)
+
+    async def permissions(self, user_id: str, *, limit: int = PAGE) -> builtins.list[Permission]:
+        """Return the standing permissions of a user, which `allow_always` has given."""
+        checks.name(user_id, "the user id")
+        checks.count(limit, "the limit", least=1, most=MOST)
+        return await self._context.store.read(permissions.listed, user_id, limit)
+
+    async def revoke(self, user_id: str, tool: str, *, agent_id: str | None = None, profile: str | None = None) -> None:
+        """Revoke a standing permission of an agent or a profile: the next call of the tool asks again."""
+        checks.name(user_id, "the user id")
+        checks.text(tool, "the name of the tool", most=NOTE_CHARS)
+        if (agent_id is None) == (profile is None):
+            raise Invalid("a permission belongs to an agent or to a profile: name one of them")
+        checks.name(agent_id or profile, "the agent or profile")
+        await self._context.store.write(permissions.revoke, user_id, tool, agent_id, profile)
+
     async def _decide(self, user_id: str, approval_id: str, decision: Decision, note: str | None) -> Approval:
         self._check(user_id, approval_id)
         if note is not None:
             checks.text(note, "the note", most=NOTE_CHARS)
-        decided = await self._context.store.write(
-            approvals.decide,
-            user_id,
-            approval_id,
-            decision,
-            note,
-            self._context.host.clock.now(),
-            then=self._tell,
-        )
+        return await self._write(approvals.decide, user_id, approval_id, decision, note)
+
+    async def _write(self, decide: Callable[..., Decided], *args: object) -> Approval:
+        """Store a decision; the run continues."""
+        now = self._context.host.clock.now()
+        decided = await self._context.store.write(decide, *args, now, then=self._tell)
         self._resume(decided)
         return decided.approval
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roost.core.journal.approvals import LONG, Approval, ApprovalRequest, Decision, Question, folded
@@ -12,7 +14,7 @@ from roost.core.journal.steps import StepOutcome
 from roost.core.monitoring.facts import Name
 from roost.core.talks.messages import at
 from roost.errors import ToolFailed, Unavailable
-from roost.stores.sql.journal import approvals
+from roost.stores.sql.journal import approvals, permissions
 
 if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
@@ -51,7 +53,18 @@ class ApprovalWait:
             tool,
             arguments,
             at(host.clock.now()),
+            profile=self._execution.turn.profile.name,
         )
+
+    async def allowed(self, asked: Approval) -> Approval | None:
+        """Return the approval as decided by a standing permission of its owner; None if there is none.
+
+        A person is also asked if the store is unavailable at that moment.
+        """
+        with suppress(Unavailable):
+            if await self._context.store.read(permissions.allows, asked):
+                return replace(asked, decision=Decision.ALLOWED, decided=asked.created)
+        return None
 
     async def asked_about(self, step: int) -> Approval | None:
         """Return the approval that an earlier attempt requested for a step."""
@@ -85,7 +98,7 @@ class ApprovalWait:
             journal.cut_off(asked.step, "stopped while it waited for an approval")
             raise
         note = found.note or ""
-        if found.decision is Decision.GRANTED:
+        if found.decision in (Decision.GRANTED, Decision.ALLOWED):
             await journal.resume(asked.step)
             return None
         if asked.run_id != journal.place.run_id:  # only the run that resumed a step may end it

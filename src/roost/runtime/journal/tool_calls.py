@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roost.core.failures.tracebacks import describe
-from roost.core.journal.approvals import Question
+from roost.core.journal.approvals import ApprovalRequest, Question
 from roost.core.journal.steps import Recorded, StepKind, StepOutcome, canonical, cut
 from roost.core.values import checks
 from roost.errors import BrainFailed, RoostError, ToolFailed
@@ -39,13 +39,18 @@ class ToolCalls:
         self._toolbox = context.tools
         self.tools: Sequence[Tool] = context.tools.allowed(execution.turn.profile, execution.turn.agent_id is not None)
         self._approvals = approvals
+        self._clock = context.host.clock
+        self._spent: dict[str, float] = {}
+        """Durations of calls by their keys."""
+        self.seconds: dict[str, float] = {}
+        """Durations of calls by the ids that the brain gave them."""
         self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
 
     @property
     def _turn(self) -> Turn:
         return self._execution.turn
 
-    async def call(self, name: str | Tool, arguments: Mapping[str, Any]) -> str:
+    async def call(self, name: str | Tool, arguments: Mapping[str, Any], call_id: str = "") -> str:
         tool = name if isinstance(name, Tool) else self._named.get(name)
         if tool is None:
             raise self._toolbox.missing(str(name)) or no_tool(name, self.tools)
@@ -53,9 +58,14 @@ class ToolCalls:
         checked = tool.arguments(arguments)
         key = self._journal.key(StepKind.TOOL, tool.name, asked)
         self._journal.log_action(StepKind.TOOL, tool.name, asked)
-        if tool.with_turn(self._turn, checked):
-            return await self._call_with_turn(tool, checked, asked, key)
-        return await self._recorded(tool, checked, asked, key)
+        try:
+            if tool.with_turn(self._turn, checked):
+                return await self._call_with_turn(tool, checked, asked, key)
+            return await self._recorded(tool, checked, asked, key)
+        finally:
+            spent = self._spent.pop(self._journal.step_key(key), None)
+            if call_id and spent is not None:
+                self.seconds[call_id] = spent
 
     async def _call_with_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
         """Call a tool whose effects are part of the turn: they settle with it and are repeated with it."""
@@ -71,6 +81,8 @@ class ToolCalls:
         journal = self._journal
         recorded = journal.found(key)
         if recorded is not None and recorded.done:
+            if recorded.seconds is not None:
+                self._spent[journal.step_key(key)] = recorded.seconds
             return _recorded_result(recorded)
         if recorded is not None:
             number = recorded.number
@@ -85,6 +97,9 @@ class ToolCalls:
     async def _ask_first(self, tool: Tool, key: str, asked: str) -> tuple[int, str | None]:
         journal, number = self._journal, self._journal.next_number()
         question = self._approvals.question(Question.CALL, tool.name, json.loads(asked), number)
+        if (allowed := await self._approvals.allowed(question)) is not None:
+            request = ApprovalRequest(allowed, None)
+            return await journal.begin(StepKind.TOOL, tool.name, key, asked, number=number, asked=request), None
         request = await self._approvals.request_for(question)
         await journal.begin(
             StepKind.TOOL,
@@ -153,7 +168,7 @@ class ToolCalls:
 
     async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
         """Return the result as text, within the limits of the tool. Every error is raised as ToolFailed."""
-        token = STEP_KEY.set(key)
+        token, began = STEP_KEY.set(key), self._clock.monotonic()
         try:
             result = await self._do_within(tool, tool.function, (), tool.bound(checked, self._turn))
             return cut(checks.clean(as_text(result, tool.name)), tool.output)
@@ -176,6 +191,7 @@ class ToolCalls:
             log.warning("tool failed", exc_info=error, extra=about)
             raise ToolFailed(checks.clean(f"{tool.name} has failed: {type(error).__name__}: {error}")) from error
         finally:
+            self._spent[key] = self._clock.monotonic() - began
             STEP_KEY.reset(token)
 
 

@@ -121,6 +121,9 @@ class ReplayActions:
             return await self._act_now(name, found, arguments, key)
         return str(_recorded_result(recorded))
 
+    def tool_seconds(self, call_id: str) -> float | None:
+        return None
+
     def _named(self, name: str) -> tuple[str, Tool | None]:
         found = next((tool for tool in self.tools if name in (tool.name, tool.wire_name)), None)
         return (name if found is None else found.name), found

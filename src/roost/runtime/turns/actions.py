@@ -1,7 +1,4 @@
-"""Actions of a turn: sends, questions, sleep, steps and tool calls.
-
-Sends go through the outbox of the turn. They leave when the turn settles, or soon if it takes long.
-"""
+"""Actions of a turn. Sends go through its outbox, and leave when the turn settles, or soon if it takes long."""
 
 from __future__ import annotations
 
@@ -378,7 +375,10 @@ class TurnActions:
 
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], call_id: str) -> str:
         self._check_fence()
-        return await self._calls.call(tool, arguments)
+        return await self._calls.call(tool, arguments, call_id)
+
+    def tool_seconds(self, call_id: str) -> float | None:
+        return self._calls.seconds.get(call_id)
 
     def model_call(self, name: str, request: Any) -> AbstractAsyncContextManager[ModelCall]:
         self._check_fence()

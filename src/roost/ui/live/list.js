@@ -239,6 +239,7 @@ class MessageList {
     this.again = root.querySelector(".roost-again");
     this.jump = root.querySelector(".roost-jump");
     this.data = {};
+    this.cards = new ApprovalCards(root.querySelector(".roost-asked"), (name, text) => this.trigger("action", { name, seq: 0, text }));
     this.feed = new Feed((frame) => this.#receive(frame), (isLive) => this.#report(isLive));
     this.#clear(null);
     this.older.addEventListener("click", () => this.#showOlder());
@@ -259,7 +260,9 @@ class MessageList {
     this.asked = 0;
     if (data.talk !== this.talk) this.#clear(data.talk);
     this.feed.follow(data.live, data.talk, this.cursor);
-    if (data.messages) this.#receive({ talk: data.talk, messages: data.messages, running: data.running, more: data.more, whole: true });
+    const { talk, messages, running, more, approvals } = data;
+    if (messages) this.#receive({ talk, messages, running, more, approvals, whole: true, whole_approvals: true });
+    else if (this.cards.isDeciding) this.feed.send({ approvals: true });
     if (data.sent && data.sent > this.sent) this.#showSent(data.sent);
     this.#indicate();
   }
@@ -280,6 +283,7 @@ class MessageList {
     this.awaited = 0; // the message of this tab that is to be shown when it arrives
     this.sent = this.data.talk === talk ? this.data.sent ?? 0 : 0;
     this.log.replaceChildren();
+    this.cards?.clear();
     this.older.hidden = true;
     this.place?.toEnd();
   }
@@ -300,7 +304,7 @@ class MessageList {
     this.#compare();
   }
 
-  #apply({ messages = [], more, older, whole }) {
+  #apply({ messages = [], more, older, whole, approvals, whole_approvals }) {
     const start = messages[0]?.seq;
     const isNewest = more !== undefined && !older;
     if (isNewest && start > Math.max(...this.views.keys()) + 1) this.#clear(this.talk); // a gap: known ones are too old
@@ -312,6 +316,8 @@ class MessageList {
     if (whole) this.#keepOnly(new Set(messages.map((message) => message.seq)));
     if (more !== undefined && (older || whole || !(first < start))) this.older.hidden = !more;
     if (older && more !== undefined) this.older.disabled = false;
+    if (approvals) this.cards.put(approvals, whole_approvals);
+    this.cards.place(this.views);
   }
 
   #put(message) {
@@ -619,5 +625,100 @@ class Files { // of a person's message: images as thumbnails, other files as nam
     const link = Object.assign(make("a", "roost-file"), { href: file.url, download: file.name });
     link.append(make("span", "roost-file-name", file.name), make("span", "roost-file-size", file.size));
     return link;
+  }
+}
+
+// --- approvals: at the end of the answer that asks, or after the messages while there is none ----------------------
+
+class ApprovalCards {
+  constructor(tail, act) {
+    this.tail = tail;
+    this.act = act; // called with the name of an action and its text
+    this.clear();
+  }
+
+  clear() {
+    for (const card of this.cards?.values() ?? []) card.root.remove();
+    this.cards = new Map();
+  }
+
+  get isDeciding() {
+    return [...this.cards.values()].some((card) => card.isDeciding);
+  }
+
+  put(states, isWhole) {
+    const known = this.cards;
+    if (isWhole) this.cards = new Map();
+    for (const state of states) {
+      const card = known.get(state.id) ?? this.#make(state);
+      this.cards.set(state.id, card);
+      this.#update(card, state);
+    }
+    for (const [id, card] of known) if (!this.cards.has(id)) card.root.remove();
+  }
+
+  #make({ id, label }) {
+    const card = { id, root: make("section", "roost-approval tool"), about: make("div"), foot: make("div", "roost-decision") };
+    card.root.setAttribute("aria-label", label);
+    card.root.dataset.approval = id;
+    card.root.append(card.about, card.foot);
+    return card;
+  }
+
+  #update(card, state) {
+    card.seq = state.seq;
+    const key = JSON.stringify(state);
+    if (card.key === key) return;
+    card.key = key;
+    card.isDeciding = false;
+    if (card.html !== state.html) card.about.innerHTML = card.html = state.html;
+    const isPending = Object.keys(state.actions).length > 0;
+    card.root.classList.toggle("roost-pending", isPending);
+    card.foot.replaceChildren(...(isPending ? this.#buttons(card, state.actions) : this.#verdict(state)));
+  }
+
+  #buttons(card, actions) {
+    const reason = Object.assign(make("input"), { type: "text", maxLength: 1000, placeholder: "Reason, if you decline it" });
+    reason.setAttribute("aria-label", "Reason");
+    const buttons = Object.entries(actions).map(([name, label]) => {
+      const node = button(`roost-${name}`, label);
+      node.addEventListener("click", () => {
+        card.isDeciding = true;
+        for (const other of buttons) other.disabled = true;
+        setTimeout(() => { for (const other of buttons) other.disabled = false; }, 5000);
+        this.act(name, `${card.id} ${reason.value}`);
+      });
+      return node;
+    });
+    return [...buttons, reason];
+  }
+
+  #verdict({ verdict, decided, note }) {
+    const time = decided ? `, ${moment(decided)}` : "";
+    const words = make("span", "", `${verdict}${time}${note ? ": " : ""}`);
+    if (!note) return [words];
+    const reason = make("span");
+    reason.innerHTML = note;
+    return [words, reason];
+  }
+
+  // A card whose message is not loaded is not shown.
+  place(views) {
+    for (const card of this.cards.values()) {
+      const place = card.seq === null ? this.tail : this.#in(views, card.seq);
+      if (!place) card.root.remove();
+      else if (card.root.parentElement !== place) place.append(card.root);
+    }
+  }
+
+  #in(views, seq) {
+    const view = views.get(seq) ?? views.get(Math.max(...[...views.keys()].filter((known) => known < seq)));
+    if (!view) return null;
+    if (!view.cards) {
+      view.cards = make("div", "roost-cards");
+      if (view.sender === "user") view.root.append(view.cards);
+      else view.foot.before(view.cards);
+    }
+    return view.cards;
   }
 }

@@ -1,4 +1,4 @@
-"""Tool calls of an answer as cards: name, arguments as a table, result or error."""
+"""Tool calls of an answer as cards: name, duration, arguments as a table, result or error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,23 @@ def tool_cards(lines: str) -> Iterator[str]:
 
 def _card(call: ToolNote) -> str:
     state = _STATES[None if call.result is None else call.ok]
-    head = f'<div class="tool-head"><strong>{escape(call.tool)}</strong><span class="tool-{state}">{state}</span></div>'
+    took = "" if call.seconds is None else f'<span class="tool-time">{duration(call.seconds)}</span>'
+    mark = f'<span class="tool-{state}">{state}</span>'
+    head = f'<div class="tool-head"><strong>{escape(call.tool)}</strong><span>{took}{mark}</span></div>'
     return f'<div class="tool">{head}{_arguments(call.arguments)}{_result(call)}</div>'
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people read it: 0.4 s, 12 s, 2 min 5 s, 3 h 20 min."""
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 60:
+        return f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def _arguments(arguments: object) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from roost.core.journal.approvals import Approval, Question
+from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import Talk
 from roost.service import AgentService
 from roost.ui import approvals, components, page_url
-from roost.ui.sidebar import menu
+from roost.ui.live.approval_cards import explanation, labels
+from roost.ui.live.argument_table import argument_table
+from roost.ui.sidebar import menu, permissions
 from roost.ui.text import plain
 
 SHOWN = 20
@@ -36,6 +38,7 @@ def summary(count: int) -> str:
 
 def _open() -> None:
     menu.close()
+    permissions.close()
     st.session_state["deciding"] = True
 
 
@@ -69,31 +72,30 @@ def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
 
 def _ask(service: AgentService, approval: Approval, titles: Mapping[str, str]) -> None:
     key = approval.approval_id
-    yes, no = approvals.words(approval)
     with st.form(f"waits_{key}", enter_to_submit=False):  # Enter after a reason must not approve it
         since = components.moment(approval.created)
         st.markdown(f"**{plain(approval.tool)}** :gray[· {_origin(approval, titles)}, since {since}]")
-        if approval.kind is not Question.CALL:
-            st.text(
-                f"Roost stopped during this step. If it is done, record its result in a terminal:\n{_command(approval)}"
-            )
+        if hint := explanation(approval):
+            st.text(hint)
         if approval.arguments:
-            st.html(approvals.arguments(approval, always=True))
+            st.html(f'<div class="roost-arguments">{argument_table(approval)}</div>')
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.form_submit_button(yes, key=f"allow_{key}", on_click=_decide, args=(service, approval, True))
-            st.form_submit_button(no, key=f"refuse_{key}", on_click=_decide, args=(service, approval, False))
+            for action, label in labels(approval.kind).items():
+                decision = (service, approval, action)
+                st.form_submit_button(label, key=f"{action}_{key}", on_click=_decide, args=decision)
             st.text_input(
                 "Reason",
                 key=f"reason_{key}",
                 max_chars=1_000,
-                placeholder="Reason, if you deny it",
+                placeholder="Reason, if you decline it",
                 label_visibility="collapsed",
             )
 
 
-def _decide(service: AgentService, approval: Approval, granted: bool) -> None:
-    reason = str(st.session_state.get(f"reason_{approval.approval_id}", ""))
-    st.session_state["undecided"] = approvals.decide(service, approval, granted=granted, reason=reason)
+def _decide(service: AgentService, approval: Approval, action: str) -> None:
+    user, key = approval.user_id, approval.approval_id
+    reason = str(st.session_state.get(f"reason_{key}", ""))
+    st.session_state["undecided"] = approvals.decide(service, user, key, action, reason)
     st.session_state["decided"] = True
 
 
@@ -101,7 +103,3 @@ def _origin(approval: Approval, titles: Mapping[str, str]) -> str:
     talk = titles.get(approval.talk_session_id or "")
     where = f"in the talk *{talk}*" if talk else "in a talk" if approval.talk_session_id else ""
     return f"asked by {plain(approval.agent_id)} {where}".rstrip() if approval.agent_id else f"asked {where}"
-
-
-def _command(approval: Approval) -> str:
-    return f"roost approvals answer {approval.approval_id[-8:]} RESULT"

@@ -19,7 +19,7 @@ from roost.ports import Profile
 from roost.service import AgentService
 from roost.ui import components, page_url
 from roost.ui.avatars import avatar
-from roost.ui.sidebar import approval_list, mailbox, menu, search
+from roost.ui.sidebar import approval_list, mailbox, menu, permissions, search
 from roost.ui.text import as_sentence, plain
 
 FIRST = 12
@@ -83,6 +83,7 @@ def draw(
                 _talks(talks, talk.root if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
             _settings(service, user, talk, draft)
+            permissions.button()
         with st.container(key="who"):
             st.caption(who(user))
 

@@ -14,6 +14,7 @@ from roost.errors import Conflict
 from roost.ports import Tx
 from roost.stores.sql.agents.agents import key_of, locked
 from roost.stores.sql.brain_data import brain_context
+from roost.stores.sql.journal import permissions
 from roost.stores.sql.journal.steps import delete_journal
 from roost.stores.sql.meetings import membership
 from roost.stores.sql.meetings.outcomes import Received
@@ -179,6 +180,7 @@ def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) ->
     for table in _OWNED:
         tx.write(f"DELETE FROM {table} WHERE address = :address AND address <> ''", ids)
     delete_journal(tx, key)
+    permissions.forget_agent(tx, user_id, agent_id)
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
     tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)

@@ -13,8 +13,9 @@ from roost.errors import Conflict, NotFound
 from roost.ports import Row, Tx
 from roost.stores.sql.tables.parked import unpark
 
-_APPROVAL = (
-    "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note"
+APPROVAL = (
+    "approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note,"
+    " profile"
 )
 WAITED_FOR = (
     "decision = '' AND EXISTS (SELECT 1 FROM inbox i WHERE i.envelope_id = approvals.envelope_id)"
@@ -25,50 +26,50 @@ WAITED_FOR = (
 
 
 def get(tx: Tx, user_id: str, approval_id: str) -> Approval:
-    return _approval_of(_row(tx, user_id, approval_id))
+    return approval_of(_row(tx, user_id, approval_id))
 
 
 def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[Approval]:
     """Return approvals, newest first, before `before`: those that are waited for, or all."""
     waited_for = "" if all else f" AND {WAITED_FOR}"
     rows = tx.read(
-        f"SELECT {_APPROVAL} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
+        f"SELECT {APPROVAL} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
         " ORDER BY approval_id DESC LIMIT :limit",
         {"user": user_id, "before": before, "limit": limit},
     )
-    return [_approval_of(row) for row in rows]
+    return [approval_of(row) for row in rows]
 
 
 def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
     """Decide an approval. Raise Conflict if it was decided before, or no run waits for it any more."""
-    known = _approval_of(_row(tx, user_id, approval_id, tx.for_update))
+    known = approval_of(_row(tx, user_id, approval_id, tx.for_update))
     if known.decision is not None:
         if known.decision is decision and known.note == note:
-            return Decided(known)
+            return Decided(known, is_new=False)
         raise Conflict(f"this approval was {known.decision} already: it cannot be decided again")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
-        f" WHERE approval_id = :id AND {WAITED_FOR} RETURNING {_APPROVAL}, envelope_id",
+        f" WHERE approval_id = :id AND {WAITED_FOR} RETURNING {APPROVAL}, envelope_id",
         {"id": approval_id, "decision": decision, "note": note, "now": now},
     )
     if not rows:
         raise Conflict("no run waits for this approval any more: its step is over, was stopped or was asked again")
-    approval = _approval_of(rows[0][:-1])
+    approval = approval_of(rows[0][:-1])
     return Decided(approval, *unpark(tx, rows[0][-1], approval.talk_session_id))
 
 
 def of_step(tx: Tx, envelope_id: str, step: int) -> Approval | None:
     """Return the newest approval of a step, regardless of its owner."""
     row = tx.one(
-        f"SELECT {_APPROVAL} FROM approvals WHERE envelope_id = :id AND step = :step ORDER BY approval_id DESC LIMIT 1",
+        f"SELECT {APPROVAL} FROM approvals WHERE envelope_id = :id AND step = :step ORDER BY approval_id DESC LIMIT 1",
         {"id": envelope_id, "step": step},
     )
-    return None if row is None else _approval_of(row)
+    return None if row is None else approval_of(row)
 
 
 def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
     row = tx.one(
-        f"SELECT {_APPROVAL} FROM approvals WHERE user_id = :user AND approval_id = :id{ending}",
+        f"SELECT {APPROVAL} FROM approvals WHERE user_id = :user AND approval_id = :id{ending}",
         {"user": user_id, "id": approval_id},
     )
     if row is None:
@@ -76,8 +77,9 @@ def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
     return row
 
 
-def _approval_of(row: Row) -> Approval:
-    approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, decision, decided, note = row
+def approval_of(row: Row) -> Approval:
+    approval_id, user_id, agent_id, talk_id, run_id, step, kind, tool, arguments, created, *decision = row
+    decided_as, decided, note, profile = decision
     return Approval(
         approval_id,
         user_id,
@@ -89,7 +91,8 @@ def _approval_of(row: Row) -> Approval:
         tool,
         json.loads(arguments),
         at(created),
-        Decision(decision) if decision else None,
+        Decision(decided_as) if decided_as else None,
         None if decided is None else at(decided),
         note,
+        profile,
     )

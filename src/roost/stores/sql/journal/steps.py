@@ -12,7 +12,12 @@ from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.sending.effects import post
 
-_RECORDED = "SELECT step, kind, name, result, done, key, outcome, run_id FROM steps WHERE envelope_id"
+_SECONDS = (
+    "CASE WHEN EXISTS (SELECT 1 FROM approvals a WHERE a.envelope_id = steps.envelope_id AND a.step = steps.step"
+    " AND a.decision IN ('refused', 'answered')) THEN NULL ELSE ended - created END"
+)
+"""Duration of a step. One that a person has decided otherwise was not executed: it only waited."""
+_RECORDED = f"SELECT step, kind, name, result, done, key, outcome, run_id, {_SECONDS} FROM steps WHERE envelope_id"
 
 
 def open(tx: Tx, attempt: Attempt, now: float) -> bool:
@@ -156,12 +161,17 @@ def prepare_retry(tx: Tx, envelope_id: str) -> None:
 
 
 def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> None:
-    """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire."""
+    """Record a question to a person. The waiting attempt is not counted, and its envelope does not expire.
+
+    A question that is decided by a standing permission is recorded, and nobody waits.
+    """
     approval = question.approval
     rows = tx.write(
         "INSERT INTO approvals (approval_id, user_id, holder, agent_id, talk_id, envelope_id, step, run_id, kind, tool,"
-        " arguments, created, decision) VALUES (:approval, :user, :holder, :agent, :talk, :id, :step, :run, :kind,"
-        " :tool, :arguments, :now, '') ON CONFLICT (approval_id) DO NOTHING RETURNING step",
+        " arguments, created, decision, decided, profile, seq) VALUES (:approval, :user, :holder, :agent, :talk, :id,"
+        " :step, :run, :kind, :tool, :arguments, :now, :decision, :decided, :profile,"
+        " COALESCE((SELECT t.last_seq FROM talks t WHERE t.talk_id = :talk), 0))"
+        " ON CONFLICT (approval_id) DO NOTHING RETURNING step",
         {
             "approval": approval.approval_id,
             "user": attempt.user_id,
@@ -175,8 +185,13 @@ def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> Non
             "tool": approval.tool,
             "arguments": json.dumps(approval.arguments),
             "now": approval.created.timestamp(),
+            "decision": approval.decision or "",
+            "decided": None if approval.decided is None else approval.decided.timestamp(),
+            "profile": approval.profile,
         },
     )
+    if approval.decision is not None:
+        return
     if rows and question.mail is not None:
         post(tx, question.mail)
     envelope_ids = (attempt.envelope_id, *attempt.others)
@@ -192,12 +207,12 @@ def _owns_claim(tx: Tx, attempt: Attempt) -> bool:
 
 
 def _recorded_of(row: Row) -> Recorded:
-    number, kind, name, result, done, key, outcome, run_id = row
+    number, kind, name, result, done, key, outcome, run_id, seconds = row
     if not outcome:  # from an older version, or of another kind
         outcome = StepOutcome.DONE if done else StepOutcome.BEGUN
     if not key and kind == StepKind.STEP and not run_id:
         key = f"{kind}:{name}"
-    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id)
+    return Recorded(number, kind, name, result, bool(done), key, outcome, run_id, seconds)
 
 
 def _listed(outcomes: frozenset[StepOutcome]) -> str:
