@@ -67,7 +67,7 @@ class Compose {
     this.data = {};
     this.outbox = []; // messages that the server has not received yet
     this.policies = new Policies(find("policies"));
-    this.files = new Files(root, find("files"), find("attach"), () => this.#changed());
+    this.files = new Files(root, find("uploads"), find("attach"), () => this.#changed());
     this.commands = new Commands(find("commands"), this.text, (name, rest) => this.#run(name, rest));
     this.shortcuts = new Shortcuts(find("shortcuts"));
     const { signal } = this.ending = new AbortController();
