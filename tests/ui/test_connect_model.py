@@ -16,8 +16,9 @@ from roost.connections.local_servers import LocalServer
 from roost.connections.providers import ProviderInfo
 from roost.core.values.secrets import Redactor
 from roost.errors import Invalid, Unavailable
-from roost.ui import access, connect_model
-from roost.ui.background import Job
+from roost.ui import access
+from roost.ui.first_visit import connect_model
+from roost.ui.first_visit.background import Job
 from tests.conftest import eventually
 from tests.ui.conftest import USER, Tab
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from roost.ports import Profile
 from roost.ports.profiles import TINY
-from roost.ui import first_visit, header
-from roost.ui.avatars import avatar, initials
+from roost.ui import header
+from roost.ui.design.avatars import avatar, initials
+from roost.ui.first_visit import cards
 
 
 @pytest.mark.parametrize(
@@ -21,18 +22,18 @@ from roost.ui.avatars import avatar, initials
         ("Short.", "Short."),
         ("One. Two! Three?", "One. Two! Three?"),
         ("First sentence. " + "word " * 40, "First sentence."),
-        ("word " * 40, ("word " * 40)[: first_visit.ABOUT - 1] + "…"),
+        ("word " * 40, ("word " * 40)[: cards.ABOUT - 1] + "…"),
         ("Version 1.5 of it.", "Version 1.5 of it."),
         ("", ""),
     ],
 )
 def test_a_card_has_the_sentences_that_fit(about: str, shown: str) -> None:
-    assert first_visit._short(about) == shown
+    assert cards._short(about) == shown
 
 
 @given(st.text(max_size=400))
 def test_any_description_is_short_on_a_card(about: str) -> None:
-    assert len(first_visit._short(about)) <= first_visit.ABOUT
+    assert len(cards._short(about)) <= cards.ABOUT
 
 
 @pytest.mark.parametrize(

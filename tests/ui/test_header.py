@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from roost.core.limits.usage import Usage
-from roost.ui.components import period
+from roost.ui.design.components import period
 from roost.ui.header import used
 from tests.ui.conftest import USER, Tab
 

@@ -46,13 +46,13 @@ def test_a_profile_whose_name_says_little_is_offered_by_its_label() -> None:
         from types import SimpleNamespace
 
         from roost.ports import Profile
-        from roost.ui import first_visit
+        from roost.ui.first_visit import cards
         from roost.ui.sidebar.sidebar import Draft
 
         profiles = [Profile("gguf", "gguf", label="A small model"), Profile("guide", "guide")]
         agents = SimpleNamespace(list=lambda *_, **__: [])
         service = SimpleNamespace(profiles=lambda: profiles, agents=agents)
-        first_visit.draw(service, "ann", Draft("gguf"), print)  # type: ignore[arg-type]
+        cards.draw(service, "ann", Draft("gguf"), print)  # type: ignore[arg-type]
 
     app = AppTest.from_function(page).run()
     assert [button.label for button in app.button][:2] == ["A small model", "guide"]

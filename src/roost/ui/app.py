@@ -7,7 +7,8 @@ import time
 import streamlit as st
 
 from roost.errors import RoostError
-from roost.ui import access, components, talk
+from roost.ui import access, talk
+from roost.ui.design import components
 from roost.ui.text import as_sentence
 
 LOOK_AGAIN = 3.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.ui.design import theme
+from roost.ui.design.tokens import theme
 
 OPTIONS: dict[str, Any] = {
     # The default collects garbage after each run of a fragment: twenty polling tabs would block the server.

@@ -10,8 +10,8 @@ from roost.core.limits.usage import Usage
 from roost.core.talks.talk import Talk
 from roost.errors import RoostError
 from roost.service import AgentService
-from roost.ui import tiny_label
-from roost.ui.avatars import avatar
+from roost.ui.design.avatars import avatar
+from roost.ui.first_visit import tiny_label
 from roost.ui.sidebar.sidebar import agent_name
 
 THINKING, ASKING, OFFLINE = "Answering", "Waiting for your approval", "Offline"

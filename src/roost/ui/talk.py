@@ -20,8 +20,10 @@ from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AgentService
-from roost.ui import approvals, components, connect_model, first_visit, guide_actions, header, page_url, talk_actions
+from roost.ui import approvals, header, page_url, talk_actions
 from roost.ui.compose import element as input_element
+from roost.ui.design import components
+from roost.ui.first_visit import cards, connect_model, guide_actions
 from roost.ui.live import element
 from roost.ui.live.approval_cards import CARDS, approval_cards
 from roost.ui.live.digest import digest
@@ -260,7 +262,7 @@ def _history(scene: PageState, line: MessageSender) -> None:
         else:
             _list(scene, line)
     if scene.reading is None:
-        first_visit.draw(scene.service, scene.user, line.draft, partial(talk_actions.say, line))
+        cards.draw(scene.service, scene.user, line.draft, partial(talk_actions.say, line))
 
 
 def _list(scene: PageState, line: MessageSender) -> None:

@@ -9,7 +9,8 @@ import streamlit as st
 from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import Talk
 from roost.service import AgentService
-from roost.ui import approvals, components, page_url
+from roost.ui import approvals, page_url
+from roost.ui.design import components
 from roost.ui.live.approval_cards import explanation, labels
 from roost.ui.live.argument_table import argument_table
 from roost.ui.sidebar import menu, permissions

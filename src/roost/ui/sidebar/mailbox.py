@@ -10,7 +10,7 @@ from roost.core.envelopes.mail import Mail, MailStatus
 from roost.core.values.addresses import shortened
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import components
+from roost.ui.design import components
 from roost.ui.sidebar import menu
 from roost.ui.text import plain
 

@@ -11,7 +11,8 @@ import streamlit as st
 from roost.core.talks.talk import Talk
 from roost.errors import NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import components, page_url
+from roost.ui import page_url
+from roost.ui.design import components
 from roost.ui.text import as_sentence
 
 RENAME, EXPORT, DELETE = "Rename", "Export", "Delete"

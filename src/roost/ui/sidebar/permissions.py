@@ -7,7 +7,7 @@ import streamlit as st
 from roost.core.journal.approvals import Permission, shown_name
 from roost.errors import NotFound, RoostError, public
 from roost.service import AgentService
-from roost.ui import components
+from roost.ui.design import components
 from roost.ui.sidebar import menu
 from roost.ui.text import plain
 

@@ -17,8 +17,9 @@ from roost.core.values.addresses import shortened
 from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
-from roost.ui import components, page_url
-from roost.ui.avatars import avatar
+from roost.ui import page_url
+from roost.ui.design import components
+from roost.ui.design.avatars import avatar
 from roost.ui.sidebar import approval_list, mailbox, menu, permissions, search
 from roost.ui.text import as_sentence, plain
 

@@ -13,7 +13,8 @@ from roost.core.talks.talk import Talk
 from roost.demos.first_steps import STEPS, Built, game_status
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import components, page_url
+from roost.ui import page_url
+from roost.ui.design import components
 from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import as_sentence, plain

@@ -17,8 +17,9 @@ from roost.connections.local_servers import LocalServer
 from roost.connections.providers import PROVIDERS, ProviderInfo
 from roost.errors import RoostError, Unavailable
 from roost.ports import Profile
-from roost.ui import components, page_url
-from roost.ui.background import Job
+from roost.ui import page_url
+from roost.ui.design import components
+from roost.ui.first_visit.background import Job
 from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain

@@ -11,8 +11,8 @@ import streamlit as st
 from roost.demos.first_steps import SILENT
 from roost.errors import RoostError
 from roost.service import AgentService
-from roost.ui import connect_model
-from roost.ui.avatars import avatar
+from roost.ui.design.avatars import avatar
+from roost.ui.first_visit import connect_model
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
 

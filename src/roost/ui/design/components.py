@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from roost.core.talks.talk import Talk
-from roost.ui.design import css
+from roost.ui.design.tokens import css
 from roost.ui.text import plain, sentence
 
-STYLE = Path(__file__).with_name("style.css")
-SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+STYLE = Path(__file__).parents[1] / "style.css"
+SCRIPT = STYLE.with_name("page.js").read_text(encoding="utf-8")
 
 
 def set_up() -> None:

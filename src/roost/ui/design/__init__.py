@@ -1,0 +1,1 @@
+"""Look of all pages: tokens, components, avatars."""
