@@ -15,7 +15,7 @@ LARGEST = 4 * 1024 * 1024
 PIECE = 64 * 1024
 
 
-class Refused(Exception):
+class ReplyRefused(Exception):
     """Reply with an error status. The body is not kept: it may repeat the key."""
 
     def __init__(self, status: int) -> None:
@@ -34,11 +34,11 @@ class _NoRedirects(HTTPRedirectHandler):
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Never:
         fp.close()
-        raise Refused(code)
+        raise ReplyRefused(code)
 
 
 def get_json(url: str, headers: Mapping[str, str], *, seconds: float, is_local: bool = False) -> object:
-    """Return the JSON at a URL; raise Refused or NoReply. `is_local`: never through a proxy."""
+    """Return the JSON at a URL; raise ReplyRefused or NoReply. `is_local`: never through a proxy."""
     until = time.monotonic() + seconds
     opener = build_opener(_NoRedirects, *([ProxyHandler({})] if is_local else []))
     try:
@@ -46,7 +46,7 @@ def get_json(url: str, headers: Mapping[str, str], *, seconds: float, is_local: 
             return json.loads(_body(reply, until))
     except HTTPError as error:
         error.close()
-        raise Refused(error.code) from None
+        raise ReplyRefused(error.code) from None
     except (OSError, HTTPException, ValueError, RecursionError) as error:
         raise NoReply(type(error).__name__) from None
 

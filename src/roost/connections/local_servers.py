@@ -11,7 +11,7 @@ from queue import Empty, Queue
 from time import monotonic
 from urllib.parse import urlsplit
 
-from roost.connections.bounded_http import NoReply, Refused, get_json
+from roost.connections.bounded_http import NoReply, ReplyRefused, get_json
 
 PORTS: Mapping[str, int] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 TIMEOUT = 1.5
@@ -80,7 +80,7 @@ def _ask(number: int, name: str, port: int, timeout: float, replies: Queue[tuple
     url = f"http://127.0.0.1:{port}/v1"
     try:
         models = names_in(get_json(f"{url}/models", {}, seconds=timeout, is_local=True))
-    except (NoReply, Refused):
+    except (NoReply, ReplyRefused):
         models = ()
     replies.put((number, LocalServer(name, url, models) if models else None))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from roost.brains.defaults import KEYS
-from roost.connections.bounded_http import NoReply, Refused, get_json
+from roost.connections.bounded_http import NoReply, ReplyRefused, get_json
 from roost.errors import Invalid, Unavailable
 
 TIMEOUT = 10.0
@@ -86,7 +86,7 @@ def try_key(provider: ProviderInfo, key: str, *, timeout: float = TIMEOUT) -> No
     """Send one short request with the key. Raise Invalid if it is refused, Unavailable if that cannot be known."""
     try:
         get_json(provider.url, provider.headers(key), seconds=timeout)
-    except Refused as error:
+    except ReplyRefused as error:
         if error.status in provider.wrong:
             raise Invalid(f"{provider.label} refuses this key: check that it is complete and still valid") from None
         if error.status != 429:  # too many requests with this key, so it is valid

@@ -39,7 +39,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FirstStep:
     """First step: its label, and the function that takes it for a user in a time zone."""
 
     label: str
@@ -92,10 +92,10 @@ def start_meeting(service: Service, user: str, zone: ZoneInfo) -> Built:
     return Built(text, f"roost meetings show {meeting_id}", meeting=meeting_id)
 
 
-STEPS: Mapping[str, Step] = {
-    "agent": Step("Create a first agent", create_agent),
-    "schedule": Step("Schedule a task", schedule_task),
-    "meeting": Step("Start a demo meeting", start_meeting),
+STEPS: Mapping[str, FirstStep] = {
+    "agent": FirstStep("Create a first agent", create_agent),
+    "schedule": FirstStep("Schedule a task", schedule_task),
+    "meeting": FirstStep("Start a demo meeting", start_meeting),
 }
 
 
