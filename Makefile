@@ -18,10 +18,10 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test soak lint format bench lock browser model clean
+.PHONY: help run test soak lint format bench screenshots lock browser model clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 # Without a key the guide answers; a small model is downloaded meanwhile, and is then one card away.
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
@@ -51,6 +51,11 @@ format: $(DEV_READY) ## Format the code and fix what can be fixed
 
 bench: $(DEV_READY) ## Measure what is fast (ARGS="…")
 	@$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+SHOWN := looks compose attachments approval_list first_visit branches find_and_export thoughts
+screenshots: $(DEV_READY) browser ## Write every state of the pages to screenshots/, and the README's pictures
+	@$(PYTHON_IN_VENV) -m pytest -q $(SHOWN:%=tests/browser/test_%.py)
+	@$(PYTHON_IN_VENV) -m tools.pictures
 
 # At home the browser tests are skipped when there is no browser; in CI that is a failure.
 browser: $(DEV_READY)

@@ -89,7 +89,7 @@ def _waiting(service: roost.AgentService) -> dict[str, str]:
     service.add_message("ann", service.create_talk_session("ann", profile="careful"), "it")
     eventually(lambda: service.approvals.list("ann"))
     [approval] = service.approvals.list("ann")
-    return {"approval_id": approval.approval_id, "run_id": run, "talk": talk}
+    return {"approval_id": approval.approval_id, "run_id": run, "talk": talk, "talk_session_id": talk}
 
 
 PAGES = ("before", "after")
@@ -110,6 +110,7 @@ OTHERS: dict[str, Any] = {
     "result": "x",
     "topic": "x",
     "move": 1,
+    "tool": "pay",
 }
 CURSORS = {"monitor/facts", "monitor/wait"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""

@@ -68,7 +68,7 @@ def _draw(card: Card, draft: Draft) -> None:
     """Draw a card: its button covers all of it."""
     chosen = card.is_chosen(draft)
     kind = "agent" if card.is_agent else "profile"
-    with st.container(key=f"card_{'chosen' if chosen else 'other'}_{kind}_{card.name}", width=230):
+    with st.container(key=f"card_{'chosen' if chosen else 'other'}_{kind}_{card.name}", width=226):
         st.html(avatar(card.label))
         st.button(
             plain(card.label),
