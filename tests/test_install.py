@@ -24,8 +24,8 @@ print(last.message.content); s.close()"
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment of its own with the built wheel; dependencies are those of this one, since there is no network."""
     folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
-    subprocess.run(build, check=True, timeout=120)
+    build = ["wheel", "-qq", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    subprocess.run([sys.executable, "-m", "pip", *build], check=True, timeout=120)
     [wheel] = folder.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=60)
     [packages] = (folder / "venv").glob("lib/python3*/site-packages")
