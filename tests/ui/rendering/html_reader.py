@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
+BLOCKS = {"blockquote", "hr", "li", "ol", "p", "pre", "table", "td", "th", "tr", "ul", *(f"h{n}" for n in range(1, 7))}
+"""Elements that begin on a line of their own in a browser, whatever white space the HTML has."""
 VOID = {"br", "hr", "input"}
 MATHML = """math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle
 msub msubsup msup mtable mtd mtext mtr munder munderover"""
@@ -60,11 +63,14 @@ class HtmlReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.text = ""
+        self.breaks: list[int] = [0]
+        """Places in the text at which a block begins."""
         self.tags: list[str] = []
         self._open: list[str] = []
         self._hidden = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.breaks += [len(self.text)] * (tag in BLOCKS)
         assert tag in ALLOWED, f"<{tag}> is not allowed"
         values = {name: value or "" for name, value in attrs}
         assert len(values) == len(attrs)
@@ -116,4 +122,6 @@ def read(html: str) -> HtmlReader:
 
 def words(html: str) -> list[str]:
     """Return the shown text without regard to white space."""
-    return read(html).text.split()
+    found = read(html)
+    lines = [found.text[start:end] for start, end in pairwise([*found.breaks, len(found.text)])]
+    return "\n".join(lines).split()
