@@ -11,11 +11,10 @@ import streamlit as st
 from roost.core.talks.messages import Sender
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import approvals, page_url
+from roost.ui import approvals, dialogs, page_url
 from roost.ui.compose.element import Outgoing
 from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import menu
 from roost.ui.talk_reader import TalkReader
 
 RECEIVED = 100
@@ -49,7 +48,7 @@ def command(service: AgentService, name: str, text: str) -> None:
     elif not isinstance(reading, TalkReader) or not reading.messages:
         st.session_state["notice"] = "There is no talk yet: send a message first."
     elif name in ("rename", "export", "delete"):
-        menu.ask(name.capitalize(), reading.talk_id)
+        dialogs.show(name.capitalize(), reading.talk_id)
     elif name == "fork":
         _branch(service, reading, name, reading.messages[-1].seq, "")
     elif name == "regenerate":

@@ -17,10 +17,9 @@ from roost.connections.local_servers import LocalServer
 from roost.connections.providers import PROVIDERS, ProviderInfo
 from roost.errors import RoostError, Unavailable
 from roost.ports import Profile
-from roost.ui import page_url
+from roost.ui import dialogs, page_url
 from roost.ui.design import components
 from roost.ui.first_visit.background import Job
-from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
 
@@ -45,13 +44,13 @@ def card() -> None:
     """Draw the card beside those of the agents."""
     with st.container(key="card_other_connect", width=226):
         st.html('<span class="roost-avatar" aria-hidden="true" style="--size:2rem;--hue:170">+</span>')
-        st.button(LABEL, key="choose_connect", type="tertiary", wrap=False, on_click=_open)
+        st.button(LABEL, key="choose_connect", type="tertiary", wrap=False, on_click=dialogs.show, args=(LABEL,))
         st.caption(ABOUT)
 
 
 def dialog(connections: Connections | None, draft: Draft) -> None:
     """Draw the dialog in each run of the page until it is dismissed; without `connections` it only explains."""
-    if not st.session_state.get("connecting"):
+    if dialogs.shown(LABEL) is None:
         return
     if connections is None:
         _explanation()
@@ -59,17 +58,11 @@ def dialog(connections: Connections | None, draft: Draft) -> None:
         _connect(connections, draft)
 
 
-def _open() -> None:
-    menu.close()
-    approval_list.close()
-    mailbox.close()
-    st.session_state["connecting"] = True
-
-
 def close() -> None:
     if isinstance(job := st.session_state.get("key_test"), Job):
         job.drop()
-    for name in ("connecting", "local_search", "key_test", "connect_problem"):
+    dialogs.close()
+    for name in ("local_search", "key_test", "connect_problem"):
         st.session_state.pop(name, None)
 
 

@@ -13,12 +13,12 @@ from roost.core.talks.talk import Talk
 from roost.demos.first_steps import STEPS, Built, game_status
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import page_url
+from roost.ui import dialogs, page_url
 from roost.ui.design import components
-from roost.ui.sidebar import approval_list, mailbox, menu
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import as_sentence, plain
 
+GAME = "Tic-tac-toe"
 GUIDE = "guide"
 """Brain whose talks have the buttons."""
 LOOK = 1.0
@@ -76,23 +76,16 @@ def _talk_with(draft: Draft, agent: str) -> None:
 
 
 def _watch(meeting_id: str) -> None:
-    menu.close()
-    approval_list.close()
-    mailbox.close()
-    st.session_state["watching"] = meeting_id
-
-
-def _close() -> None:
-    st.session_state.pop("watching", None)
+    dialogs.show(GAME, meeting_id)
 
 
 def _dialog(service: AgentService, user: str) -> None:
-    meeting_id = st.session_state.get("watching")
+    meeting_id = dialogs.shown(GAME)
     if meeting_id:
         _game(service, user, meeting_id)
 
 
-@st.dialog("Tic-tac-toe", on_dismiss=_close)
+@st.dialog(GAME, on_dismiss=dialogs.close)
 def _game(service: AgentService, user: str, meeting_id: str) -> None:
     st.fragment(_board, run_every=LOOK)(service, user, meeting_id)
 

@@ -9,13 +9,13 @@ import streamlit as st
 from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import Talk
 from roost.service import AgentService
-from roost.ui import approvals, page_url
+from roost.ui import approvals, dialogs, page_url
 from roost.ui.design import components
 from roost.ui.live.approval_cards import explanation, labels
 from roost.ui.live.argument_table import argument_table
-from roost.ui.sidebar import menu, permissions
 from roost.ui.text import plain
 
+NAME = "Waiting for your approval"
 SHOWN = 20
 """Approvals in the dialog; the next ones follow as these are decided."""
 
@@ -29,7 +29,7 @@ def button(waiting: tuple[Approval, ...]) -> None:
     """Draw the button in the sidebar, if approvals are pending."""
     with st.container(key="waits"):
         if waiting:
-            st.button(summary(len(waiting)), key="show_waiting", width="stretch", on_click=_open)
+            st.button(summary(len(waiting)), key="show_waiting", width="stretch", on_click=dialogs.show, args=(NAME,))
 
 
 def summary(count: int) -> str:
@@ -37,23 +37,13 @@ def summary(count: int) -> str:
     return f"{many} waiting for your approval"
 
 
-def _open() -> None:
-    menu.close()
-    permissions.close()
-    st.session_state["deciding"] = True
-
-
-def close() -> None:
-    st.session_state.pop("deciding", None)
-
-
 def dialog(service: AgentService, user: str, talks: list[Talk]) -> None:
     """Draw the dialog in each run of the page until all approvals are decided, or it is dismissed."""
-    if st.session_state.get("deciding"):
+    if dialogs.shown(NAME) is not None:
         _list(service, user, {talk.talk_session_id: components.title(talk) for talk in talks})
 
 
-@st.dialog("Waiting for your approval", width="medium", on_dismiss=close)
+@st.dialog(NAME, width="medium", on_dismiss=dialogs.close)
 def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
     if st.session_state.pop("decided", False):
         st.rerun()  # the whole page: the count, and the talk that waited
@@ -67,7 +57,7 @@ def _list(service: AgentService, user: str, titles: Mapping[str, str]) -> None:
     if len(waiting) > SHOWN:
         st.caption(f"{len(waiting) - SHOWN} more follow when these are decided.")
     if not waiting and not problem:
-        close()
+        dialogs.close()
         st.rerun()
 
 

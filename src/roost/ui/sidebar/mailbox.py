@@ -10,35 +10,27 @@ from roost.core.envelopes.mail import Mail, MailStatus
 from roost.core.values.addresses import shortened
 from roost.errors import RoostError, public
 from roost.service import AgentService
+from roost.ui import dialogs
 from roost.ui.design import components
-from roost.ui.sidebar import menu
 from roost.ui.text import plain
 
+NAME = "Mail"
 SHOWN = 30
 
 
 def button(unread: int) -> None:
     """Draw the button in the sidebar."""
     label = "Mail" if not unread else f"Mail · {unread} unread"
-    st.button(label, key="mail_unread" if unread else "mail", width="stretch", on_click=_show)
-
-
-def _show() -> None:
-    menu.close()
-    st.session_state["mailbox"] = ""
-
-
-def close() -> None:
-    st.session_state.pop("mailbox", None)
+    st.button(label, key="mail_unread" if unread else "mail", width="stretch", on_click=dialogs.show, args=(NAME,))
 
 
 def dialog(service: AgentService, user: str) -> None:
     """Draw the dialog in each run of the page until it is dismissed."""
-    if "mailbox" in st.session_state:
+    if dialogs.shown(NAME) is not None:
         _mailbox(service, user)
 
 
-@st.dialog("Mail", width="medium", on_dismiss=close)
+@st.dialog(NAME, width="medium", on_dismiss=dialogs.close)
 def _mailbox(service: AgentService, user: str) -> None:
     if problem := st.session_state.pop("mail_problem", ""):
         components.notice(problem)
@@ -64,14 +56,14 @@ def _row(service: AgentService, user: str, mail: Mail) -> None:
             on_click=_open,
             args=(service, user, mail.mail_id),
         )
-        if st.session_state.get("mailbox") == mail.mail_id:
+        if dialogs.shown(NAME) == mail.mail_id:
             st.html(f'<div class="roost-mail" tabindex="0">{escape(mail.body)}</div>')
             _reply(service, user, mail)
 
 
 def _open(service: AgentService, user: str, mail_id: str) -> None:
-    is_open = st.session_state.get("mailbox") == mail_id
-    st.session_state["mailbox"] = "" if is_open else mail_id
+    is_open = dialogs.shown(NAME) == mail_id
+    dialogs.show(NAME, "" if is_open else mail_id)
     try:
         service.mail.read(user, mail_id)
     except RoostError as error:
@@ -94,7 +86,7 @@ def _answer(service: AgentService, user: str, mail_id: str) -> None:
     text = str(st.session_state.get(f"mail_reply_{mail_id}", ""))
     try:
         service.mail.reply(user, mail_id, text)
-        st.session_state["mailbox"] = ""
+        dialogs.show(NAME)
     except RoostError as error:
         st.session_state["mail_problem"] = public(error)
 

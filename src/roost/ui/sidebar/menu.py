@@ -11,7 +11,7 @@ import streamlit as st
 from roost.core.talks.talk import Talk
 from roost.errors import NotFound, RoostError
 from roost.service import AgentService
-from roost.ui import page_url
+from roost.ui import dialogs, page_url
 from roost.ui.design import components
 from roost.ui.text import as_sentence
 
@@ -35,32 +35,21 @@ def button(talk: Talk) -> None:
 
 def dialog(service: AgentService, user: str) -> None:
     """Draw the chosen dialog in each run of the page until it is done or dismissed."""
-    choice, talk_id = st.session_state.get("asking", (None, ""))
-    if choice is None:
-        return
-    try:
-        talk = service.get_session(user, talk_id)
-    except NotFound:
-        close()  # deleted in another tab
-        return
-    draw = {RENAME: _rename, EXPORT: _export, DELETE: _delete}[choice]
-    draw(service, talk)
-
-
-def close() -> None:
-    st.session_state.pop("asking", None)
-
-
-def ask(choice: str, talk_id: str) -> None:
-    """Open a dialog in the next run of the page."""
-    st.session_state["asking"] = (choice, talk_id)
+    for choice, draw in {RENAME: _rename, EXPORT: _export, DELETE: _delete}.items():
+        talk_id = dialogs.shown(choice)
+        if talk_id is None:
+            continue
+        try:
+            draw(service, service.get_session(user, talk_id))
+        except NotFound:
+            dialogs.close()  # deleted in another tab
 
 
 def _choose(talk_id: str) -> None:
-    ask(st.session_state[f"menu_{talk_id}"], talk_id)
+    dialogs.show(st.session_state[f"menu_{talk_id}"], talk_id)
 
 
-@st.dialog("Rename this talk", on_dismiss=close)
+@st.dialog("Rename this talk", on_dismiss=dialogs.close)
 def _rename(service: AgentService, talk: Talk) -> None:
     with st.form("rename", border=False):
         title = st.text_input("Title", talk.title, max_chars=200, key="title")
@@ -73,11 +62,11 @@ def _rename(service: AgentService, talk: Talk) -> None:
     except RoostError as error:
         st.error(as_sentence(error))
         return
-    close()
+    dialogs.close()
     st.rerun()
 
 
-@st.dialog("Export this talk", on_dismiss=close)
+@st.dialog("Export this talk", on_dismiss=dialogs.close)
 def _export(service: AgentService, talk: Talk) -> None:
     """Offer both formats; a transcript is made when it is downloaded."""
     st.markdown(f"**{components.title(talk)}** as Markdown to read, or as JSON, which can be imported again.")
@@ -93,7 +82,7 @@ def _export(service: AgentService, talk: Talk) -> None:
             )
 
 
-@st.dialog("Delete this talk?", on_dismiss=close)
+@st.dialog("Delete this talk?", on_dismiss=dialogs.close)
 def _delete(service: AgentService, talk: Talk) -> None:
     st.markdown(f"**{components.title(talk)}** will be deleted with all its messages. This can't be undone.")
     with st.container(horizontal=True):
@@ -106,7 +95,7 @@ def _delete(service: AgentService, talk: Talk) -> None:
         st.error(as_sentence(error))
         return
     if really or kept:
-        close()
+        dialogs.close()
         st.rerun()
 
 

@@ -7,33 +7,25 @@ import streamlit as st
 from roost.core.journal.approvals import Permission, shown_name
 from roost.errors import NotFound, RoostError, public
 from roost.service import AgentService
+from roost.ui import dialogs
 from roost.ui.design import components
-from roost.ui.sidebar import menu
 from roost.ui.text import plain
 
+NAME = "Tools always allowed"
 SHOWN = 200
 
 
 def button() -> None:
-    st.button("Tools always allowed", key="show_permissions", width="stretch", on_click=_open)
-
-
-def _open() -> None:
-    menu.close()
-    st.session_state["permissions"] = True
-
-
-def close() -> None:
-    st.session_state.pop("permissions", None)
+    st.button(NAME, key="show_permissions", width="stretch", on_click=dialogs.show, args=(NAME,))
 
 
 def dialog(service: AgentService, user: str) -> None:
     """Draw the dialog in each run of the page until it is dismissed."""
-    if st.session_state.get("permissions"):
+    if dialogs.shown(NAME) is not None:
         _list(service, user)
 
 
-@st.dialog("Tools always allowed", on_dismiss=close)
+@st.dialog(NAME, on_dismiss=dialogs.close)
 def _list(service: AgentService, user: str) -> None:
     if problem := st.session_state.pop("not_revoked", ""):
         components.notice(problem)
