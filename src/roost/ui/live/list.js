@@ -177,7 +177,7 @@ class MessageView {
     area.value = this.source;
     area.rows = Math.min(12, this.source.split("\n").length + 1);
     area.setAttribute("aria-label", "Edit message");
-    const send = Object.assign(button("roost-send", "Send"), { type: "submit" });
+    const send = Object.assign(button("roost-send", "Send again"), { type: "submit" });
     const cancel = button("", "Cancel");
     const end = () => {
       this.editor.remove();
