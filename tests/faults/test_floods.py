@@ -102,7 +102,9 @@ def test_a_stranger_is_refused_before_the_body_is_read(service: Open) -> None:
 
 @pytest.fixture
 def halves(service: Open) -> Iterator[tuple[Served, bytes]]:
-    limits = roost.Limits(**(EAGER | {"request_timeout": 60, "message_bytes": 200_000, "bodies_mib": 4.0}))
+    limits = roost.Limits(
+        **(EAGER | {"request_timeout": 60, "message_bytes": 200_000, "attachment_bytes": 200_000, "bodies_mib": 4.0})
+    )
     with serving(service(limits=limits), limits=limits) as served:
         length = 1_000_000
         head = f"Content-Type: application/json\r\nContent-Length: {length + 2}"

@@ -84,7 +84,7 @@ def check_talk(whole: tuple[roost.Message, ...]) -> None:
     assert all(answered(m) != [""] for m in said if m.status == "complete")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 10))])
 def test_random_kills_in_a_loop_lose_and_double_nothing(scene: Scene, seed: int) -> None:
     luck = random.Random(seed)
     for round_ in range(8):
@@ -125,7 +125,8 @@ def test_what_was_said_before_a_kill_is_kept_as_interrupted_and_the_turn_is_answ
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(tmp_path: Path, side: str) -> None:
     # Before the commit of a migration there is what the commit before it has left, which the other side tries.
-    commits = range(1 if side == "after" else MIGRATIONS, MIGRATIONS + 13)
+    migrations = [1, 2, MIGRATIONS // 2, MIGRATIONS - 1] if side == "after" else []
+    commits = [*migrations, *range(MIGRATIONS, MIGRATIONS + 13)]
     scenes = [Scene(f"sqlite:///{tmp_path / f'{k}.db'}", tmp_path / f"{k}.log") for k in commits]
     for k, scene in zip(commits, scenes, strict=True):
         child = scene.start(k, side, str(k))

@@ -32,7 +32,7 @@ def finish(service: roost.AgentService) -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 20))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 20))])
 def test_a_team_killed_ten_times_does_everything_once(tmp_path: Path, seed: int) -> None:
     database, ledger, luck = f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "ledger", random.Random(seed)
     for _ in range(KILLS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roost
@@ -44,6 +44,7 @@ def tabs(service: roost.AgentService) -> tuple[Tab, Tab]:
     return Tab(service).look(), Tab(service).look()
 
 
+@settings(max_examples=12)
 @given(said=st.lists(WORDS, min_size=1, max_size=3))
 def test_each_message_is_shown_once_over_reruns(tabs: tuple[Tab, Tab], said: list[str]) -> None:
     tab = tabs[0].click("new_talk")
@@ -54,6 +55,7 @@ def test_each_message_is_shown_once_over_reruns(tabs: tuple[Tab, Tab], said: lis
     assert asked == said
 
 
+@settings(max_examples=15)
 @given(acts=ACTS)
 def test_the_history_stays_whole_whatever_is_clicked(tabs: tuple[Tab, Tab], acts: list[tuple[str, str]]) -> None:
     tab, other = tabs

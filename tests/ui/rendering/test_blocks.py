@@ -50,7 +50,7 @@ def test_an_answer_is_the_same_at_every_character(source: str) -> None:
     assert grown(source, 1) == render(source)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(MARKDOWN, st.integers(1, 30))
 def test_an_answer_is_the_same_in_whatever_pieces_it_grows(source: str, size: int) -> None:
     assert grown(source, size) == render(source)
@@ -66,7 +66,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "_MOST", 1)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(source=MARKDOWN, size=st.integers(1, 30))
 @pytest.mark.usefixtures("small_bounds")
 def test_bounds_are_reached_at_the_same_places(source: str, size: int) -> None:

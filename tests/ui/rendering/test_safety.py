@@ -98,13 +98,13 @@ def test_known_attacks_are_text(source: str) -> None:
     assert "<img" not in html
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(MARKDOWN)
 def test_only_known_tags_and_attributes_appear(source: str) -> None:
     read(render(source))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from([("$$", "$$"), ("\\(", "\\)"), ("\\[\n", "\n\\]")]), st.lists(st.sampled_from(LATEX), max_size=12)
 )

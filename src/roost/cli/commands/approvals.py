@@ -112,7 +112,10 @@ def answer(
 
 @app.command("allow-always")
 def allow_always(approval: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
-    """Approve a call, and all later calls of this tool by the same agent, or profile if there is no agent."""
+    """Approve a call and all later ones of this tool.
+
+    The permission is for the same agent, or for the profile if there is no agent.
+    """
     with open_session(store, config) as (service, user):
         one = service.approvals.allow_always(user, _find(service, user, approval).approval_id)
         note_not_running(service, "the agent continues when `roost up` runs")
@@ -140,7 +143,7 @@ def revoke(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Revoke a permission of an agent or a profile: the next call asks again."""
+    """Revoke a permission: the next call asks again."""
     with open_session(store, config) as (service, user):
         service.approvals.revoke(user, tool, agent_id=agent, profile=profile)
     print_result({"tool": tool, "revoked": True}, lambda: [f"{single_line(tool)} asks again."], as_json=json)
