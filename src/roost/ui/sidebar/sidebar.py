@@ -138,58 +138,73 @@ def _show_more(shown: int) -> None:
 
 
 def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft) -> None:
-    """Draw the form with the stored settings; a change elsewhere creates a new form."""
+    """Draw the form with the stored settings; a change elsewhere creates a new form.
+
+    They are saved by a callback: a run of the page may be cut off by the next one before it reaches the form.
+    """
     stored = talk or draft
-    mark = hash((talk and (talk.talk_session_id, talk.profile), stored.busy, repr(stored.options)))
-    with st.form(f"settings_{mark}", border=False):
-        values: dict[str, Any] = {}
+    form = f"settings_{hash((talk and (talk.talk_session_id, talk.profile), stored.busy, repr(stored.options)))}"
+    if problem := st.session_state.pop("settings_problem", ""):
+        st.error(problem)
+    with st.form(form, border=False):
         if talk:
-            values["profile"] = _profile_field(service.profiles(), talk.profile)
-        profile = next((p for p in service.profiles() if p.name == stored.profile), None)
-        values |= _option_fields(stored.options, profile)
+            _profile_field(form, service.profiles(), talk.profile)
+        _option_fields(form, stored.options, next((p for p in service.profiles() if p.name == stored.profile), None))
         policies = list(BUSY)
-        values["busy"] = st.selectbox(
+        st.selectbox(
             "A message sent during an answer",
             policies,
             index=policies.index(BusyPolicy(stored.busy)),
             format_func=lambda policy: BUSY[policy],
+            key=f"{form}_busy",
         )
-        if st.form_submit_button("Save", width="stretch"):
-            _save(service, user, talk, draft, values)
+        st.form_submit_button("Save", width="stretch", on_click=_save, args=(service, user, talk, draft, form))
 
 
-def _profile_field(profiles: Sequence[Profile], current: str) -> str:
+def _profile_field(form: str, profiles: Sequence[Profile], current: str) -> None:
     names = {profile.name: profile.shown for profile in profiles}
     names = names if current in names else {current: current, **names}
-    return str(st.selectbox("Agent", names, index=[*names].index(current), format_func=names.__getitem__))
+    st.selectbox("Agent", names, index=[*names].index(current), format_func=names.__getitem__, key=f"{form}_profile")
 
 
-def _option_fields(options: Mapping[str, Any], profile: Profile | None) -> dict[str, Any]:
+def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | None) -> None:
     usual = "default of the agent"
-    return {
-        "model": st.text_input(
-            "Model", options.get("model", ""), max_chars=200, placeholder=(profile and profile.model) or usual
-        ),
-        "temperature": st.number_input(
-            "Temperature", 0.0, 2.0, options.get("temperature"), step=0.1, placeholder=usual
-        ),
-        "instructions": st.text_area(
-            "System prompt", options.get("instructions", ""), placeholder="Instructions for the agent"
-        ),
-    }
+    st.text_input(
+        "Model",
+        options.get("model", ""),
+        max_chars=200,
+        placeholder=(profile and profile.model) or usual,
+        key=f"{form}_model",
+    )
+    st.number_input(
+        "Temperature",
+        0.0,
+        2.0,
+        options.get("temperature"),
+        step=0.1,
+        placeholder=usual,
+        key=f"{form}_temperature",
+    )
+    st.text_area(
+        "System prompt",
+        options.get("instructions", ""),
+        placeholder="Instructions for the agent",
+        key=f"{form}_instructions",
+    )
 
 
-def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, values: Mapping[str, Any]) -> None:
-    options = {name: values[name] or None for name in ("model", "instructions")}
-    options["temperature"] = values["temperature"]
-    options = {name: value for name, value in options.items() if value is not None}
+def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, form: str) -> None:
+    def value(name: str) -> Any:
+        return st.session_state.get(f"{form}_{name}")
+
+    options = {"model": value("model") or None, "instructions": value("instructions") or None}
+    options["temperature"] = value("temperature")
+    options = {name: given for name, given in options.items() if given is not None}
     if talk is None:
-        draft.busy, draft.options = values["busy"], options
-        st.rerun()
-    try:
-        profile = values["profile"] if values["profile"] != talk.profile else None
-        service.configure(user, talk.talk_session_id, profile=profile, busy=values["busy"], options=options)
-    except RoostError as error:
-        st.error(as_sentence(error))
+        draft.busy, draft.options = value("busy"), options
         return
-    st.rerun()
+    try:
+        profile = value("profile") if value("profile") != talk.profile else None
+        service.configure(user, talk.talk_session_id, profile=profile, busy=value("busy"), options=options)
+    except RoostError as error:
+        st.session_state["settings_problem"] = as_sentence(error)
