@@ -82,10 +82,10 @@ class Compose {
 
   // Called when the page has run, with what it knows.
   update({ data, setTriggerValue }) {
-    const isOther = data.talk !== this.data.talk || this.data.talk === undefined;
+    const before = this.data.talk;
     this.data = data;
     this.trigger = setTriggerValue;
-    if (isOther) this.#open();
+    if (data.talk !== before) this.#open(before);
     this.stopper.hidden = !data.running;
     this.policies.show(data.running ? data.policy : null);
     this.files.url = data.upload;
@@ -104,9 +104,13 @@ class Compose {
 
   // --- what is typed ------------------------------------------------------------------------------------
 
-  #open() {
-    this.text.value = drafts.get(this.data.talk);
-    this.files.clear();
+  // Another talk is open. What is being typed goes along: the talk was created by a message, or opened by a command.
+  #open(before) {
+    if (document.activeElement === this.text && this.text.value) drafts.set(before, "");
+    else {
+      this.text.value = drafts.get(this.data.talk);
+      this.files.clear();
+    }
     this.#changed();
   }
 
