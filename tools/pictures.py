@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import FilePayload, Page, expect, sync_playwright
+from playwright.sync_api import FilePayload, Page, ViewportSize, expect, sync_playwright
 
 from roost import tool
 from roost.core.talks.side_channels import Channel, answered, called
@@ -22,7 +22,7 @@ from tests.browser.steps import messages, say
 from tests.servers import ROOT, find_chromium
 
 IMAGES = ROOT / "docs" / "images"
-SIZE = {"width": 1200, "height": 780}
+SIZE = ViewportSize(width=1200, height=780)
 FRAMES_PER_SECOND = 4
 SETTINGS = """
 default_profile = "travel-desk"
