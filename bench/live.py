@@ -12,6 +12,7 @@ from pathlib import Path
 import roost
 from bench.figures import Figure, bench, percentile
 from bench.startup import Server
+from roost.api.auth import identity
 
 TOKENS = 300
 SENT = 30
@@ -82,9 +83,8 @@ def live_tokens(folder: Path) -> Iterator[Figure]:
         lags: list[float] = list(page.evaluate("() => Object.values(window.lags)"))[5:]
         assert len(lags) > TOKENS * 0.9, f"only {len(lags)} tokens were seen"
         page.goto(server.url)
-        page.get_by_label("Agent", exact=True).click()
-        page.get_by_role("option", name="echo").click()
-        expect(page.get_by_label("Agent", exact=True)).to_have_value("echo")
+        page.get_by_role("button", name="echo", exact=True).click()
+        expect(page.locator('[class*="st-key-card_chosen_profile_echo"]')).to_have_count(1)
         shown: list[float] = []
         for number in range(SENT):
             page.locator(".roost-input").focus()
@@ -95,3 +95,63 @@ def live_tokens(folder: Path) -> Iterator[Figure]:
     yield Figure("token_lag_p50", percentile(lags, 50), "ms", len(lags), 40)
     yield Figure("token_lag_p99", percentile(lags, 99), "ms", len(lags), 150)
     yield Figure("own_message_p50", percentile(shown[1:], 50), "ms", len(shown) - 1, 60)
+
+
+_OPEN = """([title, count]) => new Promise((done) => {
+  const start = performance.now();
+  new MutationObserver((_, observer) => {
+    if (document.querySelectorAll(".roost-message").length < count) return;
+    observer.disconnect();
+    requestAnimationFrame(() => done(performance.now() - start));
+  }).observe(document.body, {childList: true, subtree: true});
+  [...document.querySelectorAll(".st-key-talks button")].find((one) => one.textContent === title).click();
+})"""
+LONG, SHOWN_FIRST = 500, 50
+
+
+@bench("page-open")
+def page_open(folder: Path) -> Iterator[Figure]:
+    """A page in a new browser profile, and a talk of 500 messages on an open page."""
+    from playwright.sync_api import expect, sync_playwright
+
+    with roost.open(f"sqlite:///{_data(folder) / 'roost.db'}") as service:
+        _hold(service, LONG)
+    chromium = os.environ.get("ROOST_CHROMIUM") or _CHROMIUM.read_text().strip()
+    with Server(_data(folder)) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        cold: list[float] = []
+        for _ in range(5):
+            page = browser.new_context().new_page()
+            start = time.perf_counter()
+            page.goto(server.url)
+            page.locator(".roost-input").wait_for()
+            cold.append(time.perf_counter() - start)
+            page.context.close()
+        mine = identity(_data(folder))
+        context = browser.new_context()
+        context.add_cookies([{"name": mine.cookie_name, "value": mine.cookie("ann"), "url": server.url}])
+        page = context.new_page()
+        page.goto(server.url)
+        opened: list[float] = []
+        for _ in range(6):
+            expect(page.get_by_role("button", name="Long", exact=True)).to_be_visible()
+            opened.append(page.evaluate(_OPEN, ["Long", SHOWN_FIRST]))
+            page.get_by_role("button", name="New talk", exact=True).click()
+            expect(page.locator(".roost-message")).to_have_count(0)
+        browser.close()
+    yield Figure("cold_page_p50", percentile(cold, 50), "s", len(cold), 1.5)
+    yield Figure("open_500_messages_p50", percentile(opened[1:], 50) / 1000, "s", len(opened) - 1, 0.5)
+
+
+def _data(folder: Path) -> Path:
+    data = folder / "page-open"
+    data.mkdir(exist_ok=True)
+    return data
+
+
+def _hold(service: roost.AgentService, count: int) -> None:
+    talk = service.create_talk_session("ann", profile="echo", title="Long")
+    for number in range(count // 2):
+        service.add_message("ann", talk, f"question {number}")
+        for _ in service.stream_messages("ann", talk):
+            pass

@@ -21,14 +21,16 @@ import roost
 from bench.figures import Figure, bench, percentile
 from bench.startup import Server
 
+SETTINGS = 'default_profile = "time"\n[profiles.time]\nbrain = "bench.pages:tells_the_time"\n'
 _TOKEN = re.compile(r"@(\d+\.\d{4}) ")
 
 
 class Tab:
     """One open page."""
 
-    def __init__(self, url: str, query: str = "", *, polls: bool = False) -> None:
+    def __init__(self, url: str, query: str = "", *, polls: bool = False, talk: str | None = None) -> None:
         self._url = url
+        self.talk = talk
         self._query = query
         self._polls = polls
         self._fragment = ("", 0.1)
@@ -91,7 +93,8 @@ class Tab:
             if kind == "auto_rerun":
                 self._fragment = (message.auto_rerun.fragment_id, message.auto_rerun.interval)
             elif kind == "delta":
-                element = message.delta.new_element.bidi_component.id
+                component = message.delta.new_element.bidi_component
+                element = component.id if component.component_name.endswith("message_list") else ""
                 if element and is_new:
                     is_new = False
                     await self._ask(None, element)
@@ -99,9 +102,11 @@ class Tab:
                     self.lags.setdefault(token, time.time() - float(token))
 
     async def _listen(self) -> None:
-        await self._live.send(json.dumps({"open": None}))
-        async for _ in self._live:
+        await self._live.send(json.dumps({"open": self.talk}))
+        async for frame in self._live:
             self.looks += 1
+            for token in _TOKEN.findall(str(frame)):
+                self.lags.setdefault(token, time.time() - float(token))
 
     async def _pulse(self) -> None:
         while True:
@@ -129,9 +134,8 @@ async def tells_the_time(turn: roost.Turn) -> AsyncIterator[str]:
 @bench("tokens")
 def tokens(folder: Path) -> Iterator[Figure]:
     """From the brain to the tab, by polling."""
-    settings = 'default_profile = "time"\n[profiles.time]\nbrain = "bench.pages:tells_the_time"\n'
     (folder / "tokens").mkdir()
-    (folder / "roost.toml").write_text(settings)
+    (folder / "roost.toml").write_text(SETTINGS)
 
     async def main(server: Server) -> list[float]:
         cookie = visitor_cookie(server.url)
@@ -191,6 +195,40 @@ def idle_tabs(folder: Path) -> Iterator[Figure]:
         used, slowest = asyncio.run(main(server))
     yield Figure("idle_tab_cpu", max(0.0, used / watched - idle) / count * 100, "% core", count, 0.2)
     yield Figure("answer_beside_100_tabs_p99", slowest * 1e3, "ms", count, 50)
+
+
+@bench("live-tabs")
+def live_tabs(folder: Path) -> Iterator[Figure]:
+    """From the brain to the tab beside a hundred tabs, of which twenty have live text."""
+    count, live = 100, 20
+    (folder / "live-tabs").mkdir()
+    (folder / "roost.toml").write_text(
+        'default_profile = "time"\n[profiles.time]\nbrain = "bench.pages:tells_the_time"\n'
+    )
+
+    async def main(server: Server) -> list[float]:
+        tabs = [Tab(server.url) for _ in range(count - live)]
+        for _ in range(live):
+            cookie = visitor_cookie(server.url)
+            talk = str(_post(server.url, cookie, "/talks", {})["talkSessionId"])
+            tabs.append(Tab(server.url, f"talk={talk}", talk=talk))
+            tabs[-1].cookie = cookie
+        for tab in tabs:
+            await tab.__aenter__()
+        await asyncio.sleep(5)  # until all have settled
+        for tab in tabs[-live:]:
+            await asyncio.to_thread(_post, server.url, tab.cookie, f"/talks/{tab.talk}/messages", {"content": "go"})
+        await asyncio.sleep(10)  # the brains take seven
+        for tab in tabs:
+            await tab.__aexit__(None, None, None)
+        assert all(len(tab.lags) > 50 for tab in tabs[-live:]), "too few tokens came"
+        return [lag for tab in tabs[-live:] for lag in list(tab.lags.values())[5:]]
+
+    environment = {"ROOST_CONFIG": str(folder / "roost.toml"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with Server(folder / "live-tabs", **environment) as server:
+        lags = asyncio.run(main(server))
+    yield Figure("token_lag_of_20_beside_100_tabs_p50", percentile(lags, 50) * 1e3, "ms", len(lags), 40)
+    yield Figure("token_lag_of_20_beside_100_tabs_p99", percentile(lags, 99) * 1e3, "ms", len(lags), 150)
 
 
 async def _answer_times(url: str, seconds: float) -> list[float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import streamlit as st
 
 
@@ -19,6 +21,18 @@ def start_new() -> None:
 def open_talk(talk_id: str) -> None:
     show(talk_id)
     st.session_state.pop("notice", None)
+
+
+def open_message(talk_id: str, seq: int) -> None:
+    """Open a talk at one of its messages."""
+    open_talk(talk_id)
+    st.session_state["focus"] = (talk_id, seq, secrets.token_hex(8))
+
+
+def focus(talk_id: str | None) -> dict[str, object] | None:
+    """Return the message at which the talk was opened, with an id of this opening."""
+    opened, seq, mark = st.session_state.get("focus", (None, 0, ""))
+    return {"id": mark, "seq": seq} if talk_id and opened == talk_id else None
 
 
 def show(talk_id: str | None) -> None:

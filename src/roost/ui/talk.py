@@ -96,6 +96,7 @@ class PageState:
             "running": bool(reading and reading.running),
             "asking": self.is_asking,
             "sent": sent[1] if sent[0] == talk_id else 0,
+            "focus": page_url.focus(talk_id),
             "versions": self._versions(talk_id),
             "around": digest(self.talks, self.waiting, self.unread, self.service.health().problem),
         }

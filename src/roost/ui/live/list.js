@@ -5,6 +5,7 @@ const SILENCE = 40_000; // milliseconds without a frame after which the connecti
 const PATIENCE = 3_000; // milliseconds without a connection after which the page polls instead
 const SLOWEST = 2_000; // milliseconds between two attempts to connect
 const LOOK = 500; // milliseconds between two looks at the page
+const MOST_LOOKS = 200; // pages of older messages that are loaded for one that was found
 const NEAR = 48; // pixels from the end that count as the end
 
 const lists = new WeakMap(); // one list per element, over all its runs
@@ -264,6 +265,8 @@ class MessageList {
     if (messages) this.#receive({ talk, messages, running, more, approvals, whole: true, whole_approvals: true });
     else if (this.cards.isDeciding) this.feed.send({ approvals: true });
     if (data.sent && data.sent > this.sent) this.#showSent(data.sent);
+    if (data.focus && data.focus.id !== this.focused) [this.focused, this.wanted, this.looked] = [data.focus.id, data.focus.seq, 0];
+    this.#showWanted();
     this.#indicate();
   }
 
@@ -300,6 +303,7 @@ class MessageList {
     if (frame.cursor) this.cursor = this.feed.cursor = frame.cursor;
     if (frame.running !== undefined) this.running = frame.running;
     if (this.awaited && this.views.has(this.awaited)) this.#showSent(this.awaited);
+    this.#showWanted();
     this.#indicate();
     this.#compare();
   }
@@ -425,6 +429,22 @@ class MessageList {
     if (!this.awaited) this.#toEnd();
   }
 
+  // A message that was found by a search is brought into view; older ones are loaded until it is there.
+  #showWanted() {
+    if (!this.wanted || !(this.cursor || this.data.messages)) return; // the newest ones are not there yet
+    const view = this.views.get(this.wanted);
+    if (view) {
+      this.wanted = 0;
+      this.place.toElement(view.root);
+      view.root.classList.add("roost-found");
+      setTimeout(() => view.root.classList.remove("roost-found"), 3000);
+    } else if (this.older.hidden || this.looked >= MOST_LOOKS) this.wanted = 0;
+    else if (!this.older.disabled) {
+      this.looked += 1;
+      this.#showOlder();
+    }
+  }
+
   #toEnd() {
     this.place.toEnd();
     this.#showJump();
@@ -494,6 +514,12 @@ class Place {
   toEnd() {
     this.#follow(true);
     this.#settle();
+  }
+
+  toElement(element) {
+    this.#follow(false);
+    element.scrollIntoView({ block: "center" });
+    this.top = this.pane.scrollTop;
   }
 
   #settle() {

@@ -38,8 +38,8 @@ def hits(service: AgentService, user: str, query: str) -> None:
                 type="tertiary",
                 width="stretch",
                 wrap=False,
-                on_click=page_url.open_talk,
-                args=(hit.talk_session_id,),
+                on_click=page_url.open_message,
+                args=(hit.talk_session_id, hit.seq),
             )
             st.caption(_marked(hit))
 
