@@ -167,6 +167,8 @@ def test_commands_in_the_docs_exist(block: Block) -> None:
             case "make":
                 target = next(word for word in arguments if "=" not in word)
                 assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            case "pip" | "uvx" | "docker":  # tests/test_install.py installs the wheel, and reads the Containerfile
+                assert "roost" in arguments[-1] or "roost up" in line
             case "#":
                 continue
             case other:
