@@ -55,6 +55,8 @@ class Tab:
     """One browser tab on the page, as AppTest sees it."""
 
     service: roost.AgentService
+    place: str = field(default_factory=lambda: next(_keys))
+    """The empty page on which a first message is typed."""
     app: AppTest = field(default_factory=lambda: AppTest.from_file(SCRIPT, default_timeout=30))
 
     @property
@@ -77,12 +79,15 @@ class Tab:
         return self.send(next(_keys), text)
 
     def send(self, key: str, text: str, **more: object) -> Tab:
-        return self.report("input", "send", [{"key": key, "text": text, "talk": self.input["talk"], **more}])
+        sent = {"key": key, "text": text, "talk": self.input["talk"], "place": self.place, **more}
+        return self.report("input", "send", [sent])
 
     def stop(self) -> Tab:
         return self.report("input", "stop", 1)
 
     def click(self, key: str) -> Tab:
+        if key == "new_talk":
+            self.place = next(_keys)
         self.app.button(key=key).click().run()
         assert not self.app.exception
         return self

@@ -24,18 +24,22 @@ STOP_WAIT = 2.0
 
 
 def receive(line: MessageSender, message: Outgoing) -> None:
-    """Send a message of the input, unless it was received before."""
+    """Send a message of the input, unless it was received before.
+
+    It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
+    others follow, whatever the page shows meanwhile.
+    """
     received: list[str] = st.session_state.get("received", [])
-    if message.key in received:
-        return
-    st.session_state["received"] = [*received[-RECEIVED:], message.key]
-    if message.talk_id in (None, line.talk_id):
-        _post(line, message)
-    else:  # typed before this page opened another talk, which stays open
-        opened = page_url.opened()
-        other = MessageSender(line.service, line.user, line.draft, message.talk_id)
-        _post(other, message)
-        page_url.show(opened)
+    places: dict[str, str] = st.session_state.setdefault("places", {})
+    talk_id = message.talk_id or places.get(message.place)
+    if message.key not in received:
+        st.session_state["received"] = [*received[-RECEIVED:], message.key]
+        sender = line if line.talk_id == talk_id else MessageSender(line.service, line.user, line.draft, talk_id)
+        if not _post(sender, message):
+            return
+        talk_id = places[message.place] = str(sender.talk_id)
+    if message.talk_id is None and talk_id:
+        page_url.begin(talk_id)
 
 
 def command(service: AgentService, name: str, text: str) -> None:
@@ -58,20 +62,22 @@ def command(service: AgentService, name: str, text: str) -> None:
 
 def say(line: MessageSender, text: str) -> None:
     """Send a text that was not typed into the input: a suggestion, or a question again."""
-    _post(line, Outgoing("", text))
+    if _post(line, Outgoing("", text)):
+        page_url.begin(str(line.talk_id))
 
 
-def _post(line: MessageSender, message: Outgoing) -> None:
-    """Send a message; one that is refused returns to the input."""
+def _post(line: MessageSender, message: Outgoing) -> bool:
+    """Send a message; return whether it was accepted. One that is refused returns to the input."""
     try:
         talk_id = line.send(message.text, key=message.key or None, busy=message.busy, attachments=message.attachments)
     except RoostError as error:
         st.session_state["notice"] = public(error)
         st.session_state["refused"] = {"key": message.key or secrets.token_hex(8), "text": message.text}
-        return
+        return False
     st.session_state.pop("refused", None)
+    st.session_state.pop("notice", None)
     st.session_state["sent"] = (talk_id, line.seq)
-    page_url.open_talk(talk_id)
+    return True
 
 
 def act(service: AgentService, line: MessageSender, action: str, seq: int, text: str) -> None:

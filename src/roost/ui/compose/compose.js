@@ -83,6 +83,7 @@ class Compose {
   // Called when the page has run, with what it knows.
   update({ data, setTriggerValue }) {
     const before = this.data.talk;
+    this.#talk; // a new place, if another talk is open
     this.data = data;
     this.trigger = setTriggerValue;
     if (data.talk !== before) this.#open(before);
@@ -158,12 +159,19 @@ class Compose {
     const command = this.commands.exact(text);
     if (command && !this.files.ids.length) return this.#run(...command);
     this.outbox.push({
-      key: newKey(), text, talk: this.data.talk, session: this.data.session, at: performance.now(), tried: 0,
+      key: newKey(), text, talk: this.#talk, place: this.place, session: this.data.session, at: performance.now(), tried: 0,
       busy: this.policies.chosen, attachments: this.files.ids, files: this.files.files,
     });
     this.files.clear();
     this.#write("");
     this.#flush();
+  }
+
+  // The open talk. The URL changes before the page does.
+  get #talk() {
+    const talk = new URL(location.href).searchParams.get("talk");
+    if (talk !== this.lastTalk || !this.place) [this.lastTalk, this.place] = [talk, newKey()];
+    return talk;
   }
 
   get #isConnected() {
@@ -173,7 +181,7 @@ class Compose {
   #flush() {
     if (!this.outbox.length || !this.#isConnected) return;
     for (const message of this.outbox) message.tried = performance.now();
-    const shown = this.outbox.map(({ key, text, talk, busy, attachments }) => ({ key, text, talk, busy, attachments }));
+    const shown = this.outbox.map(({ key, text, talk, place, busy, attachments }) => ({ key, text, talk, place, busy, attachments }));
     this.trigger("send", shown);
   }
 

@@ -18,6 +18,9 @@ class Outgoing:
     key: str
     text: str
     talk_id: str | None = None
+    """Talk in which it was typed; None if that had not begun."""
+    place: str = ""
+    """Empty page on which it was typed: all messages of one place belong to one talk."""
     busy: str | None = None
     """Policy for this message only, if one was chosen."""
     attachments: tuple[str, ...] = ()
@@ -65,6 +68,7 @@ def _messages(sent: object) -> Iterator[Outgoing]:
                 str(one.get("key", "")),
                 text,
                 str(talk) if talk else None,
+                str(one.get("place", "")),
                 str(busy) if busy else None,
                 tuple(map(str, files)) if isinstance(files, list) else (),
             )
