@@ -27,7 +27,10 @@ help: ## Show this list
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@{ .venv/bin/roost models pull --if-needed > /dev/null 2>&1 & } ; exec .venv/bin/roost up $(ARGS)
 
-test: lint browser model ## Check and test everything (PYTEST_ARGS="-k mail -x")
+# The checks run while the browser and the model are downloaded.
+test: $(DEV_READY) ## Check and test everything (PYTEST_ARGS="-k mail -x")
+	@$(MAKE) --no-print-directory lint & checks=$$!; $(MAKE) --no-print-directory browser model; set_up=$$?; \
+		wait $$checks && exit $$set_up
 	@echo "Running the tests …"
 ifeq ($(PYTEST_ARGS),)
 	@sh tools/run_tests.sh $(PYTHON_IN_VENV)

@@ -43,7 +43,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
-    "roost", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "roost", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("long", settings.get_profile("roost"), max_examples=2_000)
 settings.load_profile("roost")

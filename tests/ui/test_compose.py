@@ -31,19 +31,10 @@ def test_several_messages_at_once_begin_one_talk(tab: Tab) -> None:
     tab.report("input", "send", [one, two])
     first = tab.talk_id
     tab.app.query_params.clear()  # as by a browser that is late
-    tab.app.session_state["begun"] = ("", 0.0)
     tab.look().report("input", "send", [two, one | {"key": "three", "text": "three"}])
     assert tab.talk_id == first
     assert asked(tab) == ["one", "two", "three"]
     assert len(tab.service.list_sessions(USER, limit=1000)) == before + 1
-
-
-def test_a_browser_that_is_late_still_sees_the_talk_that_it_has_begun(tab: Tab) -> None:
-    begun = tab.say("one").talk_id
-    tab.app.query_params.clear()
-    assert tab.look().talk_id == begun
-    tab.click("new_talk")
-    assert tab.look().talk_id is None
 
 
 def test_a_message_goes_to_the_talk_in_which_it_was_typed(tab: Tab) -> None:

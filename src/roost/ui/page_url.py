@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import secrets
-import time
 
 import streamlit as st
 
-LATE = 5.0
-"""Seconds for which a browser may still send the URL of an empty page after its first message has begun a talk."""
-
 
 def opened() -> str | None:
-    """Return the talk that the URL names, or the one that has just begun on this page."""
-    talk_id = st.query_params.get("talk")
-    begun, at = st.session_state.get("begun", ("", 0.0))
-    if talk_id is None and begun and time.monotonic() - at < LATE:
-        st.query_params.from_dict({"talk": begun})
-        return str(begun)
-    return talk_id
+    """Return the talk that the URL names."""
+    return st.query_params.get("talk")
 
 
 def start_new() -> None:
     """Close the open talk; the next one is created with its first message."""
-    st.session_state.pop("begun", None)
     show(None)
     st.session_state.pop("notice", None)
 
@@ -31,12 +21,6 @@ def start_new() -> None:
 def open_talk(talk_id: str) -> None:
     show(talk_id)
     st.session_state.pop("notice", None)
-
-
-def begin(talk_id: str) -> None:
-    """Open a talk that a message of this page has begun."""
-    open_talk(talk_id)
-    st.session_state["begun"] = (talk_id, time.monotonic())
 
 
 def open_message(talk_id: str, seq: int) -> None:

@@ -29,17 +29,18 @@ def receive(line: MessageSender, message: Outgoing) -> None:
     It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
     others follow, whatever the page shows meanwhile.
     """
+    is_here = message.talk_id in (None, line.talk_id)
     received: list[str] = st.session_state.get("received", [])
     places: dict[str, str] = st.session_state.setdefault("places", {})
     talk_id = message.talk_id or places.get(message.place)
-    if message.key not in received:
+    if is_new := message.key not in received:
         st.session_state["received"] = [*received[-RECEIVED:], message.key]
         sender = line if line.talk_id == talk_id else MessageSender(line.service, line.user, line.draft, talk_id)
         if not _post(sender, message):
             return
         talk_id = places[message.place] = str(sender.talk_id)
-    if message.talk_id is None and talk_id:
-        page_url.begin(talk_id)
+    if is_here and talk_id and (is_new or page_url.opened() is None):
+        page_url.open_talk(talk_id)
 
 
 def command(service: AgentService, name: str, text: str) -> None:
@@ -63,7 +64,7 @@ def command(service: AgentService, name: str, text: str) -> None:
 def say(line: MessageSender, text: str) -> None:
     """Send a text that was not typed into the input: a suggestion, or a question again."""
     if _post(line, Outgoing("", text)):
-        page_url.begin(str(line.talk_id))
+        page_url.open_talk(str(line.talk_id))
 
 
 def _post(line: MessageSender, message: Outgoing) -> bool:

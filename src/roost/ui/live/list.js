@@ -391,6 +391,8 @@ class MessageList {
   #compare() {
     if (!this.root.isConnected) return this.close();
     this.root.dataset.stream = this.feed.isLive ? "live" : "lost";
+    // A run that was asked for before the browser had a new URL may have drawn the page of the old one.
+    if (new URL(location.href).searchParams.get("talk") !== (this.data.talk ?? null)) this.#refresh();
     if (!this.feed.isLive) return;
     this.#report(true);
     const isOther = this.around !== null && this.around !== this.data.around;
