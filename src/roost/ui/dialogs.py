@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from roost.ui.callbacks import uninterrupted
+
 _OPEN = "dialog"
 
 
+@uninterrupted
 def show(name: str, subject: str = "") -> None:
     """Open a dialog in the next run of the page, in place of any other; `subject` is what it is about."""
     st.session_state[_OPEN] = (name, subject)
@@ -18,5 +21,6 @@ def shown(name: str) -> str | None:
     return str(subject) if opened == name else None
 
 
+@uninterrupted
 def close() -> None:
     st.session_state.pop(_OPEN, None)

@@ -6,23 +6,28 @@ import secrets
 
 import streamlit as st
 
+from roost.ui.callbacks import uninterrupted
+
 
 def opened() -> str | None:
     """Return the talk that the URL names."""
     return st.query_params.get("talk")
 
 
+@uninterrupted
 def start_new() -> None:
     """Close the open talk; the next one is created with its first message."""
     show(None)
     st.session_state.pop("notice", None)
 
 
+@uninterrupted
 def open_talk(talk_id: str) -> None:
     show(talk_id)
     st.session_state.pop("notice", None)
 
 
+@uninterrupted
 def open_message(talk_id: str, seq: int) -> None:
     """Open a talk at one of its messages."""
     open_talk(talk_id)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from roost.ui.callbacks import uninterrupted
+
 KEY = "message_input"
 
 
@@ -48,16 +50,20 @@ def draw(
 ) -> None:
     """Draw the input; `send` is called for each message, `command` with a name and the text after it."""
 
+    @uninterrupted
     def sent() -> None:
         for message in _messages(st.session_state[KEY].send):
             send(message)
 
+    @uninterrupted
     def commanded() -> None:
         chosen = st.session_state[KEY].command
         if isinstance(chosen, dict):
             command(str(chosen.get("name", "")), str(chosen.get("text") or ""))
 
-    _mount(key=KEY, data=dict(data), on_send_change=sent, on_stop_change=stop, on_command_change=commanded)
+    _mount(
+        key=KEY, data=dict(data), on_send_change=sent, on_stop_change=uninterrupted(stop), on_command_change=commanded
+    )
 
 
 def _messages(sent: object) -> Iterator[Outgoing]:

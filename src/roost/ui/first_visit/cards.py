@@ -11,6 +11,7 @@ import streamlit as st
 from roost.demos.first_steps import SILENT
 from roost.errors import RoostError
 from roost.service import AgentService
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design.avatars import avatar
 from roost.ui.first_visit import connect_model
 from roost.ui.sidebar.sidebar import Draft
@@ -91,6 +92,7 @@ def _short(about: str) -> str:
     return kept.strip() or (about if len(about) <= ABOUT else about[: ABOUT - 1] + "…")
 
 
+@uninterrupted
 def _choose(draft: Draft, card: Card) -> None:
     draft.agent = card.name if card.is_agent else None
     if not card.is_agent:
@@ -101,4 +103,4 @@ def _suggestions(profile: str, say: Callable[[str], None]) -> None:
     with st.container(key="suggestions", horizontal=True):
         for suggestion in SUGGESTIONS.get(profile, ()):
             typed = _TYPED.get(suggestion, suggestion)
-            st.button(suggestion, key=f"suggest_{typed}", on_click=say, args=(typed,))
+            st.button(suggestion, key=f"suggest_{typed}", on_click=uninterrupted(say), args=(typed,))

@@ -18,6 +18,7 @@ from roost.connections.providers import PROVIDERS, ProviderInfo
 from roost.errors import RoostError, Unavailable
 from roost.ports import Profile
 from roost.ui import dialogs, page_url
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.first_visit.background import Job
 from roost.ui.sidebar.sidebar import Draft
@@ -123,10 +124,12 @@ def _search(_: Callable[[], bool]) -> list[LocalServer]:
     return local_servers.find(local_servers.places())
 
 
+@uninterrupted
 def _look_again() -> None:
     st.session_state.pop("local_search", None)
 
 
+@uninterrupted
 def _choose(connections: Connections, draft: Draft, server: LocalServer, model: str) -> None:
     try:
         _connected(draft, connections.add_local(server, model))
@@ -159,6 +162,7 @@ def _key_form(connections: Connections, draft: Draft) -> None:
         st.form_submit_button("Test and save", on_click=_test, args=(connections,))
 
 
+@uninterrupted
 def _test(connections: Connections) -> None:
     """Test the key in the background, and keep it if it is accepted. The field is emptied at once."""
     key, provider = str(st.session_state["key_value"]), PROVIDERS[st.session_state["key_provider"]]

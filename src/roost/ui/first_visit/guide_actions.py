@@ -14,6 +14,7 @@ from roost.demos.first_steps import STEPS, Built, game_status
 from roost.errors import RoostError, public
 from roost.service import AgentService
 from roost.ui import dialogs, page_url
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import as_sentence, plain
@@ -43,6 +44,7 @@ def _is_guide(service: AgentService, talk: Talk) -> bool:
     return talk.agent is None and any(p.name == talk.profile and p.brain == GUIDE for p in service.profiles())
 
 
+@uninterrupted
 def _build(service: AgentService, talk: Talk, name: str) -> None:
     st.session_state.pop("notice", None)
     st.session_state.pop("built", None)
@@ -70,11 +72,13 @@ def _result(built: Built, draft: Draft, *, is_operator: bool) -> None:
             st.button("Watch the game", key="watch_game", type="primary", on_click=_watch, args=(built.meeting,))
 
 
+@uninterrupted
 def _talk_with(draft: Draft, agent: str) -> None:
     draft.agent = agent
     page_url.start_new()
 
 
+@uninterrupted
 def _watch(meeting_id: str) -> None:
     dialogs.show(GAME, meeting_id)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from roost.ui.callbacks import uninterrupted
+
 KEY = "message_list"
 
 
@@ -33,6 +35,7 @@ def draw(data: Mapping[str, object], act: Callable[[str, int, str], None], set_s
     live stream can be had. The list asks for a new run of the page by a trigger that needs no answer.
     """
 
+    @uninterrupted
     def acted() -> None:
         action = st.session_state[KEY].action
         if isinstance(action, dict):

@@ -10,6 +10,7 @@ from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import Talk
 from roost.service import AgentService
 from roost.ui import approvals, dialogs, page_url
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.live.approval_cards import explanation, labels
 from roost.ui.live.argument_table import argument_table
@@ -83,6 +84,7 @@ def _ask(service: AgentService, approval: Approval, titles: Mapping[str, str]) -
             )
 
 
+@uninterrupted
 def _decide(service: AgentService, approval: Approval, action: str) -> None:
     user, key = approval.user_id, approval.approval_id
     reason = str(st.session_state.get(f"reason_{key}", ""))

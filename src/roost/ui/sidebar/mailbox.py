@@ -11,6 +11,7 @@ from roost.core.values.addresses import shortened
 from roost.errors import RoostError, public
 from roost.service import AgentService
 from roost.ui import dialogs
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.text import plain
 
@@ -61,6 +62,7 @@ def _row(service: AgentService, user: str, mail: Mail) -> None:
             _reply(service, user, mail)
 
 
+@uninterrupted
 def _open(service: AgentService, user: str, mail_id: str) -> None:
     is_open = dialogs.shown(NAME) == mail_id
     dialogs.show(NAME, "" if is_open else mail_id)
@@ -82,6 +84,7 @@ def _reply(service: AgentService, user: str, mail: Mail) -> None:
             )
 
 
+@uninterrupted
 def _answer(service: AgentService, user: str, mail_id: str) -> None:
     text = str(st.session_state.get(f"mail_reply_{mail_id}", ""))
     try:
@@ -91,6 +94,7 @@ def _answer(service: AgentService, user: str, mail_id: str) -> None:
         st.session_state["mail_problem"] = public(error)
 
 
+@uninterrupted
 def _archive(service: AgentService, user: str, mail_id: str) -> None:
     try:
         service.mail.archive(user, mail_id)

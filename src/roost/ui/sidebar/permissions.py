@@ -8,6 +8,7 @@ from roost.core.journal.approvals import Permission, shown_name
 from roost.errors import NotFound, RoostError, public
 from roost.service import AgentService
 from roost.ui import dialogs
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.text import plain
 
@@ -40,6 +41,7 @@ def _list(service: AgentService, user: str) -> None:
             st.button("Revoke", key=f"revoke_{number}_{one.created.timestamp()}", on_click=_revoke, args=(service, one))
 
 
+@uninterrupted
 def _revoke(service: AgentService, one: Permission) -> None:
     try:
         service.approvals.revoke(one.user_id, one.tool, agent_id=one.agent_id, profile=one.profile)

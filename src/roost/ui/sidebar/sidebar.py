@@ -18,6 +18,7 @@ from roost.errors import RoostError
 from roost.ports import Profile
 from roost.service import AgentService
 from roost.ui import page_url
+from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.design.avatars import avatar
 from roost.ui.sidebar import approval_list, mailbox, menu, permissions, search
@@ -193,6 +194,7 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
     )
 
 
+@uninterrupted
 def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, form: str) -> None:
     def value(name: str) -> Any:
         return st.session_state.get(f"{form}_{name}")
