@@ -1,6 +1,6 @@
 """pytest plugin: several pytest processes share one test suite, file by file.
 
-`--share FOLDER --worker 1/4` runs the files that this process claims first by creating a file in the folder.
+`--share FOLDER --worker 1/3` runs the files that this process claims first by creating a file in the folder.
 Each process starts at its own place in the list, so folders stay together, and takes over what is left at the end.
 """
 
@@ -14,7 +14,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", type=Path, help="folder of the claims; the same for all processes of a run")
-    parser.addoption("--worker", default="1/1", help="number of this process, and how many there are: 1/4")
+    parser.addoption("--worker", default="1/1", help="number of this process, and how many there are: 1/3")
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:

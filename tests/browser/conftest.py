@@ -148,7 +148,7 @@ def visit(server: Server, browser: Browser) -> Iterator[Visit]:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
         contexts.append(context)
         context.on("request", lambda request: asked.append(request.url))
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         if user is not None:
             cookie = server.identity.cookie(user)
             context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.servers import ROOT
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)
 
 SCREENSHOTS = ROOT / "screenshots"
 

@@ -56,7 +56,7 @@ def page(browser: Browser, tmp_path: Path, model_port: int, monkeypatch: pytest.
     with up(tmp_path, free_port()) as (url, _):
         me = identity(tmp_path)
         context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id="Asia/Tokyo")
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         context.add_cookies([{"name": me.cookie_name, "value": me.cookie(me.local_user), "url": url}])
         opened = context.new_page()
         opened.goto(url)

@@ -20,7 +20,7 @@ FRAGILE = "[limits]\nsilent_loop = 0.3\nblocked_loops = 1\n"
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context()
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     yield context.new_page()
     context.close()
 
