@@ -67,7 +67,7 @@ def test_an_approval_is_a_card_that_stays_with_its_decision_and_a_tool_can_be_al
     expect(dialog).to_contain_text("pay · profile steered, since")
     dialog.get_by_role("button", name="Revoke").click()
     expect(dialog).to_contain_text("None. Choose Always allow")
-    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_have_count(0)
     say(page, "pay 8")
     expect(cards.last.get_by_role("button")).to_have_text(["Approve", "Decline", "Always allow"])
