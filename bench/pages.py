@@ -22,7 +22,7 @@ from bench.figures import Figure, bench, percentile
 from bench.startup import Server
 
 SETTINGS = 'default_profile = "time"\n[profiles.time]\nbrain = "bench.pages:tells_the_time"\n'
-_TOKEN = re.compile(r"@(\d+\.\d{4}) ")
+_TOKEN = re.compile(r"@(\d+\.\d{4})")
 
 
 class Tab:
