@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from roost.cli.app.options import Config, Host, Json, Limit, Port, Store, load_settings
-from roost.cli.app.typer_ext import CommandGroup, parse_choice, parse_count
+from roost.cli.app.options import Config, Host, Json, Port, Store, load_settings
+from roost.cli.app.typer_ext import CommandGroup, parse_count
 from roost.errors import RoostError
 
 INTERRUPTED = 130
 GROUPS = {
+    "talks": ("talks.commands", "List, show, search, branch, export and import your talks."),
     "agents": ("agents", "Create, inspect, start and stop agents."),
     "tasks": ("tasks", "Send tasks to agents and read their results."),
     "schedules": ("schedules", "Send tasks to agents at set times."),
@@ -108,10 +109,6 @@ app = CommandGroup(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-talks_app = CommandGroup(
-    no_args_is_help=True, rich_markup_mode=None, help="List, show, search, branch, export and import your talks."
-)
-app.add_typer(talks_app, name="talks")
 
 
 def print_error(text: str) -> None:
@@ -205,155 +202,6 @@ def chat(
 
     settings = load_settings(config, store=store)
     raise typer.Exit(command.run(settings, profile, talk, agent, thoughts=thoughts, attach=attach or ()))
-
-
-@talks_app.command("ls")
-def talks_ls(
-    json: Json = False,
-    limit: Limit = 200,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """List your talks, most recently used first."""
-    from roost.cli.commands.talks import talks as command
-
-    command.ls(load_settings(config, store=store), as_json=json, limit=limit)
-
-
-@talks_app.command("show")
-def talks_show(
-    talk: Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")],
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Show all messages of a talk."""
-    from roost.cli.commands.talks import talks as command
-
-    command.show(load_settings(config, store=store), talk, as_json=json)
-
-
-TalkId = Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")]
-At = Annotated[
-    int | None,
-    typer.Option("--at", metavar="N", parser=parse_count(1), help="Number of the message; by default the last one."),
-]
-
-
-@talks_app.command("fork")
-def talks_fork(
-    talk: TalkId,
-    at: At = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of the new talk.")] = None,
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Make an independent talk of the messages up to one of them."""
-    from roost.cli.commands.talks import branches as command
-
-    command.fork(load_settings(config, store=store), talk, at, title, as_json=json)
-
-
-@talks_app.command("edit")
-def talks_edit(
-    talk: TalkId,
-    number: Annotated[int, typer.Argument(metavar="N", parser=parse_count(1), help="Number of your message.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The new text.")],
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Send another text in place of a message, in a branch."""
-    from roost.cli.commands.talks import branches as command
-
-    command.edit(load_settings(config, store=store), talk, number, text, as_json=json)
-
-
-@talks_app.command("regenerate")
-def talks_regenerate(
-    talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None
-) -> None:
-    """Answer a message again, in a branch, and print it."""
-    from roost.cli.commands.talks import branches as command
-
-    command.regenerate(load_settings(config, store=store), talk, at, as_json=json)
-
-
-@talks_app.command("search")
-def talks_search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words that a message must contain.")],
-    talk: Annotated[
-        str | None, typer.Option("--talk", help="Only in this talk: its id or a unique part of it.")
-    ] = None,
-    json: Json = False,
-    limit: Limit = 20,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Find messages in your talks, most recently used first.
-
-    The last word may be the start of a word. Words in double quotes must be neighbours.
-    """
-    from roost.cli.commands.talks import talks as command
-
-    command.search(load_settings(config, store=store), " ".join(words), talk, as_json=json, limit=limit)
-
-
-def _parse_format(text: str) -> str:
-    from roost.core.talks.transcripts import TranscriptFormat
-
-    return parse_choice("the format", TranscriptFormat)(text)
-
-
-@talks_app.command("export")
-def talks_export(
-    talk: Annotated[str, typer.Argument(metavar="TALK", help="Id of a talk, or a unique part of it.")],
-    form: Annotated[
-        str,
-        typer.Option("--format", parser=_parse_format, help="markdown or json."),
-    ] = "markdown",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to create; it must not exist.")
-    ] = None,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Print a talk as Markdown, or as JSON that can be imported."""
-    from roost.cli.commands.talks import transcripts as command
-
-    command.export(load_settings(config, store=store), talk, form, output)
-
-
-@talks_app.command("save")
-def talks_save(
-    talk: TalkId,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of a file in the talk.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to create; it must not exist.")
-    ] = None,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Save a file that was sent in a talk."""
-    from roost.cli.commands.talks import attachments as command
-
-    command.save(load_settings(config, store=store), talk, name, output)
-
-
-@talks_app.command("import")
-def talks_import(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON of `roost talks export`; - for standard input.")],
-    profile: Annotated[str | None, typer.Option("--profile", help="Profile of the new talk.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Agent of the new talk.")] = None,
-    json: Json = False,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Add an exported talk as a new talk, and print its id."""
-    from roost.cli.commands.talks import transcripts as command
-
-    command.import_file(load_settings(config, store=store), file, profile, agent, as_json=json)
 
 
 @app.command()
