@@ -27,6 +27,11 @@ _WATCH = """() => {
   look();
 }"""
 
+_UNFOLDED = """() => {
+  const settings = document.querySelector('.st-key-settings details');
+  return settings.getAnimations({ subtree: true }).length === 0 && settings.scrollHeight <= settings.offsetHeight;
+}"""
+
 
 def say(page: Page, text: str) -> None:
     page.locator(".roost-input").fill(text)
@@ -86,7 +91,8 @@ def delete(page: Page, title: str) -> None:
 def choose_policy(page: Page, policy: str) -> None:
     """Set what happens in the next talk to a message that is sent while an answer is being written."""
     page.get_by_text("Settings of the next talk").click()
-    page.get_by_role("button", name="Save").hover()  # waits until the settings have unfolded
+    page.get_by_role("button", name="Save").hover()
+    page.wait_for_function(_UNFOLDED)  # a list of choices closes when what is around it moves
     page.get_by_label("A message sent during an answer").click()
     page.get_by_role("option", name=policy).click()
     page.get_by_role("button", name="Save").click()

@@ -46,7 +46,9 @@ def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
 def test_a_message_found_far_up_is_brought_into_view(visit: Visit) -> None:
     page = visit(user="old")
     find(page, '"question 0"')
-    page.locator(".st-key-talks").get_by_role("button", name="A long talk").last.click()
+    found = page.locator(".st-key-talks")
+    expect(found.locator("strong")).to_have_count(2)
+    found.get_by_role("button", name="A long talk").last.click()
     expect(page.locator('.roost-message[data-seq="1"]')).to_be_in_viewport()
     expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
 
