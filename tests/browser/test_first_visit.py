@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,8 +23,18 @@ pytestmark = pytest.mark.browser
 MODEL = "tiny:1b"
 
 
+PACE = 0.05
+SETTINGS = """
+tools = ["tests.browser.brains:pay"]
+
+[profiles.cashier]
+brain = "tests.browser.brains:steered"
+description = "Pays bills."
+"""
+
+
 class Models(BaseHTTPRequestHandler):
-    """A model server that lists two models, one with a hostile name."""
+    """A model server that lists two models, one with a hostile name. A question about a story has a long answer."""
 
     def do_GET(self) -> None:
         body = json.dumps({"data": [{"id": MODEL}, {"id": "<img src=x onerror=alert(1)>"}]}).encode()
@@ -32,8 +43,26 @@ class Models(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        words = [f"word{number} " for number in range(1000)] if "story" in str(asked) else [f"In short: {asked}"]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.close_connection = True
+        with suppress(OSError):  # the answer was stopped
+            for word in words:
+                self.wfile.write(_event({"delta": {"role": "assistant", "content": word}}))
+                threading.Event().wait(PACE)
+            self.wfile.write(_event({"delta": {}, "finish_reason": "stop"}) + b"data: [DONE]\n\n")
+
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+def _event(choice: dict[str, object]) -> bytes:
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
+    return b"data: " + json.dumps(head | {"choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
 
 
 @pytest.fixture
@@ -49,7 +78,8 @@ def model_port() -> Iterator[int]:
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path, model_port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    """The page of the local user, on a new Roost without settings."""
+    """The page of the local user, on a new Roost with one agent in its settings."""
+    (tmp_path / "roost.toml").write_text(SETTINGS)
     monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{model_port}")
     for name in (name for names in KEYS.values() for name in names):
         monkeypatch.delenv(name, raising=False)
@@ -64,7 +94,7 @@ def page(browser: Browser, tmp_path: Path, model_port: int, monkeypatch: pytest.
         context.close()
 
 
-def test_a_newcomer_follows_the_guide_and_connects_a_model(page: Page, tmp_path: Path) -> None:
+def test_a_newcomers_path_by_visible_labels(page: Page, tmp_path: Path) -> None:
     faults: list[str] = []
     page.on("console", lambda line: faults.append(line.text) if line.type == "error" else None)
     page.get_by_role("button", name="Guide").click()
@@ -102,4 +132,74 @@ def test_a_newcomer_follows_the_guide_and_connects_a_model(page: Page, tmp_path:
     expect(page.locator(".st-key-card_chosen_profile_tiny-1b")).to_be_visible()
     expect(dialog).to_have_count(0)
     assert "ollama:tiny:1b" in (tmp_path / "profiles.toml").read_text()
+
+    write_and_come_back(page, tmp_path)
     assert faults == []
+
+
+def write_and_come_back(page: Page, tmp_path: Path) -> None:
+    """The rest of the path, with the connected model: by visible labels only."""
+    line = page.get_by_label("Type a message")
+    spoken = page.get_by_role("log", name="Messages").get_by_role("article")
+
+    def write(text: str) -> None:
+        line.fill(text)
+        page.get_by_role("button", name="Send", exact=True).click()
+
+    write("Tell me a story")
+    expect(spoken.last).to_contain_text("word3")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    write("Another story")
+    expect(spoken.last).to_contain_text("word3")
+    write("Be brief")
+    expect(spoken).to_have_count(6)
+    expect(spoken.last).to_contain_text("In short: Be brief")
+
+    spoken.nth(4).hover()
+    spoken.nth(4).get_by_role("button", name="Edit").click()
+    page.get_by_label("Edit message").fill("Say it in Latin")
+    page.get_by_role("button", name="Send again").click()
+    expect(spoken.last).to_contain_text("In short: Say it in Latin")
+    expect(spoken.nth(4)).to_contain_text("2/2")
+    spoken.last.hover()
+    spoken.last.get_by_role("button", name="Fork").click()
+    expect(page.get_by_role("button", name="Tell me a story", exact=True)).to_have_count(2)
+
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Attach files").click()
+    chooser.value.set_files({"name": "seeds.csv", "mimeType": "text/csv", "buffer": b"millet,250"})
+    write("What does it cost?")
+    expect(spoken).to_have_count(8)
+    expect(spoken.nth(6)).to_contain_text("seeds.csv")
+    expect(spoken.last).to_contain_text("In short:")
+
+    page.get_by_role("button", name="New talk").click()
+    page.get_by_role("button", name="cashier").click()
+    write("pay 5")
+    page.get_by_role("button", name="Approve").click()
+    expect(spoken.last).to_contain_text("5 paid")
+    expect(spoken.last).to_contain_text("Approved by you")
+    page.reload()
+    expect(spoken).to_have_count(2)
+    expect(spoken.last).to_contain_text("5 paid")
+
+    page.get_by_label("Search your talks").fill("latin")
+    page.get_by_label("Search your talks").press("Enter")
+    expect(page.get_by_role("region", name="Sidebar")).to_contain_text("Say it in Latin")
+    page.get_by_role("button", name="Tell me a story", exact=True).first.click()
+    expect(spoken.nth(4)).to_contain_text("Say it in Latin")
+    page.get_by_label("Search your talks").fill("")
+    page.get_by_label("Search your talks").press("Enter")
+    page.get_by_role("button", name="Menu of Tell me a story").first.click()
+    page.get_by_role("menuitem", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("dialog").get_by_role("button", name="Markdown", exact=True).click()
+    download.value.save_as(tmp_path / "export.md")
+    assert "Tell me a story" in (tmp_path / "export.md").read_text(encoding="utf-8")
+
+    again = page.context.new_page()
+    page.close()
+    again.goto(page.url.partition("?")[0])
+    again.get_by_role("button", name="pay 5", exact=True).click()
+    expect(again.get_by_role("log", name="Messages")).to_contain_text("5 paid")
