@@ -67,7 +67,7 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
                 await asyncio.sleep(PACE)
         case "leak":
             yield Chunk(called("1", "reveal", {"key": os.environ["CANARY_TOKEN"]}), Channel.TOOLS)
-            yield Chunk(answered("1", await turn.call_tool("reveal", {})), Channel.TOOLS)
+            yield Chunk(answered("1", await turn.call_tool("reveal", {}, call_id="1")), Channel.TOOLS)
             yield "half an answer"
             raise ValueError(os.environ["CANARY_TOKEN"])
         case "pay":

@@ -72,3 +72,11 @@ def test_a_card_has_its_duration(seconds: float, shown: str) -> None:
 def test_a_strange_duration_is_not_shown(seconds: str) -> None:
     [card] = tool_cards(f'{{"call": "1", "tool": "a"}}\n{{"result": "1", "text": "b", "seconds": {seconds}}}\n')
     assert "tool-time" not in card
+
+
+def test_a_result_after_some_text_belongs_to_its_card() -> None:
+    call = called("1", "price", {"sku": "tea"})
+    [card] = tool_cards(call, answered("2", "of another") + answered("1", "4.25"))
+    assert "4.25" in card
+    [running] = tool_cards(call, answered("2", "of another"))
+    assert "running" in running

@@ -334,8 +334,8 @@ class Turn(TurnParameter):
     async def call_tool(self, tool: str | Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> str:
         """Call a tool as a step, after an approval if it needs one; return its result as text.
 
-        `tool` is the name of one of `turn.tools`, or a tool of the brain's own. `call_id` names the call for
-        `tool_seconds`.
+        `tool` is the name of one of `turn.tools`, or a tool of the brain's own. The call and its result are shown with
+        the answer. A brain that shows them itself passes a `call_id`, which also names the call for `tool_seconds`.
 
         Raises ToolFailed, with a reason that a model can read.
         """

@@ -173,7 +173,8 @@ def test_a_blocking_tool_that_cannot_be_stopped_is_abandoned_and_named(tmp_path:
         receipt = service.stop("ann", talk, wait=10)
         assert receipt.abandoned == ("tool blocks",)
         go.set()
-        assert [m.content for m in service.get_messages("ann", talk).messages] == ["go"]
+        asked, stopped = service.get_messages("ann", talk).messages
+        assert (asked.content, stopped.content, stopped.status) == ("go", "", "interrupted")
 
 
 def stubborn(heard: list[str], limit: float) -> roost.Tool:

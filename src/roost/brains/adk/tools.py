@@ -23,6 +23,8 @@ DAY = 86_400.0
 _WHOLE = 1_000_000_000
 _LEFT = {"state_delta", "artifact_delta"}
 _GRANTED = "granted"
+UNNAMED = "unnamed"
+"""Id of a call to which the ADK gives none. Calls are shown by the ADK's events."""
 
 
 class RoostTool(BaseTool):
@@ -40,7 +42,7 @@ class RoostTool(BaseTool):
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         try:
-            called = self._turn.call_tool(self._tool.name, args, call_id=tool_context.function_call_id or "")
+            called = self._turn.call_tool(self._tool.name, args, call_id=tool_context.function_call_id or UNNAMED)
             return {"result": await called}
         except ToolFailed as failure:  # returned to the model, which continues
             return {"error": str(failure)}
@@ -100,7 +102,9 @@ class _Recorded:
         try:
             asks = await self._tool.check_require_confirmation(args, tool_context)
             result = await self._call(args, tool_context, asks)
-            requested = tool_context.actions.requested_tool_confirmations.pop(tool_context.function_call_id or "", None)
+            requested = tool_context.actions.requested_tool_confirmations.pop(
+                tool_context.function_call_id or UNNAMED, None
+            )
             if requested is not None:
                 await self._confirm(requested, args, tool_context)
                 return await self._call(args, tool_context, False)
@@ -122,7 +126,7 @@ class _Recorded:
 
         repeatable = bool(getattr(getattr(self._tool, "func", None), "repeatable", False))
         step = _Step(self._tool.name, "", act, limit=DAY, output=_WHOLE, repeatable=repeatable, approval=asks)
-        kept = await self._turn.call_tool(step, args, call_id=context.function_call_id or "")
+        kept = await self._turn.call_tool(step, args, call_id=context.function_call_id or UNNAMED)
         if results:
             return results[0]
         recorded = _read(kept)
@@ -160,7 +164,8 @@ class _Recorded:
         async def granted(**_: Any) -> str:
             return _GRANTED
 
-        given = await self._turn.call_tool(_Step(self._tool.name, "", granted, repeatable=True, approval=True), shown)
+        step = _Step(self._tool.name, "", granted, repeatable=True, approval=True)
+        given = await self._turn.call_tool(step, shown, call_id=UNNAMED)
         return None if given == _GRANTED else _read(given)
 
 
@@ -179,7 +184,7 @@ def _restore(context: ToolContext, done: dict[str, Any]) -> None:
         context.state[name] = value
     actions = EventActions.model_validate(done)
     for requested in actions.requested_tool_confirmations.values():  # under the id of the call in this attempt
-        actions.requested_tool_confirmations = {context.function_call_id or "": requested}
+        actions.requested_tool_confirmations = {context.function_call_id or UNNAMED: requested}
     for name in EventActions.model_fields.keys() & done.keys():
         if name not in _LEFT:
             setattr(context.actions, name, getattr(actions, name))

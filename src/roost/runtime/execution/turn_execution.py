@@ -274,6 +274,10 @@ class TurnExecution(ABC):
             text = self._redacted.feed(text, channel)
         self._pass_on(text, channel)
 
+    def note(self, text: str, channel: str) -> None:
+        """Add a note of the runtime to the output, as if the brain had yielded it."""
+        self._say(Chunk(text, channel))
+
     def flush(self, *, end: bool = False) -> None:
         """Pass on text that was held back as a possible start of a secret; with `end`, all of it."""
         if self._redacted is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from roost.core.failures.tracebacks import describe
 from roost.core.journal.approvals import ApprovalRequest, Question
 from roost.core.journal.steps import Recorded, StepKind, StepOutcome, canonical, cut
+from roost.core.talks.side_channels import Channel, answered, called
 from roost.core.values import checks
 from roost.errors import BrainFailed, RoostError, ToolFailed
 from roost.ports import Tool, Turn
@@ -44,6 +45,8 @@ class ToolCalls:
         """Durations of calls by their keys."""
         self.seconds: dict[str, float] = {}
         """Durations of calls by the ids that the brain gave them."""
+        self._noted = 0
+        """Number of calls whose notes are written here, since the brain gave them no id."""
         self._named = {name: tool for tool in self.tools for name in (tool.wire_name, tool.name)}
 
     @property
@@ -58,13 +61,34 @@ class ToolCalls:
         checked = tool.arguments(arguments)
         key = self._journal.key(StepKind.TOOL, tool.name, asked)
         self._journal.log_action(StepKind.TOOL, tool.name, asked)
+        if call_id:
+            return await self._call(tool, checked, asked, key, call_id)
+        return await self._call_with_notes(tool, checked, asked, key)
+
+    async def _call_with_notes(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:
+        """Call a tool and note the call and its result in the output, for a brain that does not do it itself."""
+        self._noted += 1
+        call_id = f"call {self._noted}"
+        self._note(called(call_id, tool.name, json.loads(asked)))
+        try:
+            text = await self._call(tool, checked, asked, key, call_id)
+        except ToolFailed as error:
+            self._note(answered(call_id, str(error), ok=False, seconds=self.seconds.get(call_id)))
+            raise
+        self._note(answered(call_id, text, seconds=self.seconds.get(call_id)))
+        return text
+
+    def _note(self, line: str) -> None:
+        self._execution.note(line, Channel.TOOLS)
+
+    async def _call(self, tool: Tool, checked: dict[str, Any], asked: str, key: str, call_id: str) -> str:
         try:
             if tool.with_turn(self._turn, checked):
                 return await self._call_with_turn(tool, checked, asked, key)
             return await self._recorded(tool, checked, asked, key)
         finally:
             spent = self._spent.pop(self._journal.step_key(key), None)
-            if call_id and spent is not None:
+            if spent is not None:
                 self.seconds[call_id] = spent
 
     async def _call_with_turn(self, tool: Tool, checked: dict[str, Any], asked: str, key: str) -> str:

@@ -14,9 +14,14 @@ SHOWN = 1_000
 _STATES = {None: "running", True: "done", False: "failed"}
 
 
-def tool_cards(lines: str) -> Iterator[str]:
-    """Yield a card for each call in a note."""
-    return map(_card, calls(lines))
+def tool_cards(lines: str, later: str = "") -> Iterator[str]:
+    """Yield a card for each call in a note. Results that the note does not have may be in `later` ones."""
+    found = calls(lines)
+    rest = {}
+    if later and any(call.result is None for call in found):
+        rest = {call.call_id: call for call in calls(lines + later)}
+    for call in found:
+        yield _card(call if call.result is not None else rest.get(call.call_id, call))
 
 
 def _card(call: ToolNote) -> str:

@@ -157,6 +157,7 @@ def _note_blocks(notes: Notes, entry: _Entry) -> Iterator[str]:
     """Yield thoughts as Markdown, and tool calls as cards."""
     for place, note in enumerate(notes):
         if note.channel == Channel.TOOLS:
-            yield from tool_cards(note.text)
+            later = (other.text for other in notes[place + 1 :] if other.channel == Channel.TOOLS)
+            yield from tool_cards(note.text, "".join(later))
         elif note.channel != Channel.WAITING:
             yield from _html(entry.notes[place], note.text)
