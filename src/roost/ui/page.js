@@ -2,28 +2,31 @@
 (() => {
   const find = (name, more = "") => document.querySelector(`[data-testid="${name}"]${more}`);
 
-  const focus = (selector, tries) => {
+  // The element may not exist yet, or not be ready: try again, until the user has moved the focus elsewhere.
+  const focus = (selector, tries, from = document.activeElement) => {
     const field = document.querySelector(selector);
     const active = document.activeElement;
     if (active === field || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName)) return;
+    if (active !== from && active !== document.body && !active?.closest('[role="dialog"]')) return;
     field?.focus();
-    if (tries) setTimeout(focus, 50, selector, tries - 1); // the element may not exist yet, or not be ready
+    if (tries) setTimeout(focus, 50, selector, tries - 1, from);
   };
   // Phones show their keyboard on focus: leave that to the user.
   const ready = (selector) => { if (matchMedia("(hover: hover)").matches) focus(selector, 40); };
   const greet = () => ready(".roost-input");
   greet();
 
-  // On a narrow screen the sidebar covers the chosen talk.
-  const fold = () => {
-    if (innerWidth < 768) find("stSidebar", '[data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click();
-  };
-  fold();
   if (document.getElementById("roost-lost")) return; // the rest runs once
 
-  // --- the chosen talk may be open already ---------------------------------------------------------
+  // --- on a narrow screen the sidebar covers the chosen talk -----------------------------------------
+  const opens = ["new_talk", "open_", "hit_"].map((key) => `[class*="st-key-${key}"] button`).join();
   document.addEventListener("click", (event) => {
-    if (event.target.closest?.('.st-key-new_talk button, [class*="st-key-open_"] button')) fold();
+    if (innerWidth >= 768 || !event.target.closest?.(opens)) return;
+    find("stSidebar", '[data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click();
+  });
+  addEventListener("pagehide", () => { // the next page begins without it, whatever Streamlit remembers
+    const remembered = Object.keys(localStorage).filter((key) => key.startsWith("stSidebarCollapsed"));
+    if (innerWidth < 768) remembered.forEach((key) => localStorage.removeItem(key));
   });
 
   // --- ignore the second click of a double click, also on the element that appears next ---------------

@@ -15,6 +15,7 @@ from roost.ui import approvals, dialogs, page_url
 from roost.ui.compose.element import Outgoing
 from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
+from roost.ui.sidebar import search
 from roost.ui.talk_reader import TalkReader
 
 RECEIVED = 100
@@ -49,7 +50,7 @@ def command(service: AgentService, name: str, text: str) -> None:
     if name == "new":
         page_url.start_new()
     elif name == "search":
-        st.session_state["search"] = text
+        search.begin(text)
     elif not isinstance(reading, TalkReader) or not reading.messages:
         st.session_state["notice"] = "There is no talk yet: send a message first."
     elif name in ("rename", "export", "delete"):

@@ -15,9 +15,21 @@ EXCERPT = 160
 """Characters of an excerpt."""
 
 
+def begin(query: str) -> None:
+    """Search for this from now on."""
+    st.session_state["searched"] = query
+
+
 def field() -> str:
-    """Draw the field; return what is searched for."""
+    """Draw the field; return what is searched for.
+
+    A query that was begun elsewhere is set in the run that draws the field: a run before it may be cut off.
+    """
+    begun = st.session_state.get("searched")
+    if begun is not None:
+        st.session_state["search"] = begun
     query = st.text_input("Search your talks", key="search", placeholder="Search", label_visibility="collapsed")
+    st.session_state.pop("searched", None)
     return (query or "").strip()
 
 
