@@ -27,7 +27,7 @@ from roost.stores.sql.sleep.conditions import (
     fall_asleep,
     wake_up,
 )
-from roost.stores.sql.tables import agent_changes, attachments, capacity
+from roost.stores.sql.tables import agent_changes, capacity, talk_contents
 
 _OWNED = (
     "inbox",
@@ -164,9 +164,7 @@ def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) ->
     talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
     for talk_id, talk_owner in talks:
         tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talk_owner})
-        for table in ("parts", "messages", "search_blocks", "runs", "talk_values"):
-            tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
-        attachments.forget(tx, talk_id)
+        talk_contents.delete(tx, talk_id)
         brain_context.forget(tx, talk_id)
         delete_journal(tx, talk_id)
     brain_context.forget(tx, key)

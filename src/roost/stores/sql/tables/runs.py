@@ -28,6 +28,22 @@ def record(tx: Tx, runs: Sequence[tuple[Closing, RunOutcome, int | None]]) -> No
         _add(tx, c, outcome, seq)
 
 
+def record_lost(tx: Tx, run_id: str, talk_id: str, seq: int, started: float, ended: float) -> None:
+    """Record the run of a talk whose process ended without settling it."""
+    tx.write(
+        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
+        " VALUES (:run, :talk, :outcome, :seq, 1, :started, :ended) ON CONFLICT (run_id) DO NOTHING",
+        {
+            "run": run_id,
+            "talk": talk_id,
+            "outcome": RunOutcome.LOST,
+            "seq": seq,
+            "started": started,
+            "ended": ended,
+        },
+    )
+
+
 def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None) -> None:
     e, usage, answer = c.envelope, c.usage, c.answer
     stop = answer.stop if answer is not None else None

@@ -9,6 +9,7 @@ from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Opened, TalkUpdate
 from roost.ports import Row, Tx
+from roost.stores.sql.tables import runs
 from roost.stores.sql.talks.messages import (
     MESSAGE,
     insert,
@@ -135,11 +136,7 @@ def close_lost(tx: Tx, talk_id: str, seq: int, revision: int, now: float) -> Mes
     if row is None or row[0] is None:
         return None
     run_id, created, first_text, first_notes = row
-    tx.write(
-        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
-        " VALUES (:run, :talk, 'lost', :seq, 1, :started, :now) ON CONFLICT (run_id) DO NOTHING",
-        {"run": run_id, "talk": talk_id, "seq": seq, "started": created, "now": now},
-    )
+    runs.record_lost(tx, run_id, talk_id, seq, created, now)
     more_text, more_notes = saved(tx, talk_id, seq)
     text = first_text + more_text
     if not text:  # only thoughts, and it runs again

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from roost.core.envelopes.envelope import Envelope, EnvelopeStatus, message_envelope
+from roost.core.failures.suspicion import Suspicion
 from roost.core.runs import FINAL, AnswerEnd, Closing, RunOutcome, Verdict
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
@@ -240,9 +241,10 @@ def _run_again(tx: Tx, c: Closing) -> None:
     """Leave the envelopes for another run; count an attempt if the cause of its end is unknown."""
     has_failed = c.verdict is Verdict.RETRY
     counted = "attempts = attempts + 1, " if has_failed else ""
-    sql = f"UPDATE inbox SET {counted}suspect = CASE WHEN suspect > 2 THEN 2 ELSE suspect END WHERE envelope_id IN"
+    least = int(Suspicion.QUARANTINED)  # it ended without a crash
+    sql = f"UPDATE inbox SET {counted}suspect = CASE WHEN suspect > {least} THEN {least} ELSE suspect END"
     if has_failed or any(e.suspect for e in c.envelopes):
-        bulk.write(tx, sql, [e.envelope_id for e in c.envelopes])
+        bulk.write(tx, f"{sql} WHERE envelope_id IN", [e.envelope_id for e in c.envelopes])
 
 
 def _remove(tx: Tx, envelopes: tuple[Envelope, ...]) -> int:

@@ -21,7 +21,7 @@ from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.journal.approvals import WAITED_FOR
 from roost.stores.sql.journal.steps import delete_journal
-from roost.stores.sql.tables import attachments
+from roost.stores.sql.tables import talk_contents
 from roost.stores.sql.tables.parked import PARKED_TALK
 from roost.stores.sql.talks.messages import newest
 
@@ -33,8 +33,6 @@ _NEW = bulk.columns(
     "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
     " answer_seq, agent"
 )
-OWNED = ("parts", "messages", "search_blocks", "runs", "talk_values")
-"""Tables whose rows belong to a talk."""
 _IS_LAST_USED = (
     "(root = '' OR NOT EXISTS (SELECT 1 FROM talks b WHERE b.root = talks.root AND b.root <> ''"
     " AND (b.updated, b.talk_id) > (talks.updated, talks.talk_id)))"
@@ -151,10 +149,8 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     """Delete a talk with everything that belongs to it; its branches and forks stay."""
     ids = _ids(user_id, talk_id)
     found(tx.one(f"SELECT talk_id FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}", ids))
-    for table in OWNED:
-        tx.write(f"DELETE FROM {table} WHERE talk_id = :talk", {"talk": talk_id})
+    talk_contents.delete(tx, talk_id)
     tx.write("UPDATE talks SET parent = '', parent_seq = 0 WHERE parent = :talk AND parent <> ''", ids)
-    attachments.forget(tx, talk_id)
     brain_context.forget(tx, talk_id)
     delete_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
