@@ -63,3 +63,10 @@ def test_files_of_a_message_are_shown_and_opened(visit: Visit) -> None:
         assert download.value.path().read_text() == "millet,250"
         page.reload()
         expect(messages(page).first.get_by_role("img", name="bird <b>.png")).to_be_visible()
+        sent.hover()
+        expect(sent.locator(".roost-actions button")).to_have_text(["Edit", "Fork"])
+        sent.get_by_role("button", name="Edit").click()
+        page.get_by_label("Edit message").fill("What is this?")
+        page.get_by_role("button", name="Send again").click()
+        expect(messages(page).first).to_contain_text("What is this?")
+        expect(messages(page).first.get_by_role("img", name="bird <b>.png")).to_be_visible()

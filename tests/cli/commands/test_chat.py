@@ -161,17 +161,19 @@ def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Pat
     ]
 
 
-@pytest.mark.parametrize(("word", "end"), [("y", "ariel is up"), ("No", "on the ground: ")])
+@pytest.mark.parametrize(("word", "end"), [("y", "ariel is up"), ("No", "on the ground: "), ("always", "is up")])
 def test_a_call_that_a_person_is_asked_about_is_decided_where_it_is_asked(folder: Path, word: str, end: str) -> None:
     with terminal(folder, "chat", "--profile", "pilot") as term:
         term.becomes("> ")
         term.type("go\n")
-        term.becomes('May this be done? launch {"rocket": "ariel"} Type y to allow it, n to refuse.')
+        term.becomes('May this be done? launch {"rocket": "ariel"} Type y to allow it, n to refuse, always')
         term.type(f"{word}\n")
         term.becomes(end)
         eventually(lambda: term.shows("\r\n> ") and term.seen.endswith("\r\n> "), 30)  # between, Ctrl-D is not kept
         term.type("\x04")
         assert term.process.wait(30) == 0
+    given = json.loads(roost(folder, "approvals", "permissions", "--json").stdout)
+    assert len(given) == (word == "always")
 
 
 def test_a_long_argument_is_folded_and_shown_whole_when_asked_for(folder: Path) -> None:
@@ -179,7 +181,8 @@ def test_a_long_argument_is_folded_and_shown_whole_when_asked_for(folder: Path) 
     with terminal(folder, "chat", "--profile", "pilot") as term:
         term.becomes("> ")
         term.type("go\n")
-        term.becomes("[1,205 characters in all]} Type y to allow it, n to refuse, a to see all of it.")
+        term.becomes("[1,205 characters in all]} Type y to allow it, n to refuse, always to allow")
+        term.becomes(", a to see all of it.")
         term.type("a\n")
         term.becomes('ariel end"')
         term.type("y\n")

@@ -13,7 +13,7 @@ from roost.errors import RoostError
 POLL = 1.0
 """Seconds between two polls."""
 NEWEST = 200
-YES, NO, ALL = ("y", "yes"), ("n", "no"), ("a", "all")
+YES, NO, ALL, ALWAYS = ("y", "yes"), ("n", "no"), ("a", "all"), ("always",)
 
 
 class ApprovalPrompt:
@@ -39,17 +39,25 @@ class ApprovalPrompt:
     def decides(self, text: str) -> bool:
         """Handle a typed line if it answers the open question or asks for all arguments; return True if it does."""
         asked, word = self._asked, text.strip().lower()
-        if asked is None or word not in (*YES, *NO, *ALL):
+        if asked is None or word not in (*YES, *NO, *ALL, *ALWAYS):
             return False
         if word in ALL:
             self._tell(visible(dict(asked.arguments), indent=2))
             return True
-        decide = self._service.approvals.grant if word in YES else self._service.approvals.refuse
         try:
-            decide(self._user, asked.approval_id)
+            self._decide(asked.approval_id, word)
         except RoostError as error:  # such as an approval that someone else decided
             self._tell(str(error))
         return True
+
+    def _decide(self, approval_id: str, word: str) -> None:
+        approvals = self._service.approvals
+        if word in ALWAYS:
+            approvals.allow_always(self._user, approval_id)
+        elif word in YES:
+            approvals.grant(self._user, approval_id)
+        else:
+            approvals.refuse(self._user, approval_id)
 
     def _look(self) -> None:
         while not self._over.wait(POLL):
@@ -60,6 +68,12 @@ class ApprovalPrompt:
             asked = next((one for one in reversed(waiting) if one.talk_session_id == self._talk_id), None)
             before, self._asked = self._asked, asked
             if asked is not None and (before is None or asked.approval_id != before.approval_id):
-                yes, no = ("allow it", "refuse") if asked.kind is Question.CALL else ("do it again", "give up")
-                more = ", a to see all of it" if asked.is_folded else ""
-                self._tell(f"{asked.question()} Type y to {yes}, n to {no}{more}.")
+                self._tell(f"{asked.question()} {_choices(asked)}")
+
+
+def _choices(asked: Approval) -> str:
+    """Return the words that may be typed."""
+    more = ", a to see all of it" if asked.is_folded else ""
+    if asked.kind is not Question.CALL:
+        return f"Type y to do it again, n to give up{more}."
+    return f"Type y to allow it, n to refuse, always to allow this tool from now on{more}."

@@ -154,14 +154,18 @@ class MessageView {
     write(this.state, isDone ? (status === "interrupted" ? "Interrupted ·" : "") : waiting || "Writing…");
     write(this.time, isDone ? moment(created) : "");
     this.time.dateTime = new Date(created * 1000).toISOString();
-    if (!isDone || !this.source || this.copier) return;
-    this.copier = button("roost-copy", "Copy");
-    this.copier.setAttribute("aria-live", "polite");
-    this.copier.addEventListener("click", () => copy(this.copier, this.source));
-    this.actions.append(this.copier);
+    if (!isDone || this.actions.childElementCount) return;
+    if (this.source) this.#copyable();
     if (this.sender === "user") this.#action("Edit", () => this.edit());
     else this.#action("Regenerate", () => this.act("regenerate"));
     this.#action("Fork", () => this.act("fork"));
+  }
+
+  #copyable() {
+    const copier = button("roost-copy", "Copy");
+    copier.setAttribute("aria-live", "polite");
+    copier.addEventListener("click", () => copy(copier, this.source));
+    this.actions.append(copier);
   }
 
   #action(label, chosen) {
