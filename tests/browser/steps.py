@@ -53,6 +53,11 @@ def expect_rest(page: Page) -> None:
     expect(page.get_by_text("Writing…")).to_have_count(0)
 
 
+def expect_drawn(page: Page) -> None:
+    """The page has been drawn to its end: nothing of the page before is left on it."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
 def watch(page: Page) -> None:
     """From now on look at the messages after each change of the page."""
     page.evaluate(_WATCH)

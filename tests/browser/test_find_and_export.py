@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.steps import expect_messages, expect_rest, messages, open_menu, say, shot
+from tests.browser.steps import expect_drawn, expect_messages, expect_rest, messages, open_menu, say, shot
 from tests.browser.test_looks import start_new
 
 pytestmark = pytest.mark.browser
@@ -31,9 +31,10 @@ def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
     find(page, "pear")
     found = page.locator(".st-key-talks")
     expect(found).to_contain_text("apples and pears")
+    expect_drawn(page)
     expect(found.locator("strong").first).to_have_text("pears")
     shot(page, "search")
-    found.get_by_role("button", name="apples and pears").first.click()
+    page.locator(".st-key-hit_0").get_by_role("button", name="apples and pears", exact=True).click()
     expect_messages(page, "apples and pears", "You said: apples and pears")
     find(page, "plums")
     expect(found).to_contain_text("about **plums** <b>x</b>")
@@ -46,9 +47,9 @@ def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
 def test_a_message_found_far_up_is_brought_into_view(visit: Visit) -> None:
     page = visit(user="old")
     find(page, '"question 0"')
-    found = page.locator(".st-key-talks")
-    expect(found.locator("strong")).to_have_count(2)
-    found.get_by_role("button", name="A long talk").last.click()
+    expect(page.locator(".st-key-talks strong")).to_have_count(2)
+    expect_drawn(page)
+    page.locator(".st-key-hit_1").get_by_role("button", name="A long talk", exact=True).click()
     expect(page.locator('.roost-message[data-seq="1"]')).to_be_in_viewport()
     expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
 

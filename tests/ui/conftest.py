@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 import roost
@@ -71,8 +71,10 @@ class Tab:
         return self
 
     def open(self, talk_id: str) -> Tab:
+        """Open a talk by its URL: the first page, or back or forward."""
         self.app.query_params["talk"] = talk_id
-        return self.look()
+        is_first = not self.app.get("bidi_component")
+        return self.look() if is_first else self.report("input", "command", {"name": "follow"})
 
     def say(self, text: str) -> Tab:
         """Send a message from the input, as the browser does."""
@@ -138,8 +140,9 @@ class Tab:
         states = self.app._tree.get_widget_states()
         event_id = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
         reported = json.dumps([{"event": event, "value": value}])
-        states.widgets.append(WidgetState(id=event_id, json_trigger_value=reported))
-        self.app._run(states)
+        # Streamlit puts what was clicked before, and not handled yet, after it.
+        event_first = [WidgetState(id=event_id, json_trigger_value=reported), *states.widgets]
+        self.app._run(WidgetStates(widgets=event_first))
         assert not self.app.exception
         return self
 

@@ -45,6 +45,15 @@ def test_a_message_goes_to_the_talk_in_which_it_was_typed(tab: Tab) -> None:
     assert tab.talk_id == second
 
 
+def test_a_message_that_follows_the_choice_of_an_agent_at_once_goes_to_it(tab: Tab) -> None:
+    names = [profile.name for profile in tab.service.profiles()]
+    assert len(names) > 1
+    for name in names:
+        tab.click("new_talk").app.button(key=f"choose_profile_{name}").click()  # in the same run as the message
+        tab.say("hello")
+        assert tab.service.list_sessions(USER, limit=1)[0].profile == name
+
+
 def test_a_message_for_a_talk_of_somebody_else_is_refused(tab: Tab) -> None:
     other = tab.service.create_talk_session("bob")
     tab.send("key", "hello", talk=other)

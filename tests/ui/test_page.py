@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import roost
 from roost.api.auth import Identity
-from roost.ui import access, talk
+from roost.ui import access, page_url, talk
 from roost.ui.message_sender import MessageSender
 from roost.ui.sidebar.sidebar import who
 from roost.ui.talk import QUICK, PageState
@@ -245,3 +247,18 @@ def test_an_error_that_stays_is_shown_in_the_end(service: roost.AgentService, mo
     tab = Tab(service).look()
     monkeypatch.setattr(service, "list_sessions", closed)
     assert [error.value for error in tab.look().app.error] == ["This Roost is closed\\."]
+
+
+def test_a_request_with_the_url_of_before_does_not_open_the_talk_of_before_again(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = str(tab.say("hello").talk_id)
+    tab.click("new_talk")
+    tab.app.query_params["talk"] = first  # the browser has not received the new one yet
+    assert tab.look().input["talk"] is None
+    assert tab.say("another").input["talk"] not in (None, first)
+    assert tab.open(first).input["talk"] == first
+    tab.click("new_talk")
+    tab.app.query_params["talk"] = first
+    monkeypatch.setattr(page_url, "monotonic", lambda: time.monotonic() + page_url.GRACE)
+    assert tab.look().input["talk"] == first

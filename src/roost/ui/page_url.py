@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import secrets
+from time import monotonic
 
 import streamlit as st
 
 from roost.ui.callbacks import uninterrupted
 
+GRACE = 10.0
+"""Seconds in which a request may come from a browser that has not received the new URL yet."""
+
 
 def opened() -> str | None:
-    """Return the talk that the URL names."""
-    return st.query_params.get("talk")
+    """Return the open talk: the one that the URL names, or that was opened a moment ago."""
+    talk_id, until = st.session_state.get("opening", (None, 0.0))
+    return talk_id if monotonic() < until else st.query_params.get("talk")
+
+
+@uninterrupted
+def follow() -> None:
+    """Follow the URL again: the user went back or forward."""
+    st.session_state.pop("opening", None)
 
 
 @uninterrupted
@@ -41,5 +52,6 @@ def focus(talk_id: str | None) -> dict[str, object] | None:
 
 
 def show(talk_id: str | None) -> None:
-    if talk_id != opened():
+    if talk_id != opened() or talk_id != st.query_params.get("talk"):
         st.query_params.from_dict({"talk": talk_id} if talk_id else {})
+        st.session_state["opening"] = (talk_id, monotonic() + GRACE)

@@ -49,6 +49,8 @@ def command(service: AgentService, name: str, text: str) -> None:
     reading: Any = st.session_state.get("reading")
     if name == "new":
         page_url.start_new()
+    elif name == "follow":
+        page_url.follow()
     elif name == "search":
         search.begin(text)
     elif not isinstance(reading, TalkReader) or not reading.messages:

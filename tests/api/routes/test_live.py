@@ -213,7 +213,7 @@ def test_approvals_come_with_their_answers_and_are_news_when_they_are_decided(se
         [card] = cards(frames)["approvals"]
         assert (card["id"], card["seq"], list(card["actions"])) == (
             asked.approval_id,
-            None,
+            2,
             ["approve", "decline", "always"],
         )
         served.service.approvals.grant("ann", asked.approval_id)

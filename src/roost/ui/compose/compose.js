@@ -77,6 +77,7 @@ class Compose {
     this.stopper.addEventListener("click", () => this.#stop(), { signal });
     find("help").addEventListener("click", () => this.shortcuts.open(), { signal });
     document.addEventListener("keydown", (event) => this.#pressedElsewhere(event), { signal });
+    addEventListener("popstate", () => this.trigger("command", { name: "follow" }), { signal }); // back or forward
     this.timer = setInterval(() => this.#look(), LOOK);
   }
 
