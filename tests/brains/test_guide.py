@@ -150,7 +150,7 @@ def test_a_failure_is_one_sentence_without_internals_and_the_talk_continues(
     talk = shared_service.create_talk_session("ann", profile="guide")
     failed = ask(shared_service, talk, "fail")
     assert failed.status == "failed"
-    assert "I am about to break down" in failed.content
+    assert "I am about to fail" in failed.content
     assert failed.error is not None
     assert "try again" in failed.error
     assert not any(word in failed.error for word in ["RuntimeError", "asked to fail", "Traceback", ".py", "\n"])

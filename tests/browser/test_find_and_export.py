@@ -39,7 +39,7 @@ def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
     find(page, "plums")
     expect(found).to_contain_text("about **plums** <b>x</b>")
     find(page, "nowhere to be found")
-    expect(found).to_contain_text("No message has these words.")
+    expect(found).to_contain_text("No message contains these words.")
     find(page, "")
     expect(found.get_by_role("button", name="Menu of")).to_have_count(2)
 

@@ -181,7 +181,7 @@ def test_dead_letters_are_found(tmp_path: Path) -> None:
     roost(tmp_path, "events", "publish", "untaken")
     code, found = findings(tmp_path, "--port", str(free_port()))
     assert (code, found["dead letters"][0]) == (0, "warn")
-    assert found["dead letters"][1].startswith("1 dead letter: work that failed for good")
+    assert found["dead letters"][1].startswith("1 dead letter: work that could not be handled")
     assert "roost dead-letters ls" in found["dead letters"][1]
 
 

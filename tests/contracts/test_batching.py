@@ -328,7 +328,7 @@ def test_a_message_that_no_store_keeps_fails_alone(store: Driven) -> None:
         ]
     one, half, foreign, three, four = told(jobs)
     assert [posted.message.content for posted in (one, three, four)] == ["one", "three", "four"]
-    assert half == "it contains half of a surrogate pair, which no store keeps"
+    assert half == "a text contains half of a surrogate pair, which cannot be stored"
     assert foreign == "there is no such talk: it was deleted, or it never existed"
 
     def kept(tx: Tx) -> tuple[list[Any], list[Any]]:

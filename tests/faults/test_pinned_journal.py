@@ -32,7 +32,7 @@ def test_a_pinned_journal_is_bounded_and_starts_over_when_its_reader_ends(
         talk = service.create_talk_session("ann", profile="echo", busy="queue")
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
-        with pytest.raises(roost.Unavailable, match="a reader keeps it from starting over"):
+        with pytest.raises(roost.Unavailable, match="and cannot restart: stop the program"):
             for _ in range(1_000):
                 service.add_message("ann", talk, TEXT)
                 acknowledged += 1

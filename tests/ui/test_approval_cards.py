@@ -37,7 +37,7 @@ def test_names_arguments_and_reasons_are_text(is_pending: bool) -> None:
     ("kind", "decision", "verdict"),
     [
         (Question.CALL, Decision.GRANTED, "Approved by you"),
-        (Question.CALL, Decision.ALLOWED, "Allowed always by you"),
+        (Question.CALL, Decision.ALLOWED, "Always allowed by you"),
         (Question.CALL, Decision.ANSWERED, "Result given by you"),
         (Question.UNKNOWN, Decision.GRANTED, "Run again by you"),
         (Question.STEP, Decision.REFUSED, "Given up by you"),

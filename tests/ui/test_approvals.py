@@ -29,7 +29,7 @@ def cards(tab: Tab) -> list[dict[str, Any]]:
     [
         ("approve", "Answer to pay: 5 paid", "Approved by you"),
         ("decline", "Answer to pay: a person has refused pay: too dear", "Declined by you"),
-        ("always", "Answer to pay: 5 paid", "Allowed always by you"),
+        ("always", "Answer to pay: 5 paid", "Always allowed by you"),
     ],
 )
 def test_a_person_decides_on_the_page_and_the_card_stays(tab: Tab, action: str, said: str, verdict: str) -> None:

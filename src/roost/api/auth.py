@@ -136,7 +136,9 @@ def kept_secret(data: Path) -> bytes:
             f"cannot read or create the secret {str(path)!r} ({error.strerror}): make its folder writable"
         ) from error
     if len(secret) < 16:
-        raise Unavailable(f"the secret {str(path)!r} is too short: remove the file to have a new one created")
+        raise Unavailable(
+            f"the secret {str(path)!r} is too short: remove the file, and the next start creates a new one"
+        )
     return secret
 
 

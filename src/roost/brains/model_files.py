@@ -81,8 +81,8 @@ def _check_content(file: Path, model: str) -> None:
 def _check_memory(file: Path) -> None:
     needed, free = file.stat().st_size + BESIDES, available_memory()
     if free is not None and needed > free:
-        what = f"the model {file.stem!r} needs {needed // 2**20:,} MiB of memory, and {free // 2**20:,} MiB are free"
-        raise missing(what, "end other programs, or use a smaller model")
+        what = f"the model {file.stem!r} needs {needed // 2**20:,} MiB of RAM, and {free // 2**20:,} MiB are free"
+        raise missing(what, "close other programs, or use a smaller model")
 
 
 def available_memory() -> int | None:

@@ -218,7 +218,7 @@ def _checked(given: Mapping[str, Brain]) -> Mapping[str, Brain]:
         if not callable(brain):
             raise Invalid(f"the brain {name!r} must be a generator function, not {type(brain).__name__}")
         if inspect.iscoroutinefunction(brain):
-            raise Invalid(f"the brain {name!r} returns its answer: have it `yield` it, as a generator function does")
+            raise Invalid(f"the brain {name!r} returns its answer: use `yield`, as a generator function does")
     return given
 
 

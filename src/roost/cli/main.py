@@ -29,7 +29,7 @@ GROUPS = {
     "runs": ("runs", "Inspect finished runs step by step."),
     "meetings": ("meetings", "Call meetings, take part in them and read them."),
     "demo": ("demo", "Watch agents play, report and plan; no API key needed."),
-    "dead-letters": ("dead_letters", "Inspect, retry or drop work that failed for good."),
+    "dead-letters": ("dead_letters", "Inspect, retry or drop work that could not be handled."),
 }
 """Command groups by name: the module that is imported on first use, and the line in `roost --help`."""
 
@@ -195,7 +195,7 @@ def chat(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Chat in the terminal. Typing interrupts the answer; Ctrl-C stops it, a second Ctrl-C leaves."""
+    """Chat in the terminal. A new message interrupts the answer; Ctrl-C stops it, a second Ctrl-C leaves."""
     if agent is not None and (profile is not None or talk is not None):
         raise typer.BadParameter("--agent cannot be combined with --profile or --talk: an agent has its own profile")
     from roost.cli.commands import chat as command
@@ -233,7 +233,7 @@ def backup(
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Copy the store to a file, also while Roost runs.
+    """Copy the store to a file, even while Roost runs.
 
     The copy is a consistent snapshot, checked and fsynced. Only you can read the file.
     """

@@ -138,7 +138,7 @@ class Tool:
             if name in self._turns:
                 continue
             if name not in self._hints:
-                raise Invalid(f"the argument {name!r} of the tool {self.name!r} has no type: say what it is")
+                raise Invalid(f"the argument {name!r} of the tool {self.name!r} has no type: add an annotation")
             fields[name] = (self._hints[name], ... if parameter.default is parameter.empty else parameter.default)
         try:
             return create_model(
@@ -201,7 +201,7 @@ def tool(
 
     def made(function: Callable[..., Any]) -> Tool:
         if not callable(function):
-            raise Invalid(f"a tool is made of a function, not of {type(function).__name__}")
+            raise Invalid(f"a tool must be a function, not {type(function).__name__}")
         named = str(name or getattr(function, "__name__", ""))
         about = inspect.getdoc(function) or ""
         return Tool(named, about, function, limit, output, approval, repeatable, check)
@@ -221,4 +221,4 @@ def as_text(result: Any, name: str) -> str:
         try:
             return to_json(result).decode()
         except (PydanticSerializationError, ValueError, RecursionError) as error:
-            raise ToolFailed(f"{name} gave {type(result).__name__}, which cannot be written as text") from error
+            raise ToolFailed(f"{name} returned {type(result).__name__}, which cannot be written as JSON") from error

@@ -380,7 +380,7 @@ def _deliver(job: _Job, result: Any) -> None:
 def _fail(job: _Job, error: Exception, database: Database) -> None:
     reported = error if isinstance(error, RoostError) else database.translate(error)
     if isinstance(error, UnicodeEncodeError):  # a retry would fail the same way forever
-        reported = Invalid("it contains half of a surrogate pair, which no store keeps")
+        reported = Invalid("a text contains half of a surrogate pair, which cannot be stored")
     if reported is None:
         log.error("store operation failed", exc_info=error, extra={"operation": job.op.__name__})
         reported = Unavailable("the store operation failed: see the log")

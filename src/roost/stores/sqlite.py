@@ -241,7 +241,7 @@ class Sqlite:
     def _refuse_foreign(self, connection: SqliteConnection) -> None:
         tables = {row[0] for row in connection.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and not tables >= {"meta", "talks", "messages"}:
-            raise Unavailable(f"the database {str(self.path)!r} is another program's: name another file")
+            raise Unavailable(f"the database {str(self.path)!r} belongs to another program: name another file")
 
 
 class LockFile:

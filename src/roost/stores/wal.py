@@ -57,12 +57,11 @@ class WalGuard:
     def _alarm(self, size: int) -> None:
         if self._failures == PATIENCE:
             log.error(
-                "the store's journal has %d MB and cannot restart: end the program that reads the database"
-                " in a transaction of its own",
+                "the store's journal has %d MB and cannot restart: stop the program that keeps a read transaction open",
                 size // 10**6,
             )
         if size >= MOST and self._alarmed:
-            template = "has {} MB, and a reader keeps it from starting over: end the program that reads the database"
+            template = "has {} MB and cannot restart: stop the program that keeps a read transaction open"
             text = template.format(size // 10**6)
             raise Unavailable(f"the journal {str(self._path)!r} {text}", public=f"the store's journal {text}")
 

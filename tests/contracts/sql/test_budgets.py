@@ -21,7 +21,7 @@ def test_the_higher_count_is_kept_whatever_the_order_of_writes(store: Driven) ->
 def test_agents_that_could_not_be_made_are_refused_before_any_is(store: Driven) -> None:
     create(store, "d")
     store.read(agents.check_new, "ann", ["e", "f"], 3)
-    with pytest.raises(LimitReached, match="you may have 2 agents"):
+    with pytest.raises(LimitReached, match="you may have at most 2 agents"):
         store.read(agents.check_new, "ann", ["e", "f"], 2)
     with pytest.raises(Conflict, match="there is an agent 'd' already"):
         store.read(agents.check_new, "ann", ["d", "e"], 9)

@@ -144,7 +144,7 @@ GONE = object()
         ("messages.0.attachments", [{"name": "a", "data": "?"}], r"attachments\[0\].data must be a file in Base64"),
         ("messages.0.attachments", [{"name": "a", "data": 5}], r"attachments\[0\].data must be a file in Base64"),
         ("messages.0.attachments", [{"name": "a", "data": ""}], r"messages\[0\].attachments\[0\] is empty"),
-        ("messages.0.attachments", [{"name": "..", "data": "YQ=="}], r"attachments\[0\] must be that of a file"),
+        ("messages.0.attachments", [{"name": "..", "data": "YQ=="}], r"attachments\[0\] must be a file name"),
         ("messages.0.attachments", [{"name": "a", "data": "YQ==" * 2}], r"data must be a file in Base64"),
         ("messages.0.attachments", [{"name": "a", "data": "YWFh" * 400}], r"attachments\[0\] is too large"),
         ("messages.1.attachments", [{"name": "a", "data": "YQ=="}], r"messages\[1\] must not have attachments"),

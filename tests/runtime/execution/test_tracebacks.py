@@ -142,7 +142,7 @@ def test_each_failed_try_of_a_task_has_its_traceback(service: Open) -> None:
 
 def test_a_state_that_cannot_be_kept_is_explained(service: Open) -> None:
     _, entry = run_of(service({"keeps": keeps_a_set}), "keeps")
-    assert "turn.state must be what JSON can hold" in (entry.traceback or "")
+    assert "turn.state must be a JSON value" in (entry.traceback or "")
 
 
 def test_a_failed_run_is_replayed_as_it_was(service: Open) -> None:

@@ -69,7 +69,7 @@ def test_one_that_is_named_twice_is_refused_and_none_is_made(world: World, ids: 
 
 def test_more_than_the_user_may_have_or_one_call_makes_are_refused(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> list[roost.Agent]:
-        with pytest.raises(roost.LimitReached, match="you may have 9 agents"):
+        with pytest.raises(roost.LimitReached, match="you may have at most 9 agents"):
             await service.agents.create_many("ann", names(10))
         with pytest.raises(roost.LimitReached, match="50 agents can be created by one call, not 51"):
             await service.agents.create_many("ann", names(51))

@@ -175,7 +175,7 @@ def test_a_bad_request_says_what_is_wrong_and_changes_nothing(world: World) -> N
             (mail.reply("ann", there, ""), "the body must not be empty"),
             (mail.inbox("ann", status="lost"), "the status 'lost' is not known"),
             (mail.inbox("ann", limit=0), "the limit must be"),
-            (mail.inbox("ann", "d"), "the address 'd' is not known"),
+            (mail.inbox("ann", "d"), "the address 'd' is not valid"),
         ):
             with pytest.raises(roost.Invalid, match=match):
                 await attempt

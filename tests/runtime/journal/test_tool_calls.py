@@ -282,7 +282,7 @@ def test_a_profile_allows_what_it_names() -> None:
         (lambda: roost.tool(lambda x: x), "the tool name '<lambda>' is invalid"),
         (lambda: roost.tool(name="a b")(price.function), "the tool name 'a b' is invalid"),
         (lambda: roost.tool(limit=0)(price.function), "the limit of the tool 'price' must be a number above 0"),
-        (lambda: roost.tool(3), "a tool is made of a function, not of int"),  # type: ignore[call-overload]
+        (lambda: roost.tool(3), "a tool must be a function, not int"),  # type: ignore[call-overload]
         (lambda: Toolbox([price, price]), "there are two tools called 'price'"),
         (lambda: Toolbox([print]), "is not a tool: put @roost.tool above the function"),  # type: ignore[list-item]
         (lambda: Toolbox([roost.tool(_untyped)]), "the argument 'x' of the tool '_untyped' has no type"),
@@ -340,8 +340,7 @@ def test_whatever_a_tool_raises_ends_the_call_and_nothing_else(world: World) -> 
                 yield f"{error}. "
 
     assert world({"calls": calls}, one_turn, tools=[leaves, oddly, cancelled]) == (
-        "leaves has failed: SystemExit: 3. oddly: it raised OddError. cancelled has failed: it was cancelled from"
-        " within. "
+        "leaves has failed: SystemExit: 3. oddly: it raised OddError. cancelled has failed: it cancelled itself. "
     )
 
 

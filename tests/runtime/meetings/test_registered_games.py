@@ -132,7 +132,9 @@ def test_what_is_no_game_is_refused_when_it_is_registered() -> None:
         roost.register_game("nim", cast("roost.Game", Nim))
     with pytest.raises(roost.Invalid, match=r"the game 'x' lacks initial, apply, outcome, mover, .*roost.Game"):
         roost.register_game("x", cast("roost.Game", object()))
-    with pytest.raises(roost.Conflict, match="there is another game 'tic-tac-toe', a TicTacToe: choose another name"):
+    with pytest.raises(
+        roost.Conflict, match="the name 'tic-tac-toe' belongs to another game, TicTacToe: choose another name"
+    ):
         roost.register_game("tic-tac-toe", Nim())
     roost.register_game("nim", Nim())
     roost.register_game("nim", Nim())

@@ -159,7 +159,7 @@ def test_only_ones_own_and_shared_agents_can_be_talked_with(world: World) -> Non
                 await talk_with(service, name)
         with pytest.raises(roost.Invalid, match="not both"):
             await service.create_talk_session("ann", agent="d", profile="teller")
-        with pytest.raises(roost.Invalid, match="the address 5 is not known"):
+        with pytest.raises(roost.Invalid, match="the address 5 is not valid"):
             await service.create_talk_session("ann", agent=5)  # type: ignore[arg-type]
         with pytest.raises(roost.Invalid, match="is a user"):
             await talk_with(service, "user:bob")

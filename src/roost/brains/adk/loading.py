@@ -43,8 +43,8 @@ def app_of(found: Any, name: str = "") -> App:
         return found
     if not isinstance(found, BaseAgent | BaseNode):
         raise BrainFailed(
-            f"{name or 'what was given'!r:.200} is not an agent of the ADK, but {type(found).__name__}:"
-            " name a root_agent, or an App",
+            f"{name or 'the given object'!r:.200} is not an agent of the ADK, but {type(found).__name__}:"
+            " name a root_agent or an App",
             kind="brain",
         )
     return App(name=found.name, root_agent=found)

@@ -101,7 +101,7 @@ class Sessions(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        raise Invalid("a session of the ADK belongs to a talk or to an agent's lane, and is made with it")
+        raise Invalid("a session of the ADK belongs to a talk or to an agent's lane, and is created with it")
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         found = self.session.model_copy(update={"events": []}) if self.session else None

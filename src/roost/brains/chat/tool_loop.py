@@ -99,7 +99,9 @@ class ToolLoop:
                     yield note
             if not await self._goes_on():
                 return
-        raise BrainFailed(f"it was asked {self._turn.profile.steps} times", kind=Fault.STEPS)
+        raise BrainFailed(
+            f"the model was called {self._turn.profile.steps} times, which is the limit `steps`", kind=Fault.STEPS
+        )
 
     @property
     def _is_first(self) -> bool:

@@ -43,8 +43,8 @@ TOPICS = (
         r"busy|polic|queue|collect|steer|rollback",
         "Each talk has a *busy policy*: what a new message does while I am still answering. The usual one is "
         "`interrupt`. With `queue` I finish first, with `reject` the new message is refused.",
-        "There are three more: `rollback` also takes back what I was saying, `steer` hands your message to the "
-        "answer under way, and `collect` waits until you have been quiet for a moment and answers everything at once.",
+        "There are three more: `rollback` also withdraws what I have said so far, `steer` passes your message to the "
+        "current answer, and `collect` waits until no message has arrived for a moment and answers all at once.",
     ),
     Topic(
         "memory",
@@ -59,8 +59,8 @@ TOPICS = (
         r"tabs?\b|reload|stream|cursor|browser|reading",
         "You see my words as I write them. Open this talk in a second tab, or reload the page in the middle of an "
         "answer: you will find every message once, and the one being written keeps growing.",
-        "A reader keeps a *cursor*, a mark of what it has seen, and asks for what is new since. Reading takes nothing "
-        "away, so any number of readers can follow the same talk.",
+        "A reader keeps a *cursor*, the position up to which it has read, and asks for everything after it. Reading "
+        "removes nothing, so any number of readers can follow the same talk.",
     ),
     Topic(
         "models",
@@ -68,20 +68,20 @@ TOPICS = (
         "I am not a language model: I am a short script, so I need no key and no network. Roost runs whatever you "
         "write as a Python function, and that function may call any model you like.",
         "Give your function to `roost.open`, or name it in `roost.toml`, and it can be chosen for a new talk. "
-        "The temperature and the instructions set for a talk are handed to it in `turn.profile`.",
+        "It gets the temperature and the instructions of a talk in `turn.profile`.",
     ),
     Topic(
         "brains",
         r"brain|python|function|program|code\b",
-        "What thinks here is called a *brain*: a Python function that is given a turn and yields text. "
-        "`turn.text` is what you said last, `turn.history` all that was said before.",
-        "A brain may be an async generator, or a plain one that blocks: that one gets a thread of its own and looks at "
-        "`turn.stopping` now and then. What it puts into `turn.state` is kept with the talk.",
+        "The code that answers is called a *brain*: a Python function that gets a turn and yields text. "
+        "`turn.text` is your last message, and `turn.history` has all messages before it.",
+        "A brain may be an async generator, or a plain one that blocks. A plain one gets a thread of its own, and "
+        "should check `turn.stopping` regularly. Its `turn.state` is stored with the talk.",
     ),
     Topic(
         "Roost",
         r"roost|explain|what can you do",
-        "Roost is a home for agents. You can talk with them, and they live on their own: with mail, tasks, schedules "
+        "Roost is a home for agents. You can talk with them, and they work on their own: with mail, tasks, schedules "
         "and meetings. Nothing is lost, and everything can be stopped. It all runs in one process on your own machine.",
         "You can talk on this page, in the terminal with `roost chat`, or from Python with `roost.open()`. "
         "To see agents play, report and plan, type `roost demo` in the terminal.",
@@ -96,7 +96,7 @@ HELP = """Here is what you can say:
 - **count**: I count slowly to 100. Interrupt me with another message.
 - **long**: I give a long answer. Stop it, or reload the page meanwhile.
 - **markdown**: I show a table and some code.
-- **fail**: I break down in the middle, so that you see what happens then.
+- **fail**: I fail in the middle of an answer, so that you see what happens then.
 - **my name is …**, and later **what is my name?**
 - Ask about {topics}; then **tell me more about it**.
 - **create a first agent**, **schedule a task** or **start a demo meeting**: the page has a button for each."""
@@ -118,7 +118,7 @@ async def parrot(turn):
 ```
 
 That was a whole brain."""
-FAILING = "I am about to break down, as you asked. What I have said so far stays, and the next message works ag"
+FAILING = "I am about to fail, as you asked. What I have said so far stays, and the next message works ag"
 TRY = (
     "Try **help**, or **count** and then interrupt me.",
     "Try **markdown**, or ask me about stopping.",
@@ -237,7 +237,7 @@ def answer(said: str, memory: GuideMemory, number: int) -> GuideReply:
     if offer := offer_for(said):
         return GuideReply(str(offer))
     excerpt = title_from(said) if plain else "…"
-    return GuideReply(f"I am only a script, and have nothing to say to “{excerpt}”. {hint}")
+    return GuideReply(f"I am only a script, and have no answer to “{excerpt}”. {hint}")
 
 
 def script(history: Sequence[Message], new: Sequence[Message]) -> list[GuideReply]:

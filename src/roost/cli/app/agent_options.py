@@ -84,7 +84,7 @@ SETTINGS: dict[str, Any] = {
             "--max-attempts",
             metavar="N",
             parser=parse_count(1, 1000),
-            help="Number of attempts before work is a dead letter (3).",
+            help="Number of attempts before work becomes a dead letter (3).",
         ),
     ],
     "retry_delay": _duration("--retry-delay", help="Delay before the first retry (1s)."),

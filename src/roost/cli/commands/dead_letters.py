@@ -1,4 +1,4 @@
-"""`roost dead-letters`: work that failed for good; inspect, retry or drop it."""
+"""`roost dead-letters`: work that could not be handled; inspect, retry or drop it."""
 
 from __future__ import annotations
 

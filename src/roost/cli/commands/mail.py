@@ -219,7 +219,8 @@ def archive(mail: Mail, json: Json = False, store: Store = None, config: Config 
         one = service.mail.archive(user, _find(service, user, mail).mail_id)
     if one.status is not MailStatus.ARCHIVED:
         raise Forbidden(
-            f"{short_id(one.mail_id)} is in the mailbox of {shortened(one.recipient, user)}: only its owner archives it"
+            f"{short_id(one.mail_id)} is in the mailbox of {shortened(one.recipient, user)}:"
+            " only its owner may archive it"
         )
     print_result(one, lambda: [f"{short_id(one.mail_id)} is {one.status}."], as_json=json)
 

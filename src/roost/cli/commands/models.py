@@ -116,7 +116,7 @@ def pull(
         file = download_model(source, folder)
     except Unavailable as error:
         if if_needed:
-            raise Unavailable(f"{error}\nUntil then a small script, the guide, answers.") from error
+            raise Unavailable(f"{error}\nUntil then the guide, a small script, answers.") from error
         raise
     entry = ModelEntry(model, file.stat().st_size, str(file), ())
     print_result(entry, lambda: [f"{model} is {'already installed' if there else 'installed'}: {file}"], as_json=json)

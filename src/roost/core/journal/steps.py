@@ -111,7 +111,7 @@ def canonical(value: Any, what: str) -> str:
     try:
         return checks.whole(json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BrainFailed(f"{what} must be what JSON can hold: {error}", kind="internal") from error
+        raise BrainFailed(f"{what} must be a JSON value: {error}", kind="internal") from error
 
 
 class EarlierRequests:

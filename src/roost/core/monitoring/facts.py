@@ -103,5 +103,5 @@ def decode(cursor: object) -> tuple[str, int]:
     """Return the program start that a cursor belongs to, and its number of facts."""
     found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
     if found is None:
-        raise Invalid(f"the cursor {checks.shown(cursor)} is none of this program: take one from a page of facts")
+        raise Invalid(f"the cursor {checks.shown(cursor)} is not from this program: use one from a page of facts")
     return found[1], int(found[2])

@@ -73,7 +73,7 @@ def file_name(value: object, what: str) -> str:
     """Return a file's name without its folders."""
     name = checks.name(value, what).replace("\\", "/").rpartition("/")[2].strip()
     if name in ("", ".", ".."):
-        raise Invalid(f"{what} must be that of a file, not {checks.shown(value)}")
+        raise Invalid(f"{what} must be a file name, not {checks.shown(value)}")
     return name
 
 

@@ -64,7 +64,7 @@ def _owned(user_id: str) -> re.Pattern[str]:
 
 
 def _unclear(text: object) -> Invalid:
-    return Invalid(f"the address {checks.shown(text)} is not known: use agent:NAME, agent:OWNER/NAME or user:NAME")
+    return Invalid(f"the address {checks.shown(text)} is not valid: use agent:NAME, agent:OWNER/NAME or user:NAME")
 
 
 def of_agent(text: object, owner: str) -> Address:
@@ -83,7 +83,7 @@ def of_key(key: str) -> Address:
 def agent_id(value: object) -> str:
     if not isinstance(value, str) or not _AGENT_ID.fullmatch(value):
         raise Invalid(
-            f"the agent id {checks.shown(value)} cannot be used: use up to 100 letters, digits, `.`, `-` and `_`"
+            f"the agent id {checks.shown(value)} is not valid: use up to 100 letters, digits, `.`, `-` and `_`"
         )
     return value
 

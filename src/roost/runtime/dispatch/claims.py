@@ -103,7 +103,7 @@ class Claims:
     def _missed(self, looks: tuple[ClaimRequest, ...], error: Exception) -> None:
         """Log the failure; the supervisor finds these agents again."""
         log.warning(
-            "claim failed, the agents are found later: %s",
+            "claim failed; the next sweep finds the agents again: %s",
             error,
             extra={"agents": [look.address for look in looks[:10]]},
         )

@@ -270,8 +270,8 @@ class Agents:
         """Replace `turn.state` of an agent. Running turns add their changes to it."""
         self._check(user_id, agent_id)
         if not isinstance(state, Mapping):
-            raise Invalid(f"the memory must be a mapping of names to values, not {type(state).__name__}")
-        memory = json.dumps(checks.data(dict(state), "the memory", most=self._context.limits.memory_chars))
+            raise Invalid(f"the state must be a mapping of names to values, not {type(state).__name__}")
+        memory = json.dumps(checks.data(dict(state), "the state", most=self._context.limits.memory_chars))
         key = _key(user_id, agent_id)
         await self._context.quota.use(user_id, len(memory))
         await self._context.store.write(

@@ -157,7 +157,7 @@ class Meetings:
         for number, word in zip(range(len(view.words), 0, -1), reversed(view.words), strict=True):
             if word.author == author and (acted.number in (0, word.entry_id.number)) and word.text == text:
                 return spoken(word, number)
-        raise Conflict("this was said before and is void now: see the view of the meeting")
+        raise Conflict("this message was posted before and is void now: see the view of the meeting")
 
     async def move(
         self, user_id: str, meeting_id: str, move: Any, *, by: str | None = None, key: str | None = None
@@ -347,7 +347,7 @@ class Meetings:
         if meeting_id is not None:
             checks.name(meeting_id, "the meeting id")
         if self._dispatcher.closing:
-            raise Unavailable("this Roost is closing: do it again after its restart")
+            raise Unavailable("this Roost is closing: try again after its restart")
         self._context.ram.check()
 
     def _awake(self, who: str) -> frozenset[str]:

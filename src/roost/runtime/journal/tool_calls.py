@@ -198,7 +198,7 @@ class ToolCalls:
             return cut(checks.clean(as_text(result, tool.name)), tool.output)
         except asyncio.CancelledError as error:
             if not is_cancelled():
-                raise ToolFailed(f"{tool.name} has failed: it was cancelled from within") from error
+                raise ToolFailed(f"{tool.name} has failed: it cancelled itself") from error
             raise
         except (ToolFailed, GeneratorExit):
             raise

@@ -50,6 +50,6 @@ class TokenBudget:
         if (most := profile.tokens_per_day) is not None:
             today = self._used.get((self.day, profile.name), 0)
             if today >= most:
-                raise BrainFailed(f"{today:,} tokens are used today, and {most:,} may be", kind=Fault.DAY_TOKENS)
+                raise BrainFailed(f"{today:,} tokens are used today, and {most:,} are allowed", kind=Fault.DAY_TOKENS)
             left.append(most - today)
         return min(left, default=None)

@@ -310,7 +310,7 @@ class TalkLane:
             known.settled(after)
 
     async def _patience(self, error: Unavailable) -> None:
-        log.warning("the store is unavailable, trying again: %s", error, extra={"session": self.talk_id})
+        log.warning("store unavailable, trying again: %s", error, extra={"session": self.talk_id})
         await asyncio.sleep(0.2 + 0.8 * self._context.host.jitter())
 
     def _given_up(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:

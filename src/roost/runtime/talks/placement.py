@@ -168,7 +168,7 @@ class Placement:
             moved()
 
         def failed(error: Exception) -> None:
-            log.warning("a lost run is closed later: %s", error, extra={"session": lane.talk_id})
+            log.warning("lost run could not be closed; it is closed later: %s", error, extra={"session": lane.talk_id})
             moved()
 
         def moved() -> None:

@@ -81,7 +81,7 @@ class ActingTurn(TurnExecution):
         try:
             self._context.store.write(recovery.step_out, envelope_ids, key=order)
         except Unavailable as error:
-            log.warning("waiting turn could not be unmarked; it stays marked as quarantined: %s", error)
+            log.warning("waiting turn could not be released from quarantine; its mark stays: %s", error)
         self._context.quarantine.leave(key)
 
     @property

@@ -22,7 +22,7 @@ class TurnArtifacts:
         checks.text(name, "the name of an artifact", most=checks.NAME_LENGTH * 4)
         if len(content) > MOST_CHARS:
             raise LimitReached(
-                f"the artifact {name!r:.80} has {len(content):,} characters, and {MOST_CHARS:,} may be kept"
+                f"the artifact {name!r:.80} has {len(content):,} characters, and {MOST_CHARS:,} are allowed"
             )
         owner, lane = self._place.of(scope, app)
         if not self._writes:

@@ -40,7 +40,7 @@ class TurnBrainContext:
         value = self._context.redactor.clean_known_json(value)
         most = self._context.limits.memory_chars
         if len(name) + len(value) > most:
-            raise BrainFailed(f"{name!r:.80} has {len(value):,} characters, and {most:,} may be kept", kind="state")
+            raise BrainFailed(f"{name!r:.80} has {len(value):,} characters, and {most:,} are allowed", kind="state")
         self._values.setdefault(scope, {})[name] = value
 
     def written(self, *, entry: bool = True) -> ContextWrite | None:

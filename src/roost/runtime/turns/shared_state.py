@@ -280,7 +280,7 @@ def state_json(state: object, most: int) -> str:
     try:
         text = json.dumps(state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BrainFailed(f"turn.state must be what JSON can hold: {error}", kind="state") from error
+        raise BrainFailed(f"turn.state must be a JSON value: {error}", kind="state") from error
     if len(text) > most:
-        raise BrainFailed(f"turn.state has {len(text):,} characters, and {most:,} may be kept", kind="state")
+        raise BrainFailed(f"turn.state has {len(text):,} characters, and {most:,} are allowed", kind="state")
     return text

@@ -170,7 +170,7 @@ def _check_room(tx: Tx, user_id: str, address: str, *, known: bool = False) -> N
     if depth >= config.inbox_limit:
         raise LimitReached(
             f"the inbox of the agent {of_key(address).agent_id!r} is full ({config.inbox_limit:,}): try again when it"
-            " has done some of it"
+            " has handled some"
         )
 
 

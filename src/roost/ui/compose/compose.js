@@ -30,7 +30,7 @@ const POLICIES = {
   interrupt: ["Interrupt", "The answer ends, and your message is answered"],
   queue: ["Queue", "Your message is answered after this answer"],
   steer: ["Steer", "The answer takes your message into account"],
-  rollback: ["Replace", "The answer and its question are withdrawn"],
+  rollback: ["Replace", "The answer is withdrawn, and your message is answered"],
   reject: ["Refuse", "Your message is refused until the answer has ended"],
   collect: ["Collect", "Messages are answered together after a pause"],
 };

@@ -27,14 +27,14 @@ from roost.ui.text import plain
 LABEL = "Connect a model"
 ABOUT = "Use Ollama or another server on this machine, or the key of a provider."
 KEYS = (
-    "Models of providers need a key, which you create on their page and pay for there. Roost keeps it in a file that "
-    "only you can read, and sends it to its provider alone."
+    "The models of a provider need an API key, which you create and pay for on the provider's page. Roost keeps it in "
+    "a file that only you can read, and sends it to that provider only."
 )
 OWNER = (
     "Only the owner of this Roost can connect a model: the user who runs it, signed in with the link that `roost up` "
     "or `roost link` prints."
 )
-NONE_FOUND = "No model server answers on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run."
+NONE_FOUND = "No model server answers on this machine. Start Ollama, LM Studio, llama.cpp or vLLM, then look again."
 LOOK = 0.3
 """Seconds between two looks at a job."""
 TEST_LIMIT = 15.0
@@ -78,7 +78,7 @@ def _connect(connections: Connections, draft: Draft) -> None:
         if problem := st.session_state.get("connect_problem"):
             components.notice(problem)
     if missing := connections.missing_extra:
-        st.markdown(f"Models need an extra: `{missing}`, then start Roost again.")
+        st.markdown(f"Models need an extra: run `{missing}`, then restart Roost.")
         return
     st.markdown("**On this machine**")
     _found_here(connections, draft)
@@ -155,7 +155,7 @@ def _key_form(connections: Connections, draft: Draft) -> None:
             return
         _finish(draft, job)
     links = ", ".join(f"[{provider.label}]({provider.page})" for provider in PROVIDERS.values())
-    st.markdown(f"Keys are made at {links}.")
+    st.markdown(f"Create a key at {links}.")
     with st.form("key_form", border=False):
         st.selectbox("Provider", list(PROVIDERS), key="key_provider", format_func=lambda name: PROVIDERS[name].label)
         st.text_input("Key", type="password", key="key_value", autocomplete="off", max_chars=1_000)
@@ -179,7 +179,7 @@ def _test(connections: Connections) -> None:
 def _tried(connections: Connections, provider: ProviderInfo, key: str, is_wanted: Callable[[], bool]) -> Profile:
     providers.try_key(provider, key)
     if not is_wanted():  # the dialog was closed, or has reported a failure
-        raise Unavailable("the key was not saved: the test took too long, or was closed")
+        raise Unavailable("the key was not saved: the test took too long, or the dialog was closed")
     return connections.add_key(provider, key)
 
 

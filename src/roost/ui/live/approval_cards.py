@@ -66,7 +66,7 @@ def _verdict(approval: Approval) -> str:
     if approval.decision is None:
         return "Not decided"
     if approval.decision is Decision.ALLOWED:
-        return "Allowed always by you"
+        return "Always allowed by you"
     return _VERDICTS[approval.kind].get(approval.decision, "Result given by you")
 
 

@@ -41,7 +41,7 @@ def hits(service: AgentService, user: str, query: str) -> None:
         st.caption(as_sentence(error))
         return
     if not found:
-        st.caption("No message has these words.")
+        st.caption("No message contains these words.")
     for number, hit in enumerate(found):
         with st.container(key=f"hit_{number}", gap=None):
             st.button(

@@ -79,8 +79,8 @@ def test_a_move_and_the_end_of_its_time_are_one_or_the_other() -> None:
     head, room.now = room.view.head, room.now + TURN
     assert head is not None
     assert miss(room) is None
-    assert "look again, then move" in str(room.tries(ADA, Moved(head, {"cell": 5})))
-    assert "look again, then move" in str(room.tries(BEN, Missed(head)))
+    assert "read the board again, then move" in str(room.tries(ADA, Moved(head, {"cell": 5})))
+    assert "read the board again, then move" in str(room.tries(BEN, Missed(head)))
     assert room.view.misses == 1
 
 

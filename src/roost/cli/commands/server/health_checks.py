@@ -144,7 +144,7 @@ def _letters(rows: Iterable[Row]) -> Iterator[Finding]:
         if count:
             what = "1 dead letter" if count == 1 else f"{count:,} dead letters"
             fix = "`roost dead-letters ls` shows the reasons; retry or drop them"
-            yield Finding("dead letters", "warn", f"{what}: work that failed for good", fix)
+            yield Finding("dead letters", "warn", f"{what}: work that could not be handled", fix)
 
 
 def _server_store(settings: Settings, registry: ProfileRegistry | None) -> Iterator[Finding]:

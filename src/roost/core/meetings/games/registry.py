@@ -30,7 +30,9 @@ def register_game(name: str, game: Game) -> None:
         raise Invalid(f"the game {name!r:.80} {wanted}; derive it from roost.Game")
     registered = _KNOWN.get(name)
     if registered is not None and type(registered) is not type(game):
-        raise Conflict(f"there is another game {name!r:.80}, a {type(registered).__qualname__}: choose another name")
+        raise Conflict(
+            f"the name {name!r:.80} belongs to another game, {type(registered).__qualname__}: choose another name"
+        )
     _KNOWN[name] = game
 
 

@@ -104,7 +104,7 @@ def check(entry: Entry) -> Entry:
     try:
         text = to_json(entry)
     except (ValueError, TypeError, RecursionError) as error:
-        raise Invalid(f"what an entry says must be what JSON can hold: {error}") from None
+        raise Invalid(f"the content of an entry must be a JSON value: {error}") from None
     made = from_json(text)
     _remember(made, text)
     return made
@@ -113,9 +113,9 @@ def check(entry: Entry) -> Entry:
 def vector(value: object) -> Vector:
     """Return a checked version vector."""
     if not isinstance(value, dict) or len(value) > MOST_AUTHORS:
-        raise Invalid(f"what was seen must be an object of at most {MOST_AUTHORS} numbers: {checks.shown(value)}")
+        raise Invalid(f"`seen` must be an object of at most {MOST_AUTHORS} numbers, not {checks.shown(value)}")
     return {
-        address(author, "an author"): checks.count(number, "what was seen", least=1, most=MOST_NUMBER)
+        address(author, "an author"): checks.count(number, "a number in `seen`", least=1, most=MOST_NUMBER)
         for author, number in value.items()
     }
 
@@ -132,7 +132,7 @@ def _read(plain: Any) -> Entry:
         shapes.read(plain["kind"], plain["body"]),
     )
     if entry.author in entry.seen:
-        raise Invalid(f"{entry.id} counts its author's own among those it has seen: leave them out")
+        raise Invalid(f"`seen` of {entry.id} counts entries of its own author: leave them out")
     if isinstance(entry.body, Called) and entry.author in entry.body.required + entry.body.optional:
         raise Invalid(f"{entry.author} calls the meeting and need not be invited: leave it out")
     return entry

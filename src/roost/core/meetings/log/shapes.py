@@ -87,8 +87,8 @@ def _check_call(call: Called) -> None:
         raise Invalid("a participant is invited twice: name each once, as required or as optional")
     if len(invited) >= call.bounds.participants:
         raise Invalid(
-            f"{len(invited)} are invited, and with the creator {call.bounds.participants} may be there: invite fewer,"
-            " or raise the limit `meeting_participants`"
+            f"{len(invited)} participants are invited, and with the creator {call.bounds.participants} are allowed:"
+            " invite fewer, or raise the limit `meeting_participants`"
         )
 
 
@@ -108,7 +108,7 @@ def _minutes(value: object) -> str:
 
 def _answers(value: object) -> EntryId:
     if not isinstance(value, list) or len(value) != 2:
-        raise Invalid(f"what a move answers must be an author and a number, not {checks.shown(value)}")
+        raise Invalid(f"the entry that a move answers must be an author and a number, not {checks.shown(value)}")
     number = checks.count(value[1], "the number of an entry", least=1, most=MOST_NUMBER)
     return EntryId(address(value[0], "the author of an entry"), number)
 

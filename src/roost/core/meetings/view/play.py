@@ -50,7 +50,7 @@ def missed(view: View, entry: Entry, body: Missed, known: Games) -> View:
     name = _check(view, body.answers)
     who = mover(view, known)
     if who is None:
-        raise Forbidden("it is nobody's move: there is nothing to miss")
+        raise Forbidden("no player has to move: no move can be missed")
     late = late_at(view, who)
     if late is None or entry.at.ms < late:
         raise Forbidden(f"{who} still has time for its move: wait for it")
@@ -63,9 +63,9 @@ def missed(view: View, entry: Entry, body: Missed, known: Games) -> View:
 def _check(view: View, answers: EntryId) -> str:
     """Return the game, if a move may answer this entry."""
     if view.call is None or view.call.game is None:
-        raise Forbidden("this meeting has no game: say it in words")
+        raise Forbidden("this meeting has no game: post a message instead")
     if is_played_out(view):
-        raise Forbidden("the game is over, or as many moves were tried as this meeting allows: end it")
+        raise Forbidden("the game is over, or the meeting has reached its limit of moves: end the meeting")
     if answers != view.head:
-        raise Forbidden(f"the move answers {answers}, and the last one is {view.head}: look again, then move")
+        raise Forbidden(f"the move answers {answers}, and the last one is {view.head}: read the board again, then move")
     return view.call.game

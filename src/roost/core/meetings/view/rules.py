@@ -115,13 +115,13 @@ def _invited(view: View, entry: Entry, body: Invited) -> View:
 
 def _accepted(view: View, entry: Entry, body: Accepted) -> View:
     if _status(view, entry.author) is not ParticipantStatus.INVITED:
-        raise Forbidden(f"{entry.author} has no invitation that is open: join instead")
+        raise Forbidden(f"{entry.author} has no open invitation: join instead")
     return _came(view, entry)
 
 
 def _declined(view: View, entry: Entry, body: Declined) -> View:
     if _status(view, entry.author) is not ParticipantStatus.INVITED:
-        raise Forbidden(f"{entry.author} has no invitation that is open: a present participant may leave")
+        raise Forbidden(f"{entry.author} has no open invitation: a present participant may leave")
     return _went(view, entry, ParticipantStatus.DECLINED, body.reason)
 
 
@@ -270,7 +270,7 @@ def _check_decides(view: View, entry: Entry) -> None:
     if view.phase is not Phase.CALLING:
         raise Forbidden("the start of the meeting is decided already: nothing needs to be done")
     if not may_decide(view, entry):
-        raise Forbidden(f"until the deadline {view.chair} decides how the meeting begins: wait")
+        raise Forbidden(f"until the deadline {view.chair} decides whether the meeting starts: wait")
 
 
 def _check_room(view: View) -> None:

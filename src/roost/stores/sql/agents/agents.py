@@ -66,7 +66,7 @@ def check_new(tx: Tx, user_id: str, agent_ids: Sequence[str], most: int) -> None
 
 
 def _too_many(most: int) -> LimitReached:
-    return LimitReached(f"you may have {most:,} agents, and no more are allowed: delete some first")
+    return LimitReached(f"you may have at most {most:,} agents: delete some first")
 
 
 def _refuse_existing(tx: Tx, keys: Sequence[str]) -> None:

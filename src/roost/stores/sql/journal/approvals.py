@@ -73,7 +73,7 @@ def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
         {"user": user_id, "id": approval_id},
     )
     if row is None:
-        raise NotFound(f"there is no approval {approval_id!r:.80}: what it was about is gone, or it never existed")
+        raise NotFound(f"there is no approval {approval_id!r:.80}: its run was removed, or it never existed")
     return row
 
 

@@ -17,7 +17,7 @@ def allow(tx: Tx, user_id: str, approval_id: str, now: float) -> Decided:
     Raise Invalid if it does not ask for a call, and Conflict if it was decided otherwise, or no run waits for it.
     """
     if approvals.get(tx, user_id, approval_id).kind is not Question.CALL:
-        raise Invalid("only a tool call can be allowed always: this asks whether something was done")
+        raise Invalid("only a tool call can always be allowed: this approval asks whether a step was executed")
     decided = approvals.decide(tx, user_id, approval_id, Decision.ALLOWED, None, now)
     if decided.is_new:
         tx.write(

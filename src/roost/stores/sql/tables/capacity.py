@@ -67,7 +67,7 @@ def full_error(tx: Tx, address: str) -> LimitReached:
     row = tx.one("SELECT config FROM agents WHERE address = :address", {"address": address})
     limit = f" ({AgentConfig.from_json(row[0]).inbox_limit:,})" if row else ""
     return LimitReached(
-        f"the inbox of the agent {of_key(address).agent_id!r} is full{limit}: try again when it has done some of it"
+        f"the inbox of the agent {of_key(address).agent_id!r} is full{limit}: try again when it has handled some"
     )
 
 
