@@ -67,7 +67,7 @@ async def summary_of(turn: Turn, agent: object, start: int) -> Summary | None:
         raise
     except Exception as error:  # the talk continues without it, and the next turn retries
         log.warning(
-            "cannot summarise the messages up to %d of a talk; continuing without: %s", start, error, exc_info=error
+            "cannot summarize the messages up to %d of a talk; continuing without: %s", start, error, exc_info=error
         )
         return Summary(text, start)
 

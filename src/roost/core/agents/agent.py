@@ -81,7 +81,7 @@ class AgentConfig:
     profile: str = ""
     check_mail_interval: float = 30.0
     max_concurrent_tasks: int = 1
-    """Concurrent tasks share `turn.state`: if two change the same value, the last one to end wins."""
+    """Concurrent tasks share `turn.state`: if two change the same value, the one that ends later runs again."""
     wake_on_priority: Priority = Priority.NORMAL
     inbox_limit: int = 10_000
     max_attempts: int = 3

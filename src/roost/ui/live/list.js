@@ -710,7 +710,7 @@ class ApprovalCards {
   }
 
   #buttons(card, actions) {
-    const reason = Object.assign(make("input"), { type: "text", maxLength: 1000, placeholder: "Reason, if you decline it" });
+    const reason = Object.assign(make("input"), { type: "text", maxLength: 1000, placeholder: "Reason, if you decline" });
     reason.setAttribute("aria-label", "Reason");
     const buttons = Object.entries(actions).map(([name, label]) => {
       const node = button(`roost-${name}`, label);

@@ -79,7 +79,7 @@ def _ask(service: AgentService, approval: Approval, titles: Mapping[str, str]) -
                 "Reason",
                 key=f"reason_{key}",
                 max_chars=1_000,
-                placeholder="Reason, if you decline it",
+                placeholder="Reason, if you decline",
                 label_visibility="collapsed",
             )
 

@@ -72,7 +72,16 @@ def edit(
 
 
 @app.command()
-def regenerate(talk: TalkId, at: At = None, json: Json = False, store: Store = None, config: Config = None) -> None:
+def regenerate(
+    talk: TalkId,
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="N", parser=parse_count(1), help="Number of the answer; by default the last one."),
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
     """Answer a message again, in a branch, and print it."""
     branches.regenerate(load_settings(config, store=store), talk, at, as_json=json)
 
