@@ -63,7 +63,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(tmp_path: P
     other.execute(schema)
     other.close()
     before = print_of(tmp_path)
-    assert str(path) in refused(path, "is another program.s: name another file")
+    assert str(path) in refused(path, "belongs to another program: name another file")
     assert print_of(tmp_path) == before
 
 
