@@ -77,7 +77,7 @@ def test_a_summary_that_fails_fails_no_turn_and_is_made_later(
         talk = service.create_talk_session("ann")
         say(service, talk, *(f"fact-{number}" for number in range(10)))
     assert shown[-1][0].startswith("user: [The messages up to number")
-    assert "cannot summarise" in caplog.text
+    assert "cannot summarize" in caplog.text
     with opened(tmp_path, models.agent(model=Summing())) as service:
         say(service, talk, "fact-10")
     assert shown[-1][0].startswith(f"user: {SUMMED_UP}known: fact-0 fact-1 ")
