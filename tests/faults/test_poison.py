@@ -20,7 +20,7 @@ MOST_DEATHS = 7
 """Once as themselves and once as suspects, in quarantine twice by the task and once by the talk, and some slack."""
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.soak])])
 def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/roost.db"

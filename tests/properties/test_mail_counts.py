@@ -88,7 +88,7 @@ class Model:
                 assert seen == [one.mail_id for one in whole_thread]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(acts=ACTS)
 def test_whatever_is_sent_read_answered_and_archived_the_counts_are_right(acts: list[tuple[str, int, str]]) -> None:
     async def story(service: AsyncAgentService) -> None:

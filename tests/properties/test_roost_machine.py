@@ -403,4 +403,4 @@ class Everything(RuleBasedStateMachine):
 
 
 TestEverything = Everything.TestCase
-TestEverything.settings = settings(stateful_step_count=30)
+TestEverything.settings = settings(stateful_step_count=20)

@@ -14,10 +14,10 @@ from roost import AsyncAgentService, Turn
 from roost.testing import Faults, Simulation, nothing_twice, script, simulated
 from tests.testing.team import BRAINS, QUICK, check, story
 
-SEEDS = 30
+SEEDS = 15
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n * SEEDS, marks=pytest.mark.soak) for n in range(1, 10))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(n * SEEDS, marks=pytest.mark.soak) for n in range(1, 20))])
 @pytest.mark.parametrize(
     "faults",
     [

@@ -10,8 +10,8 @@ from roost.core.meetings.participants.seats import Seat
 from roost.testing import Faults
 from tests.testing.gathering import simulate
 
-EACH = 50
-PARTS = [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(EACH, 20 * EACH, EACH))]
+EACH = 25
+PARTS = [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(EACH, 40 * EACH, EACH))]
 """The first seed of each part; `make soak` runs a thousand."""
 
 

@@ -31,8 +31,8 @@ from tests.conftest import ENVIRONMENT
 from tests.testing.team import BRAINS, QUICK, simulate, story
 
 ROOT = Path(__file__).parents[2]
-EACH = 50
-PARTS = [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(EACH, 20 * EACH, EACH))]
+EACH = 25
+PARTS = [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(EACH, 40 * EACH, EACH))]
 """The first seed of each part; `make soak` runs a thousand."""
 
 

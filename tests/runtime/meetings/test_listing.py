@@ -78,7 +78,9 @@ def test_a_moderator_that_is_not_invited_is_refused() -> None:
 def test_how_many_take_part_is_a_limit_that_errors_name() -> None:
     async def story(s: AsyncAgentService) -> None:
         await team(s, "a", "b", "c")
-        with pytest.raises(roost.Invalid, match=r"3 participants are invited, .* raise the limit `meeting_participants`"):
+        with pytest.raises(
+            roost.Invalid, match=r"3 participants are invited, .* raise the limit `meeting_participants`"
+        ):
             await s.meetings.call("ann", "news", required=["agent:a", "agent:b", "agent:c"])
         meeting = await s.meetings.call("ann", "news", required=["agent:a", "agent:b"])
         with pytest.raises(roost.Forbidden, match="is full, with 3 participants"):
