@@ -303,6 +303,10 @@ class Activation:
         return self.intake.depth
 
     @property
+    def is_full(self) -> bool:
+        return self.intake.is_full(self.config.inbox_limit)
+
+    @property
     def works(self) -> tuple[Work, ...]:
         return self.lane_queue.works
 

@@ -228,8 +228,8 @@ class Composer:
                 hops,
                 root=root,
             )
-            depth = awake.depth if awake is not None else depths.get(key, 0)
-            (envelopes if depth < config.inbox_limit else crowded).append(envelope)
+            is_full = awake.is_full if awake is not None else depths.get(key, 0) >= config.inbox_limit
+            (crowded if is_full else envelopes).append(envelope)
         return Broadcast(name, sender, tuple(envelopes), tuple(crowded))
 
     async def call(
@@ -316,12 +316,13 @@ class Composer:
         """
         awake = None if exact else self._agents.awake(address.key)
         if awake is not None:
-            config, depth = awake.config, awake.depth
+            config, is_full = awake.config, awake.is_full
             if address.user_id != user_id and not config.shared and not known:
                 raise addresses.unknown(address.agent_id)
         else:
             config, depth = await self._context.store.read(agents.recipient, user_id, address.key, known)
-        if depth >= config.inbox_limit:
+            is_full = depth >= config.inbox_limit
+        if is_full:
             raise LimitReached(
                 f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again later"
             )

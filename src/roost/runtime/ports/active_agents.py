@@ -17,7 +17,11 @@ class ActiveAgent(Protocol):
 
     @property
     def depth(self) -> int:
-        """Return the number of envelopes that it has to handle or to settle."""
+        """Return the number of envelopes that it has to handle or to settle; one that arrives again counts twice."""
+
+    @property
+    def is_full(self) -> bool:
+        """Return True if it has as many envelopes to handle or to settle as it may have."""
 
     def unwritten(self) -> frozenset[str]:
         """Return the envelopes in `noted` that are not written yet."""

@@ -7,7 +7,7 @@ from roost.runtime.agents.lanes.lane_queue import LaneQueue
 
 
 class Intake:
-    """`put`, `depth` and `has_started` are for any thread; everything else happens on the agent's loop."""
+    """`put`, `depth`, `is_full` and `has_started` are for any thread; everything else happens on the agent's loop."""
 
     __slots__ = ("_arriving", "_is_posted_again", "_lane_queue", "_left_in_store", "known")
 
@@ -26,8 +26,16 @@ class Intake:
 
     @property
     def depth(self) -> int:
-        """Number of envelopes that the agent has to handle or to settle."""
+        """Number of envelopes that the agent has to handle or to settle; one that arrives again counts twice."""
         return len(self.known) + sum(map(len, self._arriving)) + self._left_in_store
+
+    def is_full(self, limit: int) -> bool:
+        """Return True if the agent has as many envelopes to handle or to settle; each counts once."""
+        if self.depth < limit:
+            return False
+        arriving = {envelope.envelope_id for envelopes in tuple(self._arriving) for envelope in envelopes}
+        new = sum(one not in self.known for one in arriving)
+        return len(self.known) + new + self._left_in_store >= limit
 
     def has_started(self, task_id: str) -> bool:
         """Return True if this task runs or is tried again later, or its closing is being written."""
