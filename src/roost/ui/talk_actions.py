@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from roost.core.talks.messages import Sender
-from roost.errors import RoostError, public
+from roost.errors import RoostError, Unavailable, public
 from roost.service import AgentService
 from roost.ui import approvals, dialogs, page_url
 from roost.ui.compose.element import Outgoing
@@ -24,8 +24,10 @@ STOP_WAIT = 2.0
 """Seconds to wait for the end of an answer before its talk is branched."""
 
 
-def receive(line: MessageSender, message: Outgoing) -> None:
-    """Send a message of the input, unless it was received before.
+def receive(line: MessageSender, message: Outgoing) -> bool:
+    """Send a message of the input, unless it was received before; return False if it was not accepted.
+
+    The browser sends a message again until it is among those received, or is shown as refused.
 
     It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
     others follow, whatever the page shows meanwhile.
@@ -35,13 +37,14 @@ def receive(line: MessageSender, message: Outgoing) -> None:
     places: dict[str, str] = st.session_state.setdefault("places", {})
     talk_id = message.talk_id or places.get(message.place)
     if is_new := message.key not in received:
-        st.session_state["received"] = [*received[-RECEIVED:], message.key]
         sender = line if line.talk_id == talk_id else MessageSender(line.service, line.user, line.draft, talk_id)
-        if not _post(sender, message):
-            return
+        if not _post(sender, message, is_sent_again=True):
+            return False
+        st.session_state["received"] = [*received[-RECEIVED:], message.key]
         talk_id = places[message.place] = str(sender.talk_id)
     if is_here and talk_id and (is_new or page_url.opened() is None):
         page_url.open_talk(talk_id)
+    return True
 
 
 def command(service: AgentService, name: str, text: str) -> None:
@@ -70,11 +73,16 @@ def say(line: MessageSender, text: str) -> None:
         page_url.open_talk(str(line.talk_id))
 
 
-def _post(line: MessageSender, message: Outgoing) -> bool:
-    """Send a message; return whether it was accepted. One that is refused returns to the input."""
+def _post(line: MessageSender, message: Outgoing, *, is_sent_again: bool = False) -> bool:
+    """Send a message; return whether it was accepted. One that is refused returns to the input.
+
+    With `is_sent_again`, one that cannot be sent now is not refused: the browser tries again.
+    """
     try:
         talk_id = line.send(message.text, key=message.key or None, busy=message.busy, attachments=message.attachments)
     except RoostError as error:
+        if is_sent_again and isinstance(error, Unavailable):
+            return False
         st.session_state["notice"] = public(error)
         st.session_state["refused"] = {"key": message.key or secrets.token_hex(8), "text": message.text}
         return False

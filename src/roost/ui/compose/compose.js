@@ -203,6 +203,7 @@ class Compose {
   // A refused message is in the input again, before what was typed since.
   #giveBack({ key, text, files = [] }) {
     this.refused = key;
+    this.outbox = this.outbox.filter((other) => other.key !== key);
     this.files.restore(files);
     this.#write([text, this.text.value].filter(Boolean).join("\n"));
     this.text.focus();

@@ -44,16 +44,20 @@ _mount = st.components.v2.component(
 def draw(
     data: Mapping[str, object],
     *,
-    send: Callable[[Outgoing], None],
+    send: Callable[[Outgoing], bool],
     stop: Callable[[], None],
     command: Callable[[str, str], None],
 ) -> None:
-    """Draw the input; `send` is called for each message, `command` with a name and the text after it."""
+    """Draw the input; `send` is called for each message, `command` with a name and the text after it.
+
+    After a message that is not accepted, those that were sent after it wait: the order is kept.
+    """
 
     @uninterrupted
     def sent() -> None:
         for message in _messages(st.session_state[KEY].send):
-            send(message)
+            if not send(message):
+                break
 
     @uninterrupted
     def commanded() -> None:
