@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,8 @@ RECEIVED = 100
 PLACES = 1_000
 """Most places of first messages, of all users, whose talks are remembered."""
 _begun: dict[tuple[str, str], str] = {}
+_receiving = threading.Lock()
+"""One message at a time: a session of Streamlit may handle the same messages in two runs at once."""
 STOP_WAIT = 2.0
 """Seconds to wait for the end of an answer before its talk is branched."""
 
@@ -35,6 +38,11 @@ def receive(line: MessageSender, message: Outgoing) -> bool:
     It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
     others follow, whatever the page shows meanwhile.
     """
+    with _receiving:
+        return _receive(line, message)
+
+
+def _receive(line: MessageSender, message: Outgoing) -> bool:
     is_here = message.talk_id in (None, line.talk_id)
     received: list[str] = st.session_state.get("received", [])
     places: dict[str, str] = st.session_state.setdefault("places", {})
