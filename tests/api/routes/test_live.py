@@ -14,6 +14,7 @@ from websockets.sync.connection import Connection
 import roost
 from roost.api.limits import concurrency
 from roost.api.routes import live
+from roost.core.talks.messages import Page
 from tests.api.conftest import BRAINS
 from tests.api.serving import Served, serving
 from tests.conftest import Open, eventually
@@ -229,3 +230,27 @@ def test_approvals_come_with_their_answers_and_are_news_when_they_are_decided(se
         again = cards(Reader(socket, talk, cursor).frames())
         assert again["whole_approvals"]
         assert [one["id"] for one in again["approvals"]] == [asked.approval_id]
+
+
+def test_the_approvals_of_an_answer_that_began_and_ended_between_two_pages_come_too(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every_page = live.LiveSockets.pages
+
+    async def of_a_slow_reader(*args: Any) -> AsyncIterator[Page]:
+        async for page in every_page(*args):
+            if not page.running:
+                yield page
+
+    monkeypatch.setattr(live.LiveSockets, "pages", of_a_slow_reader)
+    monkeypatch.setattr(live, "LOOK_AROUND", 60.0)
+    talk = said(served, "it", "careful")
+    [asked] = eventually(lambda: served.service.approvals.list("ann"))
+    served.service.approvals.allow_always("ann", asked.approval_id)
+    eventually(lambda: not served.service.get_messages("ann", talk).running)
+    with opened(served) as socket:
+        frames = Reader(socket, talk).frames()
+        [first] = next(frame for frame in frames if frame.get("approvals"))["approvals"]
+        served.service.add_message("ann", talk, "it")
+        [second] = next(frame for frame in frames if frame.get("approvals"))["approvals"]
+    assert (first["seq"], second["seq"]) == (2, 4)

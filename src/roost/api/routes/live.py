@@ -243,8 +243,9 @@ class _Tab:
         async for page in self._sockets.pages(self._user, self._talk, after):
             began = now()
             await self._send_page(page, {"more": page.more_before} if is_first else {})
-            if is_first or self._cards is None or self._running != page.running:
-                await self._send_cards()
+            has_ended = any(message.status is not Status.STREAMING for message in page.messages if message.run_id)
+            if is_first or has_ended or self._cards is None or self._running != page.running:
+                await self._send_cards()  # an answer may have begun and ended since the last page
             is_first, self._running = False, page.running
             if any(message.status is Status.STREAMING for message in page.messages):
                 # Meanwhile the text grows. A text that takes long to render is rendered less often.
