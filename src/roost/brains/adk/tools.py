@@ -103,7 +103,7 @@ class _Recorded:
             asks = await self._tool.check_require_confirmation(args, tool_context)
             result = await self._call(args, tool_context, asks)
             requested = tool_context.actions.requested_tool_confirmations.pop(
-                tool_context.function_call_id or UNNAMED, None
+                tool_context.function_call_id or "", None
             )
             if requested is not None:
                 await self._confirm(requested, args, tool_context)
@@ -184,7 +184,7 @@ def _restore(context: ToolContext, done: dict[str, Any]) -> None:
         context.state[name] = value
     actions = EventActions.model_validate(done)
     for requested in actions.requested_tool_confirmations.values():  # under the id of the call in this attempt
-        actions.requested_tool_confirmations = {context.function_call_id or UNNAMED: requested}
+        actions.requested_tool_confirmations = {context.function_call_id or "": requested}
     for name in EventActions.model_fields.keys() & done.keys():
         if name not in _LEFT:
             setattr(context.actions, name, getattr(actions, name))
