@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -119,6 +121,6 @@ def test_messages_sent_at_once_all_arrive_once_and_in_order(visit: Visit) -> Non
     texts = [f"number {number}" for number in range(12)]
     for text in texts:
         say(page, text)
-    expect(messages(page).filter(has_text="You said: number 11")).to_have_count(1)
+    expect(messages(page).last).to_have_text(re.compile(r"You said: .*number 11"))  # some may share an answer
     said = page.locator(".roost-user .roost-text").all_inner_texts()
     assert said == texts

@@ -37,15 +37,6 @@ def test_several_messages_at_once_begin_one_talk(tab: Tab) -> None:
     assert len(tab.service.list_sessions(USER, limit=1000)) == before + 1
 
 
-def test_a_first_message_whose_run_was_cut_off_begins_no_second_talk_when_it_is_sent_again(tab: Tab) -> None:
-    before = len(tab.service.list_sessions(USER, limit=1000))
-    tab.send("key", "hello", place="cut off")
-    again = Tab(tab.service).look().send("key", "hello", place="cut off")  # its session state knows nothing
-    assert again.talk_id == tab.talk_id
-    assert asked(again) == ["hello"]
-    assert len(tab.service.list_sessions(USER, limit=1000)) == before + 1
-
-
 def test_a_message_goes_to_the_talk_in_which_it_was_typed(tab: Tab) -> None:
     first = str(tab.say("one").talk_id)
     second = str(tab.click("new_talk").say("two").talk_id)

@@ -10,6 +10,9 @@ OPTIONS: dict[str, Any] = {
     # The default collects garbage after each run of a fragment: twenty polling tabs would block the server.
     "runner.postScriptGC": False,
     "runner.magicEnabled": False,
+    # The default starts the next run of a page at once, beside the callbacks of the one before: both would change the
+    # session state, and messages were lost or stored twice.
+    "runner.fastReruns": False,
     "browser.gatherUsageStats": False,
     "client.toolbarMode": "minimal",
     "client.showErrorDetails": "none",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from starlette.middleware import Middleware
+from streamlit import config
 
 import roost
 from roost.api import pages
@@ -20,6 +21,7 @@ from roost.settings import load
 
 def middleware() -> list[Middleware]:
     """Return the middleware of the pages; print the sign-in link if started by `roost ui`."""
+    config.set_option("runner.fastReruns", False)  # also for a plain `streamlit run`: see `roost.ui.config`
     settings, identity = load(), of_this_process()
     if port := os.environ.get("ROOST_UI_PORT"):
         print(f"  Sign in with  http://localhost:{port}/enter?code={identity.invite()}", flush=True)

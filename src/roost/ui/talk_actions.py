@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from contextlib import suppress
 from typing import Any
 
@@ -21,11 +20,6 @@ from roost.ui.talk_reader import TalkReader
 
 RECEIVED = 100
 """Most keys of received messages that a tab remembers: the browser sends a message until its key is among them."""
-PLACES = 1_000
-"""Most places of first messages, of all users, whose talks are remembered."""
-_begun: dict[tuple[str, str], str] = {}
-_receiving = threading.Lock()
-"""One message at a time: a session of Streamlit may handle the same messages in two runs at once."""
 STOP_WAIT = 2.0
 """Seconds to wait for the end of an answer before its talk is branched."""
 
@@ -38,15 +32,10 @@ def receive(line: MessageSender, message: Outgoing) -> bool:
     It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
     others follow, whatever the page shows meanwhile.
     """
-    with _receiving:
-        return _receive(line, message)
-
-
-def _receive(line: MessageSender, message: Outgoing) -> bool:
     is_here = message.talk_id in (None, line.talk_id)
     received: list[str] = st.session_state.get("received", [])
     places: dict[str, str] = st.session_state.setdefault("places", {})
-    talk_id = message.talk_id or places.get(message.place) or _begun.get((line.user, message.place))
+    talk_id = message.talk_id or places.get(message.place)
     if is_new := message.key not in received:
         sender = line if line.talk_id == talk_id else MessageSender(line.service, line.user, line.draft, talk_id)
         if not _post(sender, message, is_sent_again=True):
@@ -56,14 +45,6 @@ def _receive(line: MessageSender, message: Outgoing) -> bool:
     if is_here and talk_id and (is_new or page_url.opened() is None):
         page_url.open_talk(talk_id)
     return True
-
-
-def _remember(user: str, place: str, talk_id: str) -> None:
-    """Remember the talk that a place has begun, also if Streamlit ends the run before the session state has it."""
-    if place:
-        _begun[user, place] = talk_id
-        while len(_begun) > PLACES:
-            _begun.pop(next(iter(_begun)), None)
 
 
 def command(service: AgentService, name: str, text: str) -> None:
@@ -99,7 +80,6 @@ def _post(line: MessageSender, message: Outgoing, *, is_sent_again: bool = False
     """
     try:
         talk_id = line.send(message.text, key=message.key or None, busy=message.busy, attachments=message.attachments)
-        _remember(line.user, message.place, talk_id)
     except RoostError as error:
         if is_sent_again and isinstance(error, Unavailable):
             return False

@@ -102,9 +102,7 @@ class _Recorded:
         try:
             asks = await self._tool.check_require_confirmation(args, tool_context)
             result = await self._call(args, tool_context, asks)
-            requested = tool_context.actions.requested_tool_confirmations.pop(
-                tool_context.function_call_id or "", None
-            )
+            requested = tool_context.actions.requested_tool_confirmations.pop(tool_context.function_call_id or "", None)
             if requested is not None:
                 await self._confirm(requested, args, tool_context)
                 return await self._call(args, tool_context, False)
