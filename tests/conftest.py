@@ -20,7 +20,7 @@ from roost.brains.defaults import KEYS
 from roost.runtime import supervisor
 from roost.runtime.dispatch import timers
 from roost.runtime.handlers import tasks
-from roost.runtime.handlers.talks import talks
+from roost.runtime.handlers.talks import reading
 from tests.servers import memory, postgres_server
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def _settled() -> Callable[[roost.AgentService, str, str], tuple[roost.Message, 
 def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Postpone polls of the store: what is found soon is found because of a notification."""
     monkeypatch.setattr(supervisor, "SWEEP", 600.0)
-    for module in (talks, tasks, timers):
+    for module in (reading, tasks, timers):
         monkeypatch.setattr(module, "SLOW_LOOK", 600.0)
 
 

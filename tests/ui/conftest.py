@@ -85,7 +85,7 @@ class Tab:
         return self.report("input", "send", [sent])
 
     def stop(self) -> Tab:
-        return self.report("input", "stop", 1)
+        return self.report("input", "send", [{"key": next(_keys), "stop": True, "talk": self.input["talk"]}])
 
     def click(self, key: str) -> Tab:
         if key == "new_talk":

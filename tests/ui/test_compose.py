@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import eventually
 from tests.ui.conftest import USER, Tab
 
 
@@ -98,3 +99,27 @@ def test_commands_start_and_search(tab: Tab) -> None:
     tab.report("input", "command", {"name": "new"})
     assert not tab.shown
     tab.report("input", "command", {"name": "unknown"})
+
+
+def test_a_stop_and_the_message_after_it_are_done_in_order_and_once(tab: Tab) -> None:
+    tab.say("hold")
+    talk_id = str(tab.talk_id)
+    stop = {"key": "stop", "stop": True, "talk": talk_id}
+    then = {"key": "then", "text": "hold on", "talk": talk_id, "busy": "queue"}
+    tab.report("input", "send", [stop, then])
+    eventually(lambda: len([one for one in tab.service.get_messages(USER, talk_id).messages if one.run_id]) == 2)
+    tab.report("input", "send", [stop, then])
+    assert tab.input["running"], "a stop that was received is not repeated"
+    assert tab.input["received"][-2:] == ["stop", "then"]
+    assert asked(tab) == ["hold", "hold on"]
+    tab.stop().settle()
+    assert not tab.look().input["running"]
+
+
+@pytest.mark.parametrize("talk", [None, "", "talk_that_was_deleted", 5])
+def test_a_stop_of_no_talk_changes_nothing(tab: Tab, talk: object) -> None:
+    tab.say("hold")
+    tab.report("input", "send", [{"key": "stop", "stop": True, "talk": talk}])
+    assert tab.input["running"]
+    assert "stop" in tab.input["received"], "the browser sends it no more"
+    tab.stop().settle()

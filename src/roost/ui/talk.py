@@ -193,7 +193,6 @@ def page(
         input_element.draw(
             _input(scene, talk, draft),
             send=partial(talk_actions.receive, line),
-            stop=partial(talk_actions.stop, service),
             command=partial(talk_actions.command, service),
         )
     components.behaviour(reading.talk_id if reading else "new")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -24,24 +23,44 @@ STOP_WAIT = 2.0
 """Seconds to wait for the end of an answer before its talk is branched."""
 
 
-def receive(line: MessageSender, message: Outgoing) -> bool:
-    """Send a message of the input, unless it was received before; return False if it was not accepted.
+def receive(line: MessageSender, outgoing: Outgoing) -> bool:
+    """Send a message of the input, or stop an answer, unless it was received before; return False if not accepted.
 
-    The browser sends a message again until it is among those received, or is shown as refused.
-
-    It goes to the talk in which it was typed. If that had not begun, the first message of its place begins it, and the
-    others follow, whatever the page shows meanwhile.
+    The browser sends it again until its key is among those received, or it is shown as refused.
     """
-    is_here = message.talk_id in (None, line.talk_id)
     received: list[str] = st.session_state.get("received", [])
+    is_new = outgoing.key not in received
+    is_accepted = _stop(line, outgoing, is_new) if outgoing.is_stop else _send(line, outgoing, is_new)
+    if is_new and is_accepted:
+        st.session_state["received"] = [*received[-RECEIVED:], outgoing.key]
+    return is_accepted
+
+
+def _stop(line: MessageSender, stop: Outgoing, is_new: bool) -> bool:
+    try:
+        if is_new and stop.talk_id:
+            line.service.stop(line.user, stop.talk_id)
+    except Unavailable:
+        return False
+    except RoostError:  # deleted: the page reports it
+        return True
+    return True
+
+
+def _send(line: MessageSender, message: Outgoing, is_new: bool) -> bool:
+    """Send a message to the talk in which it was typed, and open that if it was typed here.
+
+    If the talk had not begun, the first message of its place begins it, and the others follow, whatever the page shows
+    meanwhile.
+    """
     places: dict[str, str] = st.session_state.setdefault("places", {})
     talk_id = message.talk_id or places.get(message.place)
-    if is_new := message.key not in received:
+    if is_new:
         sender = line if line.talk_id == talk_id else MessageSender(line.service, line.user, line.draft, talk_id)
         if not _post(sender, message, is_sent_again=True):
             return False
-        st.session_state["received"] = [*received[-RECEIVED:], message.key]
         talk_id = places[message.place] = str(sender.talk_id)
+    is_here = message.talk_id in (None, line.talk_id)
     if is_here and talk_id and (is_new or page_url.opened() is None):
         page_url.open_talk(talk_id)
     return True
@@ -74,7 +93,7 @@ def say(line: MessageSender, text: str) -> None:
 
 
 def _post(line: MessageSender, message: Outgoing, *, is_sent_again: bool = False) -> bool:
-    """Send a message; return whether it was accepted. One that is refused returns to the input.
+    """Add a message to a talk; return whether it was accepted. One that is refused returns to the input.
 
     With `is_sent_again`, one that cannot be sent now is not refused: the browser tries again.
     """
@@ -128,13 +147,6 @@ def _branch(service: AgentService, reading: TalkReader, action: str, seq: int, t
         return
     st.session_state["sent"] = (talk.talk_session_id, talk.messages)
     page_url.open_talk(talk.talk_session_id)
-
-
-def stop(service: AgentService) -> None:
-    reading: Any = st.session_state.get("reading")
-    with suppress(RoostError):  # deleted: the page reports it
-        if isinstance(reading, TalkReader):
-            service.stop(reading.user_id, reading.talk_id)
 
 
 def _show_older(service: AgentService) -> None:

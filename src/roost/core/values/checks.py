@@ -57,6 +57,12 @@ def name(value: object, what: str) -> str:
     return checked
 
 
+def talk(user_id: object, talk_id: object) -> None:
+    """Check the ids of a user and of a talk."""
+    name(user_id, "the user id")
+    name(talk_id, "the talk session id")
+
+
 def choice(value: object, what: str, kind: type[E]) -> E:
     found: E | None = _members(kind).get(value) if isinstance(value, str) else None
     if found is None:

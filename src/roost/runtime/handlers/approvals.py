@@ -46,8 +46,7 @@ class Approvals:
 
         Of more than `limit`, the newest.
         """
-        checks.name(user_id, "the user id")
-        checks.name(talk_session_id, "the talk session id")
+        checks.talk(user_id, talk_session_id)
         checks.count(limit, "the limit", least=1, most=MOST)
         return await self._context.store.read(talk_approvals.listed, user_id, talk_session_id, limit)
 

@@ -65,7 +65,7 @@ class Compose {
     const find = (name) => root.querySelector(`.roost-${name}`);
     Object.assign(this, { root, text: find("input"), sender: find("send"), stopper: find("stop"), unsent: find("unsent") });
     this.data = {};
-    this.outbox = []; // messages that the server has not received yet
+    this.outbox = []; // messages and stops that the server has not received yet
     this.policies = new Policies(find("policies"));
     this.files = new Files(root, find("uploads"), find("attach"), () => this.#changed());
     this.commands = new Commands(find("commands"), this.text, (name, rest) => this.#run(name, rest));
@@ -93,7 +93,7 @@ class Compose {
     this.files.url = data.upload;
     const { received, refused } = data;
     if (refused && refused.key !== this.refused) this.#giveBack(this.outbox.find(({ key }) => key === refused.key) ?? refused);
-    this.outbox = this.outbox.filter(({ key }) => !received.includes(key));
+    this.outbox = this.outbox.filter(({ key, stop }) => !received.includes(key) && (data.running || !stop));
     for (const message of this.outbox.filter(({ talk, session }) => !talk && session !== data.session)) this.#takeBack(message);
     this.#tell();
   }
@@ -182,7 +182,7 @@ class Compose {
   #flush() {
     if (!this.outbox.length || !this.#isConnected) return;
     for (const message of this.outbox) message.tried = performance.now();
-    const shown = this.outbox.map(({ key, text, talk, place, busy, attachments }) => ({ key, text, talk, place, busy, attachments }));
+    const shown = this.outbox.map(({ key, text, stop, talk, place, busy, attachments }) => ({ key, text, stop, talk, place, busy, attachments }));
     this.trigger("send", shown);
   }
 
@@ -195,7 +195,7 @@ class Compose {
 
   #tell() {
     const now = performance.now();
-    const late = this.outbox.filter(({ at }) => now - at > LATE).length;
+    const late = this.outbox.filter(({ at, stop }) => !stop && now - at > LATE).length;
     const text = late ? `${late === 1 ? "A message is" : `${late} messages are`} not sent yet.` : "";
     if (this.unsent.textContent !== text) this.unsent.textContent = text;
   }
@@ -215,8 +215,11 @@ class Compose {
     this.#giveBack(message);
   }
 
+  // A stop waits in the outbox too: Streamlit keeps the last of several events that come while it is busy.
   #stop() {
-    this.trigger("stop", performance.now());
+    if (this.outbox.some(({ stop }) => stop)) return;
+    this.outbox.push({ key: newKey(), stop: true, talk: this.data.talk, at: performance.now(), tried: 0 });
+    this.#flush();
   }
 
   #run(name, rest) {

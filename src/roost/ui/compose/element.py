@@ -15,10 +15,10 @@ KEY = "message_input"
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Message that the browser sends until it is received; its key shows when it is sent again."""
+    """Message, or stop, that the browser sends until it is received; its key shows when it is sent again."""
 
     key: str
-    text: str
+    text: str = ""
     talk_id: str | None = None
     """Talk in which it was typed; None if that had not begun."""
     place: str = ""
@@ -26,6 +26,8 @@ class Outgoing:
     busy: str | None = None
     """Policy for this message only, if one was chosen."""
     attachments: tuple[str, ...] = ()
+    is_stop: bool = False
+    """True to stop the answer that is being written, instead of sending a text."""
 
 
 def _file(name: str) -> str:
@@ -45,10 +47,9 @@ def draw(
     data: Mapping[str, object],
     *,
     send: Callable[[Outgoing], bool],
-    stop: Callable[[], None],
     command: Callable[[str, str], None],
 ) -> None:
-    """Draw the input; `send` is called for each message, `command` with a name and the text after it.
+    """Draw the input; `send` is called for each message and stop, `command` with a name and the text after it.
 
     After a message that is not accepted, those that were sent after it wait: the order is kept.
     """
@@ -65,14 +66,14 @@ def draw(
         if isinstance(chosen, dict):
             command(str(chosen.get("name", "")), str(chosen.get("text") or ""))
 
-    _mount(
-        key=KEY, data=dict(data), on_send_change=sent, on_stop_change=uninterrupted(stop), on_command_change=commanded
-    )
+    _mount(key=KEY, data=dict(data), on_send_change=sent, on_command_change=commanded)
 
 
 def _messages(sent: object) -> Iterator[Outgoing]:
     for one in sent if isinstance(sent, list) else ():
-        if isinstance(one, dict) and isinstance(text := one.get("text"), str):
+        if isinstance(one, dict) and one.get("stop") is True:
+            yield Outgoing(str(one.get("key", "")), talk_id=str(one.get("talk") or "") or None, is_stop=True)
+        elif isinstance(one, dict) and isinstance(text := one.get("text"), str):
             talk, busy, files = one.get("talk"), one.get("busy"), one.get("attachments")
             yield Outgoing(
                 str(one.get("key", "")),

@@ -64,7 +64,7 @@ class TalkBranches:
 
     async def list_branches(self, user_id: str, talk_session_id: str) -> list[Branch]:
         """Return the talk with all its branches, in order of creation. Forks are talks of their own."""
-        _check(user_id, talk_session_id)
+        checks.talk(user_id, talk_session_id)
         return await self._context.store.read(branches.family, user_id, talk_session_id)
 
     async def _branch(
@@ -77,7 +77,7 @@ class TalkBranches:
         content: str = "",
         title: str = "",
     ) -> Talk:
-        _check(user_id, talk_id)
+        checks.talk(user_id, talk_id)
         if seq is not None:
             checks.count(seq, "`seq`", least=1, most=LAST)
         if key is not None:
@@ -106,8 +106,3 @@ class TalkBranches:
     def _branched(self, user_id: str, branched: Branched) -> None:
         if branched.envelope is not None:
             self._notifier.deliver_talk(branched.talk.talk_session_id, user_id, None, branched.agent)
-
-
-def _check(user_id: str, talk_id: str) -> None:
-    checks.name(user_id, "the user id")
-    checks.name(talk_id, "the talk session id")

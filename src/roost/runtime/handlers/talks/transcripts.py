@@ -23,8 +23,7 @@ class TalkTranscripts:
 
     async def get_usage(self, user_id: str, talk_session_id: str) -> Usage:
         """Return the tokens of all answers of the talk, and their cost if it is known for each of them."""
-        checks.name(user_id, "the user id")
-        checks.name(talk_session_id, "the talk session id")
+        checks.talk(user_id, talk_session_id)
         return await self._context.store.read(talks_sql.usage, user_id, talk_session_id)
 
     async def export_part(
@@ -34,8 +33,7 @@ class TalkTranscripts:
 
         `after` of a part is that of the next part, and None in the last one. Joined, the parts are the transcript.
         """
-        checks.name(user_id, "the user id")
-        checks.name(talk_session_id, "the talk session id")
+        checks.talk(user_id, talk_session_id)
         form = checks.choice(format, "the format", TranscriptFormat)
         checks.count(after, "`after`", least=0, most=1 << 53)
         return await self._context.store.read(_part, user_id, talk_session_id, form, after)

@@ -1,0 +1,176 @@
+"""Reading talks: pages of messages, streams of changes, and search."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Page, TalkLog, stale
+from roost.core.talks.search import LIMIT, SearchPage
+from roost.core.values import checks
+from roost.errors import Invalid
+from roost.ports import Pending
+from roost.runtime.context import RuntimeContext
+from roost.runtime.talks.live_talk import LiveTalk
+from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.talks.search import search_talks
+from roost.runtime.talks.stream import TalkStream
+from roost.stores.sql.talks import messages as stored
+
+SLOW_LOOK = 5.0
+
+
+class TalkReading:
+    """Methods of talks that read messages, from RAM as far as they are there, and from the store."""
+
+    closed = False
+    """True if nothing more is going to happen: streams end."""
+    _context: RuntimeContext
+    _talks: LiveTalks
+
+    async def get_messages(
+        self,
+        user_id: str,
+        talk_session_id: str,
+        *,
+        after: str | None = None,
+        before: int | None = None,
+        limit: int = PAGE,
+    ) -> Page:
+        """Return the newest messages; with `after` (a cursor) the changes since; with `before` (a number) older ones.
+
+        A message that is being written is returned again, with all its text so far, when it has grown.
+        """
+        checks.talk(user_id, talk_session_id)
+        checks.count(limit, "the limit", least=1, most=MOST)
+        if after is not None and before is not None:
+            raise Invalid("give `after` or `before`, not both")
+        self._check_store()
+        live = await self._talks.get(user_id, talk_session_id)
+        if before is not None:
+            return await self._before(live, checks.count(before, "`before`", least=1, most=1 << 53), limit)
+        if after is None:
+            return live.newest(limit) or await self._newest(live, limit)
+        return await self._look(live, after, limit)
+
+    def _check_store(self) -> None:
+        """Refuse to show what is in memory once it cannot be kept: another program may have the talk by now."""
+        if (lost := self._context.store.lost) is not None:
+            raise lost.with_traceback(None)  # the same one may be raised again and again
+
+    async def _look(self, live: LiveTalk, after: str, limit: int) -> Page:
+        self._check_store()
+        cursor = Cursor.decode(after, live.log)
+        if cursor.revision > live.revision:
+            raise stale(after)
+        return live.since(cursor, limit) or await self._since(live, cursor, limit)
+
+    async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
+        """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
+        while True:
+            live, page = await self._wait(user_id, talk_id, cursor, follow)
+            cursor = page.cursor
+            if live.gone:
+                continue  # the next look says that it does not exist, or loads it again
+            if page.messages or self.closed or not (page.running or follow):
+                return page
+
+    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[LiveTalk, Page]:
+        """Wait once, for a bounded time, while something runs or with `follow`; return the changes since the cursor."""
+        live = await self._talks.get(user_id, talk_id)
+        bell: Pending[None] = self._context.host.pending()
+        live.waiters.append(bell)  # listen first, then look, then wait
+        try:
+            if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
+                await bell.within(SLOW_LOOK)
+        finally:
+            _unlisten(live, bell)
+        return live, await self._look(live, cursor, MOST)
+
+    async def follow_pages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, limit: int = PAGE
+    ) -> AsyncIterator[Page]:
+        """Yield the newest messages, or all changes since `after`; then a page for each change, until Roost closes.
+
+        A page without messages says that only `running` has changed.
+        """
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=limit)
+        while True:
+            yield page
+            running, is_news = page.running, False
+            while not is_news:
+                if self.closed:
+                    return
+                live, page = await self._wait(user_id, talk_session_id, page.cursor, True)
+                is_news = bool(page.messages) or (page.running != running and not live.gone)
+
+    async def stream_messages(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> AsyncIterator[Change]:
+        """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=MOST if after else PAGE)
+        pieces = TalkStream(TalkLog(talk_session_id, self._context.store.generation), after)
+        while True:
+            for change in pieces.of(page):
+                yield change
+            if not (page.running or page.more_after or follow) or self.closed:
+                return
+            page = await self._next(user_id, talk_session_id, page.cursor, follow)
+
+    async def search(
+        self,
+        user_id: str,
+        query: str,
+        *,
+        limit: int = LIMIT,
+        after: str | None = None,
+        talk_session_id: str | None = None,
+    ) -> SearchPage:
+        """Return messages of the user's talks, or of one talk, that contain all words and quoted phrases of the query.
+
+        Talks last used come first, and in a talk the newest messages. Without case and accents; the last word may be
+        the start of a word. `after` is the cursor of the previous page.
+        """
+        checks.name(user_id, "the user id")
+        return await search_talks(self._context, user_id, query, limit, after, talk_session_id)
+
+    # --- reading beyond the memory ---------------------------------------------------------------
+
+    async def _before(self, live: LiveTalk, seq: int, limit: int) -> Page:
+        target = max(live.revision, 1)
+        found = await self._context.store.read(stored.before, live.owner, live.talk_id, seq, limit)
+        messages = tuple(live.overlay(found))
+        page = live.newest(1)
+        assert page is not None
+        if not messages:
+            return Page((), Cursor(0).encode(live.log), page.running, more_after=bool(page.messages))
+        passed = messages[-1].seq
+        # From here on follows whatever comes after these, read already or not.
+        cursor = Cursor(0, position=passed, target=target).encode(live.log)
+        return Page(messages, cursor, page.running, messages[0].seq > 1, passed < page.messages[-1].seq)
+
+    async def _newest(self, live: LiveTalk, limit: int) -> Page:
+        page = live.in_memory(limit)
+        older = await self._before(live, page.messages[0].seq, limit - len(page.messages))
+        return Page(older.messages + page.messages, page.cursor, page.running, older.more_before)
+
+    async def _since(self, live: LiveTalk, cursor: Cursor, limit: int) -> Page:
+        target = live.reached(cursor)
+        found = await self._context.store.read(
+            stored.changed, live.owner, live.talk_id, cursor.revision, cursor.position, limit + 1
+        )
+        messages, is_cut = live.overlay_until(found[:limit], target)
+        onward = Cursor(target)
+        if is_cut:  # what has changed since the target comes with the next page, and what follows it
+            onward = Cursor(cursor.revision, position=messages[-1].seq if messages else cursor.position, target=target)
+        elif len(found) > limit:
+            onward = Cursor(cursor.revision, position=found[limit - 1].seq, target=target)
+        onward = live.placed(onward, messages, cursor)
+        more = is_cut or len(found) > limit or live.revision > target
+        return Page(tuple(messages), onward.encode(live.log), live.running, more_after=more)
+
+
+def _unlisten(live: LiveTalk, bell: Pending[None]) -> None:
+    try:
+        live.waiters.remove(bell)
+    except ValueError:
+        return
