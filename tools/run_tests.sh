@@ -3,6 +3,7 @@
 # Three processes share them, because tests mostly wait: for programs, browsers and databases.
 # Tests that measure how long something takes (marked `alone`) run after all others.
 set -u
+unset PYTHONDONTWRITEBYTECODE # hundreds of tests start Roost: each would compile it again
 python=$1
 claims=.cache/claims
 rm -rf "$claims"

@@ -113,4 +113,4 @@ if ! install "requirements/$1.txt"; then
 fi
 .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-build-isolation --no-deps -e .
 # pip compiles on one processor only. Some packages hold files that no Python compiles.
-.venv/bin/python -m compileall -qq -j 0 .venv/lib || true
+.venv/bin/python -m compileall -qq -j 0 .venv/lib src || true
