@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -254,3 +256,30 @@ def test_the_approvals_of_an_answer_that_began_and_ended_between_two_pages_come_
         served.service.add_message("ann", talk, "it")
         [second] = next(frame for frame in frames if frame.get("approvals"))["approvals"]
     assert (first["seq"], second["seq"]) == (2, 4)
+
+
+def test_the_approvals_of_a_talk_come_after_its_first_messages(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    every_page, look, calls = live.LiveSockets.pages, live._Around.look, count(1)
+    is_open, has_looked = asyncio.Event(), asyncio.Event()
+
+    async def in_between(around: Any) -> str:
+        await is_open.wait()
+        if next(calls) == 2:  # what the first look has found is sent
+            has_looked.set()
+        return await look(around)
+
+    async def late(*args: Any) -> AsyncIterator[Page]:
+        is_open.set()
+        await has_looked.wait()
+        async for page in every_page(*args):
+            yield page
+
+    monkeypatch.setattr(live._Around, "look", in_between)
+    monkeypatch.setattr(live.LiveSockets, "pages", late)
+    monkeypatch.setattr(live, "LOOK_AROUND", 0.005)
+    talk = said(served, "it", "careful")
+    eventually(lambda: served.service.approvals.list("ann"))
+    with opened(served) as socket:
+        frames = Reader(socket, talk).frames()
+        assert next(frames)["messages"]
+        assert next(frame for frame in frames if frame.get("approvals"))

@@ -169,8 +169,10 @@ class _Tab:
         self._written: dict[int, MessageView] = {}
         """States of messages being written that the browser has."""
         self._running = False
-        self._cards: dict[str, TalkApproval] | None = {}
-        """Approvals of the open talk that the browser has; None: unknown."""
+        self._cards: dict[str, TalkApproval] | None = None
+        """Approvals of the open talk that the browser has; None before its first messages are sent."""
+        self._has_none = True
+        """True if the browser has no approvals before its first messages."""
         self._sending_cards = asyncio.Lock()
 
     async def run(self) -> None:
@@ -213,7 +215,7 @@ class _Tab:
     async def _feed(self, asked: dict[str, Any]) -> None:
         talk, after = asked.get("open"), asked.get("after")
         self._written.clear()
-        self._cards = {} if after is None else None
+        self._cards, self._has_none = None, after is None
         self._talk = talk if isinstance(talk, str) else ""
         if not self._talk:
             return
@@ -232,7 +234,7 @@ class _Tab:
     async def _restart(self) -> None:
         """Start again from the newest messages: the store was restored, so known ones may be wrong."""
         try:
-            self._cards = {}
+            self._cards, self._has_none = None, True
             await self._send({"talk": self._talk, "reset": True})
             await self._follow(None)
         except RoostError as error:
@@ -244,7 +246,7 @@ class _Tab:
             began = now()
             await self._send_page(page, {"more": page.more_before} if is_first else {})
             has_ended = any(message.status is not Status.STREAMING for message in page.messages if message.run_id)
-            if is_first or has_ended or self._cards is None or self._running != page.running:
+            if has_ended or self._cards is None or self._running != page.running:
                 await self._send_cards()  # an answer may have begun and ended since the last page
             is_first, self._running = False, page.running
             if any(message.status is Status.STREAMING for message in page.messages):
@@ -258,8 +260,9 @@ class _Tab:
             found = await self._sockets.approvals(self._user, talk)
             if found is None or talk != self._talk or self._cards is not known:
                 return  # or another talk was opened meanwhile
+            is_whole = not self._has_none if known is None else bool(known.keys() - found.keys())
             news = [one for name, one in found.items() if known is None or known.get(name) != one]
-            self._cards, is_whole = found, known is None or bool(known.keys() - found.keys())
+            self._cards = found
             if is_whole or news:
                 cards = approval_cards(found.values() if is_whole else news)
                 await self._send({"talk": talk, "approvals": cards, "whole_approvals": is_whole})

@@ -283,14 +283,19 @@ class MessageList {
 
   #clear(talk) {
     this.talk = talk;
-    this.views = new Map();
     this.cursor = null;
     this.running = false;
     this.around = null;
     this.awaited = 0; // the message of this tab that is to be shown when it arrives
     this.sent = this.data.talk === talk ? this.data.sent ?? 0 : 0;
-    this.log.replaceChildren();
     this.cards?.clear();
+    this.#drop();
+  }
+
+  // Remove the messages; approvals stay: they may come before the first message.
+  #drop() {
+    this.views = new Map();
+    this.log.replaceChildren();
     this.older.hidden = true;
     this.place?.toEnd();
   }
@@ -315,7 +320,7 @@ class MessageList {
   #apply({ messages = [], more, older, whole, approvals, whole_approvals }) {
     const start = messages[0]?.seq;
     const isNewest = more !== undefined && !older;
-    if (isNewest && start > Math.max(...this.views.keys()) + 1) this.#clear(this.talk); // a gap: known ones are too old
+    if (isNewest && start > Math.max(...this.views.keys()) + 1) this.#drop(); // a gap: known ones are too old
     const first = Math.min(...this.views.keys());
     for (const message of messages) {
       if (message.seq < first && !older && !whole && !this.older.hidden) continue; // comes when older ones are shown
