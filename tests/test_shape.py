@@ -106,7 +106,14 @@ LAYERS: dict[str, set[str]] = {
 # The order inside a folder: its parts may import themselves and those named before them; those named together do not
 # import each other. Imports for type checkers count.
 ORDERS: dict[str, tuple[str, ...]] = {
-    "api": ("auth error_responses expired_link readiness", "limits pages", "security", "routes", "app server"),
+    "api": (
+        "auth error_responses expired_link readiness",
+        "limits pages",
+        "endpoints security",
+        "routes",
+        "rpc",
+        "app server",
+    ),
     "cli": ("render", "app", "commands", "main"),
     "core": (
         "values",

@@ -16,9 +16,11 @@ import roost
 from roost.api import error_responses
 from roost.api import pages as page_app
 from roost.api.auth import Identity
+from roost.api.endpoints import endpoints
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
 from roost.api.routes import docs, live, metrics, rest
+from roost.api.rpc import sockets as rpc
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
 from roost.service import AgentService
@@ -31,6 +33,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     """Return the API of this service, and with `pages` the pages at `/`. It closes the service at its end."""
     shown = page_app.mounted(service, identity, settings, live.PATH) if pages else None
     sockets = live.LiveSockets(service.asynchronous, identity, settings.limits)
+    methods = tuple(endpoints(service.asynchronous))
     ready = Readiness(service.asynchronous)
 
     @asynccontextmanager
@@ -57,11 +60,12 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.add_middleware(
         SecurityMiddleware, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts)
     )
-    app.include_router(rest.routes(service.asynchronous, identity, settings.limits))
+    app.include_router(rest.routes(service.asynchronous, methods, identity, settings.limits))
     _health(app, ready)
     metrics.add(app, service, identity)
     docs.add(app)
     live.add(app, sockets)
+    rpc.add(app, rpc.RpcSockets(service.asynchronous, methods, identity, settings.limits))
     _nothing_else(app)
     if shown is not None:
         app.mount("/", shown)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -113,11 +115,16 @@ async def _handle(request: Request, error: Exception) -> JSONResponse:
 
 async def _handle_validation(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    refusals: dict[str, list[str]] = {}
-    for detail in error.errors()[:MOST_REFUSALS]:
-        field, expected = _refusal(detail)
-        refusals.setdefault(field, []).append(expected)
-    return _invalid("; ".join(field + _any_of(expected) for field, expected in refusals.items()))
+    return _invalid(refusals(error.errors(), outer=1))
+
+
+def refusals(details: Sequence[Mapping[str, Any]], *, outer: int = 0) -> str:
+    """Return which fields are invalid, and what is expected; `outer` names of a place are not those of fields."""
+    found: dict[str, list[str]] = {}
+    for detail in details[:MOST_REFUSALS]:
+        field, expected = _refusal(detail, outer)
+        found.setdefault(field, []).append(expected)
+    return "; ".join(field + _any_of(expected) for field, expected in found.items())
 
 
 def _any_of(expected: list[str]) -> str:
@@ -125,7 +132,7 @@ def _any_of(expected: list[str]) -> str:
     return ", or ".join((first, *(one.removeprefix("must be ") for one in others)))
 
 
-def _refusal(detail: dict[str, object]) -> tuple[str, str]:
+def _refusal(detail: Mapping[str, Any], outer: int) -> tuple[str, str]:
     """Return the field and what is expected; never the value, which may be long or secret."""
     kind, place = detail.get("type"), detail.get("loc", ())
     if kind == "json_invalid":
@@ -133,7 +140,7 @@ def _refusal(detail: dict[str, object]) -> tuple[str, str]:
     names = [str(part) for part in place if _is_field(str(part))] if isinstance(place, tuple | list) else []
     if names == ["body"] and kind in ("missing", "model_attributes_type"):
         return "", NO_OBJECT
-    field = ".".join(names[1:]) or (names[0] if names else "the request")
+    field = ".".join(names[outer:]) or (names[0] if names else "the request")
     said = str(detail.get("msg", "is not valid")).removeprefix("Value error, ")
     return f"{field:.80}: ", _WORDS.get(str(kind)) or said.replace("Input should be", "must be")
 

@@ -113,6 +113,12 @@ class Method:
         return create_model(name, __base__=Request, **fields)
 
     @cached_property
+    def params(self) -> type[BaseModel]:
+        """Return the strict model of all arguments, for protocols without paths."""
+        fields: dict[str, Any] = {ID: (str, ...), **self.fields} if self.route.has_id else dict(self.fields)
+        return create_model(to_pascal(f"{self.namespace}_{self.name}_params"), __base__=Request, **fields)
+
+    @cached_property
     def gives(self) -> Any:
         """Return the type of the result."""
         return wired(self._hints["return"])

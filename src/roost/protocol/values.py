@@ -89,7 +89,7 @@ class _FirstMistake(FailFast):
 
 _FIRST_MISTAKE = _FirstMistake()
 _JSON = (str, int, float, list, dict)
-_MOMENT = Annotated[datetime, BeforeValidator(_moment)]
+Moment = Annotated[datetime, BeforeValidator(_moment)]
 _DATA = Annotated[Any, PlainSerializer(checks.normalized)]
 _MAPPING = Annotated[
     dict[str, Any], PlainSerializer(checks.normalized), WithJsonSchema({"type": "object", "additionalProperties": True})
@@ -115,7 +115,7 @@ def wired(hint: Any) -> Any:
         return _model(hint)
     if inspect.isclass(hint) and issubclass(hint, Enum):
         return Annotated[hint, Strict(False)]
-    return {datetime: _MOMENT, timedelta: float, Any: _DATA}.get(hint, hint)
+    return {datetime: Moment, timedelta: float, Any: _DATA}.get(hint, hint)
 
 
 def _union(inner: frozenset[Any]) -> Any:

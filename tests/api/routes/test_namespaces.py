@@ -291,7 +291,7 @@ def test_names_on_the_wire_are_camel_case_and_what_people_wrote_is_left_alone(se
 
 
 def test_a_wait_is_bounded_whatever_is_asked_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.api.routes.namespaces.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("roost.api.endpoints.LONGEST_WAIT", 0.01)
     served.service.agents.create("ann", "d", start=False)
     task = served.service.tasks.send("ann", "d", "never")
     with served.browser("ann") as ann:

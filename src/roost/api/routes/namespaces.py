@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Coroutine
-from dataclasses import replace
+from collections.abc import Coroutine, Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -14,49 +13,26 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from roost.api.auth import Identity
-from roost.api.limits.concurrency import ConcurrencyLimit
-from roost.api.routes.dependencies import User, address_of, is_operator
-from roost.core.journal.run_history import Replay, RunEntry
-from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
+from roost.api.endpoints import Endpoint
+from roost.api.routes.dependencies import User, caller_of
+from roost.protocol.namespaces import Method
 from roost.protocol.routes import ID, PATH_ID
-from roost.service import AsyncAgentService
-from roost.sync import HANDLERS
-
-HELD = "timeout"
-"""Methods with this parameter wait."""
-LONG = "within"
-"""Methods with this parameter may take as long as the client stays connected."""
 
 
-def add(api: APIRouter, service: AsyncAgentService, identity: Identity) -> None:
+def add(api: APIRouter, endpoints: Iterable[Endpoint], identity: Identity) -> None:
     """Add the route of each method, for the authenticated user."""
-    waits = ConcurrencyLimit("waits")
-    for name, kind in HANDLERS.items():
-        for method in methods(name, kind):
-            if not method.route.served_by:
-                _add(api, service if name == "talks" else getattr(service, name), method, waits, identity)
+    for endpoint in endpoints:
+        if not endpoint.method.route.served_by:
+            _add(api, endpoint, identity)
 
 
-def _add(api: APIRouter, namespace: Any, method: Method, waits: ConcurrencyLimit, identity: Identity) -> None:
-    call, route = getattr(namespace, method.name), method.route
+def _add(api: APIRouter, endpoint: Endpoint, identity: Identity) -> None:
+    method, route = endpoint.method, endpoint.method.route
 
     async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
         arguments = given if body is None else given | method.arguments(body)
-        found = await done(request, user, arguments)
-        if route.shown_by:
-            found = await getattr(namespace, route.shown_by)(user, found)
-        elif route.result:
-            found = {route.result: found}
-        return found if is_operator(request, identity) else public(found)
-
-    async def done(request: Request, user: str, arguments: dict[str, Any]) -> Any:
-        if method.has(LONG):
-            return await _while_there(request, call(user, **arguments))
-        if not method.has(HELD):
-            return await call(user, **arguments)
-        arguments[HELD] = _bounded(arguments.get(HELD))
-        with waits.taken(user, address_of(request)):
-            return await call(user, **arguments)
+        called = endpoint.call(caller_of(request, user, identity), arguments)
+        return await (_while_there(request, called) if endpoint.is_long else called)
 
     answer.__signature__ = _signature(method)  # type: ignore[attr-defined]
     nothing: dict[str, Any] = {"response_class": Response} if method.gives is type(None) else {}
@@ -80,15 +56,6 @@ def _naming(method: Method) -> dict[str, Any]:
     return {"name": name, "operation_id": name.replace(".", "_"), "tags": [method.namespace]}
 
 
-def public(found: Any) -> Any:
-    """Return what any user may read: tracebacks and the texts of exceptions are for the operator alone."""
-    if isinstance(found, RunEntry):
-        return replace(found, traceback=None)
-    if isinstance(found, Replay) and found.error is not None:
-        return replace(found, error=found.error.partition(":")[0])
-    return found
-
-
 async def _while_there(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
     """Return the result of a call; cancel the call if the client disconnects first."""
     doing = asyncio.ensure_future(call)
@@ -105,10 +72,6 @@ async def _while_there(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _bounded(timeout: float | None) -> float:
-    return LONGEST_WAIT if timeout is None else min(timeout, LONGEST_WAIT)
 
 
 def _signature(method: Method) -> inspect.Signature:

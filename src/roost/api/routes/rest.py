@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -9,6 +10,7 @@ from sse_starlette import EventSourceResponse
 
 import roost
 from roost.api.auth import CODE_LIFE, Identity
+from roost.api.endpoints import Endpoint
 from roost.api.error_responses import LOCAL
 from roost.api.limits.bodies import BodyRoute
 from roost.api.routes import attachments, namespaces
@@ -29,12 +31,12 @@ FAULTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def routes(service: AsyncAgentService, identity: Identity, limits: Limits) -> APIRouter:
+def routes(service: AsyncAgentService, endpoints: Iterable[Endpoint], identity: Identity, limits: Limits) -> APIRouter:
     """Return all routes under /api/v1."""
     api = APIRouter(prefix=PREFIX, responses=FAULTS, route_class=BodyRoute)
     _stream(api, Streams(service, limits.send_timeout))
     attachments.add(api, service, limits)
-    namespaces.add(api, service, identity)
+    namespaces.add(api, endpoints, identity)
     _others(api, service, identity)
     return api
 

@@ -90,8 +90,15 @@ class FactPage:
 
     def in_order(self, user_id: str) -> tuple[Fact, ...]:
         """Return the facts, with a `FactsMissed` in place of missing ones."""
-        missed = Fact(Name.FACTS_MISSED, self.at, user_id, None, cursor=self.cursor)
-        return (missed, *self.facts) if self.gap else self.facts
+        if not self.gap:
+            return self.facts
+        return (Fact(Name.FACTS_MISSED, self.at, user_id, None, cursor=self._before_first()), *self.facts)
+
+    def _before_first(self) -> str:
+        if not self.facts:
+            return self.cursor
+        start, number = decode(self.facts[0].cursor)
+        return encode(start, number - 1)
 
 
 def encode(start: str, number: int) -> str:

@@ -1,0 +1,90 @@
+"""Methods of the service for authenticated callers, independent of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.core.journal.run_history import Replay, RunEntry
+from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
+from roost.service import AsyncAgentService
+from roost.sync import HANDLERS
+
+HELD = "timeout"
+"""Methods with this parameter wait."""
+LONG = "within"
+"""Methods with this parameter may take as long as the client stays connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Authenticated user of a request, and its address."""
+
+    user: str
+    address: str = ""
+    is_operator: bool = False
+    """True for the local user and for holders of the local token: they also read tracebacks."""
+
+
+class Endpoint:
+    """Method of a namespace, called by users."""
+
+    def __init__(self, namespace: Any, method: Method, waits: ConcurrencyLimit) -> None:
+        self.method = method
+        self._namespace = namespace
+        self._call = getattr(namespace, method.name)
+        self._waits = waits
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether the call may take long, and is cancelled if the caller disconnects."""
+        return self.method.has(LONG)
+
+    async def call(self, caller: Caller, arguments: dict[str, Any]) -> Any:
+        """Call the method; return the reply as an object of the service."""
+        route = self.method.route
+        found = await self._done(caller, arguments)
+        if route.shown_by:
+            found = await getattr(self._namespace, route.shown_by)(caller.user, found)
+        elif route.result:
+            found = {route.result: found}
+        return found if caller.is_operator else public(found)
+
+    def as_json(self, reply: Any) -> Any:
+        """Convert a reply to JSON."""
+        return self._replies.dump_python(self._replies.validate_python(reply, from_attributes=True), mode="json")
+
+    async def _done(self, caller: Caller, arguments: dict[str, Any]) -> Any:
+        if not self.method.has(HELD):
+            return await self._call(caller.user, **arguments)
+        timeout = arguments.get(HELD)
+        bounded = arguments | {HELD: LONGEST_WAIT if timeout is None else min(timeout, LONGEST_WAIT)}
+        with self._waits.taken(caller.user, caller.address):
+            return await self._call(caller.user, **bounded)
+
+    @cached_property
+    def _replies(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.method.replies)
+
+
+def endpoints(service: AsyncAgentService) -> Iterator[Endpoint]:
+    """Yield all methods that users may call."""
+    waits = ConcurrencyLimit("waits")
+    for name, kind in HANDLERS.items():
+        namespace = service if name == "talks" else getattr(service, name)
+        for method in methods(name, kind):
+            yield Endpoint(namespace, method, waits)
+
+
+def public(found: Any) -> Any:
+    """Return what any user may read: tracebacks and the texts of exceptions are for the operator alone."""
+    if isinstance(found, RunEntry):
+        return replace(found, traceback=None)
+    if isinstance(found, Replay) and found.error is not None:
+        return replace(found, error=found.error.partition(":")[0])
+    return found

@@ -1,0 +1,109 @@
+"""Subscriptions: what changes in a talk, in a meeting, or in all that the monitor records, after a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from roost.api.endpoints import Caller
+from roost.core.monitoring.facts import Name
+from roost.core.values import checks
+from roost.errors import Invalid
+from roost.protocol.talks import ChangeEvent
+from roost.protocol.values import Request, shown
+from roost.service import AsyncAgentService
+
+
+class Topic(StrEnum):
+    """What can be subscribed to."""
+
+    TALK = "talk"
+    MEETING = "meeting"
+    AGENTS = "agents"
+    MONITOR = "monitor"
+
+
+class SubscribeParams(Request):
+    """Parameters of `subscribe`; `after` is the cursor of the last event that was received, on any connection."""
+
+    topic: str
+    subscription: str | None = None
+    """Name of the subscription, chosen by the client."""
+    after: str | None = None
+    talk_session_id: str | None = None
+    meeting_id: str | None = None
+    seen_by: str | None = None
+    agent_id: str | None = None
+
+
+class UnsubscribeParams(Request):
+    subscription: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Event of a subscription; subscribing again `after` its cursor continues with the next one."""
+
+    cursor: str
+    content: Any
+
+
+async def events(service: AsyncAgentService, caller: Caller, params: SubscribeParams) -> AsyncIterator[Event]:
+    """Return the events of a subscription; errors of the first read are raised at once."""
+    match checks.choice(params.topic, "the topic", Topic):
+        case Topic.TALK:
+            talk_id = _needed(params.talk_session_id, "talkSessionId")
+            await service.get_messages(caller.user, talk_id, after=params.after, limit=1)
+            return _talk(service, caller, talk_id, params.after)
+        case Topic.MEETING:
+            meeting_id = _needed(params.meeting_id, "meetingId")
+            await service.meetings.view(caller.user, meeting_id, seen_by=params.seen_by, limit=1)
+            return _meeting(service, caller, meeting_id, params.seen_by, params.after)
+        case Topic.AGENTS:
+            return _facts(service, caller, params.after, _about(caller, params.agent_id), only_agents=True)
+        case Topic.MONITOR:
+            return _facts(service, caller, params.after)
+
+
+def _needed(value: str | None, name: str) -> str:
+    if value is None:
+        raise Invalid(f"{name}: must be given for this topic")
+    return value
+
+
+def _about(caller: Caller, agent_id: str | None) -> str | None:
+    return None if agent_id is None else f"{caller.user}/{checks.name(agent_id, 'the agent id')}"
+
+
+async def _talk(service: AsyncAgentService, caller: Caller, talk_id: str, after: str | None) -> AsyncIterator[Event]:
+    async for change in service.stream_messages(caller.user, talk_id, after=after, follow=True):
+        yield Event(change.cursor, ChangeEvent.of(change).model_dump(mode="json", exclude={"cursor"}))
+
+
+async def _meeting(
+    service: AsyncAgentService, caller: Caller, meeting_id: str, seen_by: str | None, after: str | None
+) -> AsyncIterator[Event]:
+    async for view in service.meetings.watch(caller.user, meeting_id, seen_by=seen_by, after=after):
+        yield Event(view.cursor, shown(view))
+
+
+def _facts(
+    service: AsyncAgentService,
+    caller: Caller,
+    after: str | None,
+    about: str | None = None,
+    *,
+    only_agents: bool = False,
+) -> AsyncIterator[Event]:
+    facts = service.monitor.follow(caller.user, after=after)  # from now on, not from the first read
+
+    async def found() -> AsyncIterator[Event]:
+        async for fact in facts:
+            is_agent = "/" in (fact.about or "")
+            is_wanted = (about is None or fact.about == about) and (is_agent or not only_agents)
+            if is_wanted or fact.name is Name.FACTS_MISSED:
+                yield Event(fact.cursor, shown(fact))
+
+    return found()

@@ -1,0 +1,35 @@
+"""The requests in the docs do what the docs say."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from roost.api.rpc import agent_control
+from tests.api.rpc.connection import Client, opened
+from tests.api.serving import Served
+from tests.servers import ROOT
+
+PAGE = (ROOT / "docs/reference/json-rpc.md").read_text()
+REQUESTS = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+
+
+def test_every_request_of_the_page_is_answered(served: Served) -> None:
+    with opened(served) as socket:
+        client = Client(socket)
+        for request in REQUESTS:
+            socket.send(json.dumps(request).replace('"echo"', '"parrot"'))
+            found = client.until(lambda one: "id" in one)
+            assert found["id"] == request["id"]
+            assert "result" in found, found
+    assert len(REQUESTS) >= 7
+
+
+@pytest.mark.parametrize("name", agent_control.PARAMS)
+def test_the_parameters_of_existing_clients_are_documented(name: str) -> None:
+    [row] = [line for line in PAGE.splitlines() if f"`{name}`" in line and line.startswith("| ")]
+    shown = set(re.findall(r"`(\w+)`", row.split("|")[2]))
+    fields = agent_control.PARAMS[name].model_fields.values()
+    assert shown == {str(one.alias) for one in fields}
