@@ -93,11 +93,16 @@ def delete(page: Page, title: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
 
+def unfold_settings(page: Page) -> None:
+    """Wait until nothing moves: a list of choices would close, and a click would miss its button."""
+    page.get_by_text("Settings of").click()
+    page.get_by_role("button", name="Save").hover()
+    page.wait_for_function(_UNFOLDED)
+
+
 def choose_policy(page: Page, policy: str) -> None:
     """Set what happens in the next talk to a message that is sent while an answer is being written."""
-    page.get_by_text("Settings of the next talk").click()
-    page.get_by_role("button", name="Save").hover()
-    page.wait_for_function(_UNFOLDED)  # a list of choices closes when what is around it moves
+    unfold_settings(page)
     page.get_by_label("A message sent during an answer").click()
     page.get_by_role("option", name=policy).click()
     page.get_by_role("button", name="Save").click()

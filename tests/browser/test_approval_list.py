@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from roost.client import connect
 from tests.browser.conftest import Server, Visit
-from tests.browser.steps import expect_messages, messages, say, shot
+from tests.browser.steps import expect_messages, messages, say, shot, unfold_settings
 
 pytestmark = pytest.mark.browser
 
@@ -61,7 +61,7 @@ def test_an_approval_is_a_card_that_stays_with_its_decision_and_a_tool_can_be_al
     say(page, "pay 7")
     expect(messages(page).nth(7)).to_contain_text("7 paid")
     expect(messages(page).nth(7).locator(".roost-approval")).to_contain_text("Always allowed by you, ")
-    page.get_by_text("Settings of this talk").click()
+    unfold_settings(page)
     page.get_by_role("button", name="Tools always allowed").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("pay · profile steered, since")

@@ -151,6 +151,7 @@ def write_and_come_back(page: Page, tmp_path: Path) -> None:
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     write("Another story")
+    expect(spoken).to_have_count(4)
     expect(spoken.last).to_contain_text("word3")
     write("Be brief")
     expect(spoken).to_have_count(6)
