@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run all tests: tools/run_tests.sh PYTHON
-# Three processes share them, because tests mostly wait: for programs, browsers and databases.
+# Four processes share them, because tests mostly wait: for programs, browsers and databases.
 # Tests that measure how long something takes (marked `alone`) run after all others.
 set -u
 unset PYTHONDONTWRITEBYTECODE # hundreds of tests start Roost: each would compile it again
@@ -10,19 +10,18 @@ rm -rf "$claims"
 mkdir -p "$claims"
 
 worker() {
-    "$python" -m pytest -p no:cacheprovider -p tools.share_tests --share "$claims" --worker "$1/3" \
+    "$python" -m pytest -p no:cacheprovider -p tools.share_tests --share "$claims" --worker "$1/4" \
         -m "not soak and not alone"
 }
 
-worker 2 > .cache/tests-2.txt 2>&1 &
-second=$!
-worker 3 > .cache/tests-3.txt 2>&1 &
-third=$!
+for number in 2 3 4; do
+    { worker $number > .cache/tests-$number.txt 2>&1 || touch "$claims/failed"; } &
+done
 code=0
 worker 1 || code=1
-wait $second || code=1
-wait $third || code=1
-cat .cache/tests-2.txt .cache/tests-3.txt
+wait
+[ ! -e "$claims/failed" ] || code=1
+cat .cache/tests-2.txt .cache/tests-3.txt .cache/tests-4.txt
 # shellcheck disable=SC2046
 "$python" -m pytest -p no:cacheprovider -m alone $(grep -rl --include='*.py' 'pytest\.mark\.alone' tests) || code=1
 exit $code
