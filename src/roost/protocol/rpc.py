@@ -33,7 +33,7 @@ class RpcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RpcCall:
     """Request, or with `is_notification` one that is not answered."""
 
     method: str
@@ -43,14 +43,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RpcRefusal:
     """Entry of a message that is no request; its error is the reply."""
 
     error: RpcError
     id: Id = None
 
 
-def parse(text: str) -> tuple[list[Call | Refusal], bool]:
+def parse(text: str) -> tuple[list[RpcCall | RpcRefusal], bool]:
     """Return the requests of a message, and whether it is a batch. Raise RpcError if it has none at all."""
     try:
         message = json.loads(text, parse_constant=_refuse_constant)
@@ -69,21 +69,21 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _entry(one: Any) -> Call | Refusal:
+def _entry(one: Any) -> RpcCall | RpcRefusal:
     if not isinstance(one, dict):
-        return Refusal(RpcError(INVALID_REQUEST, "a request must be an object"))
+        return RpcRefusal(RpcError(INVALID_REQUEST, "a request must be an object"))
     given = one.get("id")
     is_id = given is None or (isinstance(given, str | int | float) and not isinstance(given, bool))
     if not is_id:
-        return Refusal(RpcError(INVALID_REQUEST, "`id` must be a string or a number"))
+        return RpcRefusal(RpcError(INVALID_REQUEST, "`id` must be a string or a number"))
     if one.get("jsonrpc") != "2.0":
-        return Refusal(RpcError(INVALID_REQUEST, '`jsonrpc` must be "2.0"'), given)
+        return RpcRefusal(RpcError(INVALID_REQUEST, '`jsonrpc` must be "2.0"'), given)
     method, params = one.get("method"), one.get("params", {})
     if not isinstance(method, str):
-        return Refusal(RpcError(INVALID_REQUEST, "`method` must be a string"), given)
+        return RpcRefusal(RpcError(INVALID_REQUEST, "`method` must be a string"), given)
     if not isinstance(params, dict | list):
-        return Refusal(RpcError(INVALID_REQUEST, "`params` must be an object or an array"), given)
-    return Call(method, params, given, "id" not in one)
+        return RpcRefusal(RpcError(INVALID_REQUEST, "`params` must be an object or an array"), given)
+    return RpcCall(method, params, given, "id" not in one)
 
 
 def reply(call_id: Id, result: Any) -> dict[str, Any]:

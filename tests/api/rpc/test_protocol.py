@@ -125,11 +125,11 @@ def test_whatever_is_sent_is_a_request_or_has_an_error_that_can_be_sent(text: st
     try:
         found, is_batch = rpc.parse(text)
     except rpc.RpcError as error:
-        found, is_batch = [rpc.Refusal(error)], False
+        found, is_batch = [rpc.RpcRefusal(error)], False
     assert found
     assert is_batch or len(found) == 1
     for one in found:
-        if isinstance(one, rpc.Refusal):
+        if isinstance(one, rpc.RpcRefusal):
             assert one.error.code in (rpc.PARSE_ERROR, rpc.INVALID_REQUEST)
             assert json.loads(json.dumps(rpc.error_reply(one.id, one.error)))["error"]["message"]
         else:

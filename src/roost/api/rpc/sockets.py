@@ -31,9 +31,9 @@ from roost.errors import Conflict, LimitReached, NotFound, RoostError
 from roost.protocol.rpc import (
     CANCELLED,
     INVALID_PARAMS,
-    Call,
-    Refusal,
+    RpcCall,
     RpcError,
+    RpcRefusal,
     error_reply,
     notification,
     parse,
@@ -138,8 +138,8 @@ class _Connection:
             for start in opened:
                 start.set()
 
-    async def _answer(self, entry: Call | Refusal, opened: list[asyncio.Event]) -> dict[str, Any] | None:
-        if isinstance(entry, Refusal):
+    async def _answer(self, entry: RpcCall | RpcRefusal, opened: list[asyncio.Event]) -> dict[str, Any] | None:
+        if isinstance(entry, RpcRefusal):
             return error_reply(entry.id, entry.error)
         key = json.dumps(entry.id)
         task = asyncio.create_task(self._result(entry, opened), name=f"rpc: {entry.method:.80}")
@@ -153,7 +153,7 @@ class _Connection:
                 del self._calls[key]
         return None if entry.is_notification else answer
 
-    async def _result(self, call: Call, opened: list[asyncio.Event]) -> Any:
+    async def _result(self, call: RpcCall, opened: list[asyncio.Event]) -> Any:
         """Return the result of a request; raise RpcError."""
         try:
             self._check_rate()
@@ -227,7 +227,7 @@ class _Connection:
             await self._socket.send_text(text)
 
 
-def _outcome(call: Call, task: asyncio.Task[Any]) -> dict[str, Any]:
+def _outcome(call: RpcCall, task: asyncio.Task[Any]) -> dict[str, Any]:
     if task.cancelled():
         return error_reply(call.id, RpcError(CANCELLED, "the request was cancelled", {"code": "cancelled"}))
     error = task.exception()

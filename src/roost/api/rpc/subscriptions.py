@@ -16,7 +16,7 @@ from roost.protocol.values import Request, shown
 from roost.service import AsyncAgentService
 
 
-class Topic(StrEnum):
+class SubscriptionTopic(StrEnum):
     """What can be subscribed to."""
 
     TALK = "talk"
@@ -43,27 +43,29 @@ class UnsubscribeParams(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SubscriptionEvent:
     """Event of a subscription; subscribing again `after` its cursor continues with the next one."""
 
     cursor: str
     content: Any
 
 
-async def events(service: AsyncAgentService, caller: Caller, params: SubscribeParams) -> AsyncIterator[Event]:
+async def events(
+    service: AsyncAgentService, caller: Caller, params: SubscribeParams
+) -> AsyncIterator[SubscriptionEvent]:
     """Return the events of a subscription; errors of the first read are raised at once."""
-    match checks.choice(params.topic, "the topic", Topic):
-        case Topic.TALK:
+    match checks.choice(params.topic, "the topic", SubscriptionTopic):
+        case SubscriptionTopic.TALK:
             talk_id = _needed(params.talk_session_id, "talkSessionId")
             await service.get_messages(caller.user, talk_id, after=params.after, limit=1)
             return _talk(service, caller, talk_id, params.after)
-        case Topic.MEETING:
+        case SubscriptionTopic.MEETING:
             meeting_id = _needed(params.meeting_id, "meetingId")
             await service.meetings.view(caller.user, meeting_id, seen_by=params.seen_by, limit=1)
             return _meeting(service, caller, meeting_id, params.seen_by, params.after)
-        case Topic.AGENTS:
+        case SubscriptionTopic.AGENTS:
             return _facts(service, caller, params.after, _about(caller, params.agent_id), only_agents=True)
-        case Topic.MONITOR:
+        case SubscriptionTopic.MONITOR:
             return _facts(service, caller, params.after)
 
 
@@ -77,16 +79,18 @@ def _about(caller: Caller, agent_id: str | None) -> str | None:
     return None if agent_id is None else f"{caller.user}/{checks.name(agent_id, 'the agent id')}"
 
 
-async def _talk(service: AsyncAgentService, caller: Caller, talk_id: str, after: str | None) -> AsyncIterator[Event]:
+async def _talk(
+    service: AsyncAgentService, caller: Caller, talk_id: str, after: str | None
+) -> AsyncIterator[SubscriptionEvent]:
     async for change in service.stream_messages(caller.user, talk_id, after=after, follow=True):
-        yield Event(change.cursor, ChangeEvent.of(change).model_dump(mode="json", exclude={"cursor"}))
+        yield SubscriptionEvent(change.cursor, ChangeEvent.of(change).model_dump(mode="json", exclude={"cursor"}))
 
 
 async def _meeting(
     service: AsyncAgentService, caller: Caller, meeting_id: str, seen_by: str | None, after: str | None
-) -> AsyncIterator[Event]:
+) -> AsyncIterator[SubscriptionEvent]:
     async for view in service.meetings.watch(caller.user, meeting_id, seen_by=seen_by, after=after):
-        yield Event(view.cursor, shown(view))
+        yield SubscriptionEvent(view.cursor, shown(view))
 
 
 def _facts(
@@ -96,14 +100,14 @@ def _facts(
     about: str | None = None,
     *,
     only_agents: bool = False,
-) -> AsyncIterator[Event]:
+) -> AsyncIterator[SubscriptionEvent]:
     facts = service.monitor.follow(caller.user, after=after)  # from now on, not from the first read
 
-    async def found() -> AsyncIterator[Event]:
+    async def found() -> AsyncIterator[SubscriptionEvent]:
         async for fact in facts:
             is_agent = "/" in (fact.about or "")
             is_wanted = (about is None or fact.about == about) and (is_agent or not only_agents)
             if is_wanted or fact.name is Name.FACTS_MISSED:
-                yield Event(fact.cursor, shown(fact))
+                yield SubscriptionEvent(fact.cursor, shown(fact))
 
     return found()
