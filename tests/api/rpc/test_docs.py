@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
+from roost.api.endpoints import endpoints
 from roost.api.rpc import agent_control
+from roost.api.rpc.methods import of_endpoints
 from tests.api.rpc.connection import Client, opened
 from tests.api.serving import Served
 from tests.servers import ROOT
@@ -27,9 +27,9 @@ def test_every_request_of_the_page_is_answered(served: Served) -> None:
     assert len(REQUESTS) >= 7
 
 
-@pytest.mark.parametrize("name", agent_control.PARAMS)
-def test_the_parameters_of_existing_clients_are_documented(name: str) -> None:
-    [row] = [line for line in PAGE.splitlines() if f"`{name}`" in line and line.startswith("| ")]
-    shown = set(re.findall(r"`(\w+)`", row.split("|")[2]))
-    fields = agent_control.PARAMS[name].model_fields.values()
-    assert shown == {str(one.alias) for one in fields}
+def test_the_parameters_of_existing_clients_are_documented(served: Served) -> None:
+    known = of_endpoints(endpoints(served.service.asynchronous))
+    for name, method in agent_control.methods(served.service.asynchronous, known).items():
+        [row] = [line for line in PAGE.splitlines() if f"`{name}`" in line and line.startswith("| ")]
+        shown = set(re.findall(r"`(\w+)`", row.split("|")[2]))
+        assert shown == {str(one.alias) for one in method.params.model_fields.values()}, name

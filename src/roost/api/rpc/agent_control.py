@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -35,19 +36,11 @@ class _SleepParams(_AgentParams):
     wake_on_mail_priority: str | None = None
 
 
-class _WakeParams(_AgentParams):
-    reason: str = "asked for"
-
-
 class _SendTaskParams(_AgentParams):
     prompt: str
     priority: str = "normal"
     key: str | None = None
     expires_in: float | None = None
-
-
-class _TaskParams(Request):
-    task_id: str
 
 
 class _ScheduleParams(_AgentParams):
@@ -56,10 +49,6 @@ class _ScheduleParams(_AgentParams):
     zone: str | None = None
     name: str | None = None
     priority: str = "normal"
-
-
-class _UnscheduleParams(Request):
-    schedule_id: str
 
 
 class _MailParams(Request):
@@ -78,34 +67,40 @@ class _EventParams(Request):
     priority: str = "normal"
 
 
+ALIASES = {
+    "async.getAgent": "agent.get",
+    "async.startAgent": "agent.start",
+    "async.stopAgent": "agent.stop",
+    "async.pauseAgent": "agent.pause",
+    "async.resumeAgent": "agent.resume",
+    "async.deleteAgent": "agent.delete",
+    "async.wakeAgent": "agent.wake",
+    "async.cancelTask": "task.cancel",
+    "async.unscheduleTask": "schedule.delete",
+}
+"""Methods of the service under the names of existing clients."""
 PARAMS: dict[str, type[Request]] = {
     "async.createAgent": _CreateParams,
-    "async.getAgent": _AgentParams,
-    "async.startAgent": _AgentParams,
-    "async.stopAgent": _AgentParams,
-    "async.pauseAgent": _AgentParams,
-    "async.resumeAgent": _AgentParams,
-    "async.deleteAgent": _AgentParams,
     "async.sleepAgent": _SleepParams,
-    "async.wakeAgent": _WakeParams,
     "async.sendTask": _SendTaskParams,
-    "async.cancelTask": _TaskParams,
     "async.scheduleTask": _ScheduleParams,
-    "async.unscheduleTask": _UnscheduleParams,
     "async.sendMail": _MailParams,
     "async.publishEvent": _EventParams,
     "async.getAgentStates": _NoParams,
 }
-"""Parameters of each method."""
+"""Parameters of the methods that differ from those of the service."""
 
 
-def methods(service: AsyncAgentService) -> dict[str, RpcMethod]:
-    """Return the methods by name: each is the method of `_AgentControl` with its name."""
+def methods(service: AsyncAgentService, known: Mapping[str, RpcMethod]) -> dict[str, RpcMethod]:
+    """Return the methods by name; `known` are those of the service."""
     control = _AgentControl(service)
-    return {
-        name: RpcMethod(params, getattr(control, to_snake(name.removeprefix("async."))))
-        for name, params in PARAMS.items()
-    }
+    own = {name: RpcMethod(params, getattr(control, _method(name))) for name, params in PARAMS.items()}
+    return {name: known[method] for name, method in ALIASES.items()} | own
+
+
+def _method(name: str) -> str:
+    """Return the method of `_AgentControl` that serves a name."""
+    return to_snake(name.removeprefix("async."))
 
 
 class _AgentControl:
@@ -116,24 +111,6 @@ class _AgentControl:
         config = {to_snake(name): value for name, value in params.config.items()}
         made = await self._service.agents.create(caller.user, params.agent_id, start=params.auto_start, **config)
         return shown(made)
-
-    async def get_agent(self, caller: Caller, params: _AgentParams) -> Any:
-        return shown(await self._service.agents.get(caller.user, params.agent_id))
-
-    async def start_agent(self, caller: Caller, params: _AgentParams) -> Any:
-        return shown(await self._service.agents.start(caller.user, params.agent_id))
-
-    async def stop_agent(self, caller: Caller, params: _AgentParams) -> Any:
-        return shown(await self._service.agents.stop(caller.user, params.agent_id))
-
-    async def pause_agent(self, caller: Caller, params: _AgentParams) -> Any:
-        return shown(await self._service.agents.pause(caller.user, params.agent_id))
-
-    async def resume_agent(self, caller: Caller, params: _AgentParams) -> Any:
-        return shown(await self._service.agents.resume(caller.user, params.agent_id))
-
-    async def delete_agent(self, caller: Caller, params: _AgentParams) -> None:
-        await self._service.agents.delete(caller.user, params.agent_id)
 
     async def sleep_agent(self, caller: Caller, params: _SleepParams) -> Any:
         conditions = [wake.event(name) for name in params.wake_events]
@@ -148,9 +125,6 @@ class _AgentControl:
         )
         return shown(slept)
 
-    async def wake_agent(self, caller: Caller, params: _WakeParams) -> Any:
-        return shown(await self._service.agents.wake(caller.user, params.agent_id, params.reason))
-
     async def send_task(self, caller: Caller, params: _SendTaskParams) -> dict[str, str]:
         task_id = await self._service.tasks.send(
             caller.user,
@@ -161,9 +135,6 @@ class _AgentControl:
             expires_in=params.expires_in,
         )
         return {"taskId": task_id}
-
-    async def cancel_task(self, caller: Caller, params: _TaskParams) -> Any:
-        return shown(await self._service.tasks.cancel(caller.user, params.task_id))
 
     async def schedule_task(self, caller: Caller, params: _ScheduleParams) -> Any:
         made = await self._service.schedules.create(
@@ -176,9 +147,6 @@ class _AgentControl:
             priority=params.priority,
         )
         return shown(made)
-
-    async def unschedule_task(self, caller: Caller, params: _UnscheduleParams) -> None:
-        await self._service.schedules.delete(caller.user, params.schedule_id)
 
     async def send_mail(self, caller: Caller, params: _MailParams) -> dict[str, str]:
         mail_id = await self._service.mail.send(

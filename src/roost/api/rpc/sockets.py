@@ -61,7 +61,8 @@ class RpcSockets:
         self, service: AsyncAgentService, endpoints: Sequence[Endpoint], identity: Identity, limits: Limits
     ) -> None:
         self.service = service
-        self.methods = RpcMethods({**of_endpoints(endpoints), **agent_control.methods(service)})
+        known = of_endpoints(endpoints)
+        self.methods = RpcMethods(known | agent_control.methods(service, known))
         self.patience = limits.send_timeout + GRACE
         self.rates = RateLimit(monotonic, limits.requests_per_second, limits.request_burst)
         self._identity = identity
