@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import roost
 from roost.api.auth import Identity, identity
@@ -154,7 +154,7 @@ def visit(server: Server, browser: Browser) -> Iterator[Visit]:
             context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])
         page = context.new_page()
         page.goto(server.url + path)
-        page.locator(".roost-input").wait_for()
+        expect(page.locator(".roost-input")).to_be_editable()
         return page
 
     yield opened

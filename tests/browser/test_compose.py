@@ -5,12 +5,36 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Server, Visit
 from tests.browser.steps import choose_policy, expect_messages, expect_rest, messages, say, shot, slow
 
 pytestmark = pytest.mark.browser
+
+
+PRESS_ENTER_AT_ONCE = """
+new MutationObserver((_, observer) => {
+  const input = document.querySelector(".roost-input");
+  if (!input) return;
+  observer.disconnect();
+  const enter = new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true });
+  input.dispatchEvent(enter);
+  window.atOnce = { isReceived: enter.defaultPrevented, canBeTypedInto: !input.readOnly };
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_nothing_can_be_typed_before_enter_would_send_it(server: Server, browser: Browser) -> None:
+    with browser.new_context() as context:
+        context.add_init_script(PRESS_ENTER_AT_ONCE)
+        page = context.new_page()
+        page.goto(server.url)
+        expect(page.locator(".roost-input")).to_be_editable()
+        at_once = page.evaluate("() => window.atOnce")
+        assert at_once["canBeTypedInto"] is at_once["isReceived"]
+        say(page, "Good morning")
+        expect_messages(page, "Good morning", "You said: Good morning")
 
 
 def test_lines_drafts_and_the_last_message_again(visit: Visit) -> None:

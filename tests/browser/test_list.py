@@ -176,7 +176,7 @@ def test_without_the_stream_the_page_polls_and_shows_the_same(visit: Visit) -> N
     page = visit()
     page.route_web_socket("**/api/v1/live", refuse)
     page.reload()
-    page.locator(".roost-input").wait_for()
+    expect(page.locator(".roost-input")).to_be_editable()
     watch(page)
     say(page, "slow 30")
     expect_messages(page, "slow 30", "word3")
@@ -206,7 +206,7 @@ def test_a_page_is_right_again_by_itself_after_each_restart(browser: Browser, tm
         with up(tmp_path, port) as (url, _):
             if not number:
                 page.goto(url)
-                page.locator(".roost-input").wait_for()
+                expect(page.locator(".roost-input")).to_be_editable()
                 watch(page)
             expect(away).to_have_count(0)
             expect(page.locator(".roost-input")).to_be_focused()

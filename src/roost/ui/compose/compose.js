@@ -79,6 +79,7 @@ class Compose {
     document.addEventListener("keydown", (event) => this.#pressedElsewhere(event), { signal });
     addEventListener("popstate", () => this.trigger("command", { name: "follow" }), { signal }); // back or forward
     this.timer = setInterval(() => this.#look(), LOOK);
+    this.text.readOnly = false; // not earlier: Enter would not send
   }
 
   // Called when the page has run, with what it knows.
