@@ -1,11 +1,16 @@
-"""Switch interval of the GIL, adapted to CPU-bound threads.
+"""Switch interval of the GIL, adapted to the threads of the process.
 
 Threads that soon block need no short interval. But beside a CPU-bound thread, every other thread waits for the whole
 interval after each release of the GIL: while there is one, the interval is short.
+
+Each thread that waits for the GIL also wakes once per interval. If thousands wait, that takes all the time there is,
+and nothing runs any more. So the intervals grow with the number of threads, and a short one that costs too much is
+given up.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import threading
 import time
@@ -14,8 +19,14 @@ from contextlib import contextmanager
 
 LONG, SHORT = 1e-3, 1e-4
 """Intervals in seconds. A short one at all times would halve the throughput of a hundred agents."""
+LONG_PER_THREAD, SHORT_PER_THREAD = 1e-5, 2e-6
+"""Seconds by which the number of threads bounds both intervals from below."""
 INTERVAL, IDLE_INTERVAL = 0.02, 0.1
 """Seconds between two samples, while a thread works and while none does."""
+SAMPLING = 0.02
+"""Share of the time that samples may take: of thousands of threads they are taken less often."""
+SWITCHES, REST = 40_000, 1.0
+"""Context switches per second above which a short interval costs too much, and seconds until it is tried again."""
 CPU_BOUND = 0.1
 """Share of CPU time between two samples that makes a thread CPU-bound; the other threads use most of the rest."""
 CALM = 0.2
@@ -52,6 +63,8 @@ class _Sampler:
         self._members: dict[int, _Member] = {}
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
+        self._long = LONG
+        self._is_short = False
 
     @contextmanager
     def watched(self, turns: Callable[[], int | None]) -> Iterator[None]:
@@ -61,6 +74,8 @@ class _Sampler:
             self._members[ident] = _Member(turns)
             if self._thread is None:
                 self._start()
+            elif not len(self._members) % 64:
+                self._set()
         try:
             yield
         finally:
@@ -71,7 +86,8 @@ class _Sampler:
                 ended.join(1.0)
 
     def _start(self) -> None:
-        sys.setswitchinterval(min(sys.getswitchinterval(), LONG))
+        self._long = min(sys.getswitchinterval(), LONG)
+        self._set()
         self._ending = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(self._ending,), name="roost-switch-interval", daemon=True
@@ -80,32 +96,52 @@ class _Sampler:
 
     def _end(self) -> threading.Thread | None:
         self._ending.set()
+        self._is_short = False
+        self._set()
         ended, self._thread = self._thread, None
         return ended
 
-    def _watch(self, ending: threading.Event) -> None:
-        long = sys.getswitchinterval()
-        pause, is_short, until = INTERVAL, False, 0.0
-        while not ending.wait(pause):
-            with self._lock:
-                is_idle, is_cpu_bound = self._sample()
-            if is_cpu_bound:
-                until = time.monotonic() + CALM
-            if (is_cpu_bound or time.monotonic() < until) is not is_short:
-                is_short = not is_short
-                sys.setswitchinterval(min(SHORT, long) if is_short else long)
-            pause = IDLE_INTERVAL if is_idle else INTERVAL
-        if is_short:
-            sys.setswitchinterval(long)
+    def _set(self) -> None:
+        """Set the interval, if it differs by much."""
+        count = len(self._members)
+        if self._is_short:
+            interval = max(min(SHORT, self._long), SHORT_PER_THREAD * count)
+        else:
+            interval = max(self._long, LONG_PER_THREAD * count)
+        if not 0.8 < interval / sys.getswitchinterval() < 1.25:
+            sys.setswitchinterval(interval)
 
-    def _sample(self) -> tuple[bool, bool]:
+    def _watch(self, ending: threading.Event) -> None:
+        pause, until, rest = INTERVAL, 0.0, 0.0
+        before, switches = time.monotonic(), _context_switches()
+        while not ending.wait(pause):
+            start, now = time.thread_time(), time.monotonic()
+            rate = (-switches + (switches := _context_switches())) / (-before + (before := now))
+            with self._lock:
+                if ending.is_set():
+                    return
+                is_idle, is_cpu_bound = self._sample(now)
+                if is_cpu_bound:
+                    until = now + CALM
+                if self._is_short and rate > SWITCHES:
+                    rest = now + REST
+                self._is_short = rest < now < until
+                self._set()
+            pause = max(IDLE_INTERVAL if is_idle else INTERVAL, (time.thread_time() - start) / SAMPLING)
+
+    def _sample(self, now: float) -> tuple[bool, bool]:
         """Return whether no thread works, and whether one is CPU-bound."""
-        is_idle, is_cpu_bound, now = True, False, time.monotonic()
+        is_idle, is_cpu_bound = True, False
         for member in self._members.values():
             turns = member.turns()
             is_idle = is_idle and turns is None
             is_cpu_bound = member.is_cpu_bound(now, turns) or is_cpu_bound
         return is_idle, is_cpu_bound
+
+
+def _context_switches() -> int:
+    """Return how often threads of the process have waited so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 SAMPLER = _Sampler()

@@ -70,14 +70,30 @@ class _Unawaited(threading.Event):
         return True
 
 
+_UNAWAITED = threading.Semaphore(64)
+"""Threads that may start at the same time: thousands that wait for the GIL would slow down everything."""
+
+
 def _start(name: str, run: Callable[[], None]) -> threading.Thread:
     """Start a thread without waiting until it runs, which takes most of the time of `start`.
 
     Without the private attribute of CPython it only is slower.
     """
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread._started = _Unawaited()  # type: ignore[attr-defined]
-    thread.start()
+
+    def begin() -> None:
+        if is_unawaited:
+            _UNAWAITED.release()
+        run()
+
+    thread = threading.Thread(target=begin, name=name, daemon=True)
+    if is_unawaited := _UNAWAITED.acquire(blocking=False):
+        thread._started = _Unawaited()  # type: ignore[attr-defined]
+    try:
+        thread.start()
+    except BaseException:  # the system has no more threads
+        if is_unawaited:
+            _UNAWAITED.release()
+        raise
     return thread
 
 
