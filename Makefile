@@ -27,13 +27,13 @@ help: ## Show this list
 run: $(RUN_READY) ## Start Roost: pages, server and agents (ARGS="--port 8600")
 	@{ .venv/bin/roost models pull --if-needed > /dev/null 2>&1 & } ; exec .venv/bin/roost up $(ARGS)
 
-# The checks run while the browser and the model are downloaded.
+# The checks run while the browser and the model are downloaded. Hundreds of tests start Roost: each would compile it again.
 test: $(DEV_READY) ## Check and test everything (PYTEST_ARGS="-k mail -x")
 	@$(MAKE) --no-print-directory lint & checks=$$!; $(MAKE) --no-print-directory browser model; set_up=$$?; \
 		wait $$checks && exit $$set_up
 	@echo "Running the tests …"
 ifeq ($(PYTEST_ARGS),)
-	@sh tools/run_tests.sh $(PYTHON_IN_VENV)
+	@unset PYTHONDONTWRITEBYTECODE; $(PYTHON_IN_VENV) -m pytest -p no:cacheprovider -p tools.share_tests --processes 4
 else
 	@$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
 endif

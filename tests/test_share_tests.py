@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools import share_tests
 
 TESTS = """
@@ -23,22 +25,32 @@ def test_runs(kind, number, request):
 """
 
 
-def start(folder: Path, worker: str, fails: str = "") -> subprocess.Popen[bytes]:
-    plugin = ["-p", "no:cacheprovider", "-p", "tools.share_tests", "--share", "claims", "--worker", worker]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", ".", *plugin, "."],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(share_tests.__file__).parents[1]), "FAILS": fails},
-        stdout=subprocess.DEVNULL,
-    )
+ALONE = """
+import pathlib, pytest
+
+@pytest.mark.alone
+def test_runs_last(request):
+    ran = pathlib.Path(__file__).parent / "ran.txt"
+    assert len(ran.read_text().splitlines()) == 20
+    ran.open("a").write(request.node.nodeid)
+"""
 
 
-def test_processes_that_share_tests_run_each_test_once(tmp_path: Path) -> None:
-    (tmp_path / "claims").mkdir()
+@pytest.mark.parametrize(("fails", "code"), [("", 0), ("test_a.py", 1), ("test_b.py", 1), ("test_e.py", 1)])
+def test_processes_that_share_tests_run_each_test_once(tmp_path: Path, fails: str, code: int) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone")
+    (tmp_path / "test_alone.py").write_text(ALONE)
     for name in "abcde":
         (tmp_path / f"test_{name}.py").write_text(TESTS)
-    workers = [start(tmp_path, f"{number}/2", fails="test_c.py") for number in (1, 2)]
-    codes = [worker.wait(60) for worker in workers]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.share_tests", "--processes", "3"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(share_tests.__file__).parents[1]), "FAILS": fails},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     ran = (tmp_path / "ran.txt").read_text().splitlines()
-    assert len(ran) == len(set(ran)) == 5 * 4
-    assert sorted(codes) == [0, 1]
+    assert len(ran) == len(set(ran)) == 5 * 4 + 1
+    assert done.returncode == code
+    assert done.stdout.count("FAILED") == (4 if fails else 0)

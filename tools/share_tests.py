@@ -1,11 +1,17 @@
-"""pytest plugin: several pytest processes share one test suite, file by file.
+"""pytest plugin: several processes share one test suite, file by file.
 
-`--share FOLDER --worker 1/3` runs the files that this process claims first by creating a file in the folder.
-Each process starts at its own place in the list, so folders stay together, and takes over what is left at the end.
+`--processes 4` collects the tests once and forks that many workers. Each starts at its own place in the list, so
+folders stay together, and takes over what is left at the end. The first writes to the terminal, the others to
+`.cache/tests`, which is printed at the end. Tests marked `alone` measure how long something takes: they run after all
+others.
 """
 
 from __future__ import annotations
 
+import gc
+import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,32 +19,71 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", type=Path, help="folder of the claims; the same for all processes of a run")
-    parser.addoption("--worker", default="1/1", help="number of this process, and how many there are: 1/3")
+    parser.addoption("--processes", type=int, default=0, help="processes that share the tests")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the tests of every file that no other process has claimed."""
-    folder: Path | None = session.config.option.share
-    if folder is None or session.config.option.collectonly or session.testsfailed:
+    """Share the tests among forked workers; then run those that run alone."""
+    count = session.config.option.processes
+    if not count or session.config.option.collectonly or session.testsfailed:
         return None
-    tests: dict[Path, list[pytest.Item]] = {}
+    files: dict[Path, list[pytest.Item]] = {}
+    alone = []
     for item in session.items:
-        tests.setdefault(item.path, []).append(item)
-    files = list(tests.values())
-    number, count = map(int, session.config.option.worker.split("/"))
-    start = len(files) * (number - 1) // count
-    mine = _claimed(folder, files[start:] + files[:start])
-    current = next(mine, None)
+        if item.get_closest_marker("alone"):
+            alone.append(item)
+        else:
+            files.setdefault(item.path, []).append(item)
+    folder = session.config.rootpath / ".cache" / "tests"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    gc.freeze()  # memory that is not touched stays shared
+    sys.stdout.flush()
+    workers = []
+    for number in range(count):
+        if not (worker := os.fork()):
+            if number:
+                _write_to(session, folder / f"{number}.txt")
+            start = len(files) * number // count
+            mine = list(files.values())
+            _run(session, _claimed(folder, mine[start:] + mine[:start]))
+            return True
+        workers.append(worker)
+    failed = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) != 0 for worker in workers]
+    session.config.stash[_FAILED] = any(failed)
+    for number in range(1, count):
+        print((folder / f"{number}.txt").read_text(encoding="utf-8"))
+    _run(session, iter(alone))
+    return True
+
+
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if a worker has failed."""
+    if session.config.stash.get(_FAILED, False) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _write_to(session: pytest.Session, path: Path) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+    reporter._tw._file = path.open("w", buffering=1, encoding="utf-8")  # its memory is not freed at the end
+
+
+def _run(session: pytest.Session, tests: Iterator[pytest.Item]) -> None:
+    current = next(tests, None)
     while current is not None:
-        following = next(mine, None)  # pytest keeps the fixtures that the next test needs
+        following = next(tests, None)  # pytest keeps the fixtures that the next test needs
         session.config.hook.pytest_runtest_protocol(item=current, nextitem=following)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         if session.shouldstop:
             raise session.Interrupted(session.shouldstop)
         current = following
-    return True
 
 
 def _claimed(folder: Path, files: list[list[pytest.Item]]) -> Iterator[pytest.Item]:
