@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-LONG, SHORT = 1e-3, 1e-4
+LONG, SHORT = 5e-4, 1e-4
 """Intervals in seconds. A short one at all times would halve the throughput of a hundred agents."""
-LONG_PER_THREAD, SHORT_PER_THREAD = 1e-5, 2e-6
+LONG_PER_THREAD, SHORT_PER_THREAD = 2e-5, 2e-6
 """Seconds by which the number of threads bounds both intervals from below."""
 INTERVAL, IDLE_INTERVAL = 0.02, 0.1
 """Seconds between two samples, while a thread works and while none does."""

@@ -28,6 +28,8 @@ def tracked(method: F) -> F:
         coroutines = self._coroutines
         if coroutines is None:
             self._coroutines = [coroutine]
+        elif coroutines[-1].cr_frame is None:  # the usual case: each is awaited before the next
+            coroutines[-1] = coroutine
         else:
             coroutines.append(coroutine)
             count = len(coroutines)

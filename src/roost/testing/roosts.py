@@ -31,7 +31,7 @@ def roost(
     """Open a service on real threads and a temporary file, without settings. `brain` is the default profile."""
     with (
         TemporaryDirectory(prefix="roost-testing-") as folder,
-        AgentService(_coroutines(folder, brain, brains, limits, tools)) as it,
+        AgentService(_open(folder, brain, brains, limits, tools)) as it,
     ):
         yield it
 
@@ -46,7 +46,7 @@ async def aroost(
 ) -> AsyncIterator[AsyncAgentService]:
     """Open the same service with coroutines."""
     with TemporaryDirectory(prefix="roost-testing-") as folder:
-        async with AsyncAgentService(_coroutines(folder, brain, brains, limits, tools)) as service:
+        async with AsyncAgentService(_open(folder, brain, brains, limits, tools)) as service:
             yield service
 
 
@@ -71,7 +71,7 @@ def all_of(brain: Brain | None, brains: Mapping[str, Brain] | None) -> dict[str,
     return {**({} if brain is None else {"brain": brain}), **(brains or {})}
 
 
-def _coroutines(
+def _open(
     folder: str, brain: Brain | None, brains: Mapping[str, Brain] | None, limits: Limits, tools: Sequence[Tool]
 ) -> Roost:
     return open_roost(f"sqlite:///{folder}/roost.db", ProfileRegistry(all_of(brain, brains)), limits, tools=tools)

@@ -76,14 +76,14 @@ class Agents:
             piece, change = ids[done : done + CREATED_PER_WRITE], self._change(after, "created", user_id)
             try:
                 await self._context.store.write(
-                    agents.create, user_id, piece, made, change, most, then=partial(self._coroutines, user_id, piece)
+                    agents.create, user_id, piece, made, change, most, then=partial(self._created, user_id, piece)
                 )
             except RoostError as error:
                 if not done:
                     raise
                 raise type(error)(f"{error} ({done:,} of {len(ids):,} agents were made before)") from error
 
-    def _coroutines(self, user_id: str, ids: Sequence[str], _: None) -> None:
+    def _created(self, user_id: str, ids: Sequence[str], _: None) -> None:
         self._then.made(user_id, ids)
 
     async def get(self, user_id: str, agent_id: str) -> Agent:

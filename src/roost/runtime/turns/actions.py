@@ -122,11 +122,20 @@ class TurnActions:
         self._outbox.add(effect)
 
     async def send(self, to: str, text: str, **options: Any) -> None:
-        link, lane, text = self.link(), f"from:{self._sender}", self.clean(text)
+        self._check_hops()
+        text = self.clean(text)
         await self._send(
             contents.message(to, text, options),
             lambda: self._composer.task(
-                self._user_id, self._sender, to, text, recorded=False, lane=lane, **link, **options
+                self._user_id,
+                self._sender,
+                to,
+                text,
+                recorded=False,
+                lane=f"from:{self._sender}",
+                hops=self._hops,
+                root=self._root,
+                **options,
             ),
         )
 
