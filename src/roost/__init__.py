@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from roost.core.envelopes.dead_letters import DeadLetter
     from roost.core.envelopes.events import Event
     from roost.core.envelopes.late_answers import LateAnswer
-    from roost.core.envelopes.mail import Mail
+    from roost.core.envelopes.mail import Mail, MailPage
     from roost.core.envelopes.tasks import Task
     from roost.core.limits.limits import Limits
     from roost.core.limits.usage import Usage
@@ -74,6 +74,7 @@ __all__ = [
     "LimitReached",
     "Limits",
     "Mail",
+    "MailPage",
     "MeetingSummary",
     "MeetingView",
     "Memory",
@@ -120,7 +121,7 @@ _NAMES = {
     "core.monitoring.facts": "Fact FactPage",
     "core.monitoring.health": "Inspection",
     "core.limits.limits": "Limits",
-    "core.envelopes.mail": "Mail",
+    "core.envelopes.mail": "Mail MailPage",
     "core.meetings.games.registry": "register_game",
     "core.meetings.games.games": "Game Outcome",
     "core.meetings.view.shown": "MeetingSummary MeetingView",

@@ -9,6 +9,7 @@ import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from roost.core.envelopes.mail import Mail
 from roost.core.meetings.view.shown import MeetingView
 from roost.core.monitoring.facts import Fact
 from roost.core.talks.messages import Change
@@ -204,6 +205,8 @@ class SyncSleepScheduler(SyncNamespace[SleepScheduler]):
 
 
 class SyncMail(SyncNamespace[Mails]):
+    """Only `wait` and `follow` wait for mail."""
+
     send = sync_method(Mails.send)
     inbox = sync_method(Mails.inbox)
     get = sync_method(Mails.get)
@@ -213,6 +216,13 @@ class SyncMail(SyncNamespace[Mails]):
     archive = sync_method(Mails.archive)
     thread = sync_method(Mails.thread)
     unread_count = sync_method(Mails.unread_count)
+    arrivals = sync_method(Mails.arrivals)
+    wait = sync_method(Mails.wait)
+
+    def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Mail]:
+        """Yield each mail to the user when it arrives, from now or from a cursor on. Waits; ends with the process."""
+        cursor = self.arrivals(user_id, limit=1).cursor if after is None else after
+        return iterate(self._asynchronous.follow(user_id, after=cursor))
 
 
 class SyncEvents(SyncNamespace[Events]):

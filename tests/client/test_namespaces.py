@@ -156,6 +156,8 @@ def mail_story(s: Face) -> list[Any]:
     s.mail.send("ann", "agent:d", "Work", "please")
     told += [s.mail.inbox("ann", "agent:d", limit=1), s.mail.unread_count("ann", "agent:d")]
     told.append(s.mail.inbox("ann", include_archived=True, before=None))
+    page = s.mail.arrivals("ann", after="0", limit=1)
+    told += [page, s.mail.wait("ann", page.cursor, 0), next(s.mail.follow("ann", after=page.cursor)).subject]
     return [*told, s.mail.forward("ann", one, "agent:d", "see below", priority="low", key="f")]
 
 

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from roost.client.events import changes
 from roost.client.http import HttpClient
+from roost.core.envelopes.mail import Mail, decode_cursor, followed
 from roost.core.meetings.view.shown import MeetingView
 from roost.core.meetings.view.watch import watched
 from roost.core.monitoring.facts import Fact, FactPage, decode
@@ -97,6 +98,18 @@ class RemoteMonitor(RemoteNamespace):
             cursor = page.cursor
 
 
+class RemoteMail(RemoteNamespace):
+    arrivals: Callable[..., Any]
+    wait: Callable[..., Any]
+
+    def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Mail]:
+        """Yield each mail to the user when it arrives, from a cursor or from the first read on."""
+        checks.name(user_id, "the user id")
+        if after is not None:
+            decode_cursor(after)
+        return followed(partial(self.arrivals, user_id, limit=1), partial(self.wait, user_id), after)
+
+
 class RemoteMeetings(RemoteNamespace):
     view: Callable[..., Any]
     wait: Callable[..., Any]
@@ -113,7 +126,7 @@ class RemoteMeetings(RemoteNamespace):
 
 @cache
 def _kind(name: str) -> type[RemoteNamespace]:
-    bases = {"talks": RemoteTalks, "monitor": RemoteMonitor, "meetings": RemoteMeetings}
+    bases = {"talks": RemoteTalks, "monitor": RemoteMonitor, "mail": RemoteMail, "meetings": RemoteMeetings}
     handler = HANDLERS[name]
     generated = {one.name: _asking(one) for one in methods(name, handler)}
     return type(f"Remote{handler.__name__}", (bases.get(name, RemoteNamespace),), generated)

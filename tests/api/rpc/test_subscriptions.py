@@ -143,3 +143,20 @@ def test_the_number_of_subscriptions_is_bounded(served: Served) -> None:
         for _ in range(64):
             client.call("subscribe", topic="monitor")
         assert client.ask("subscribe", topic="monitor")["error"]["data"] == {"code": "limit_reached"}
+
+
+def test_mail_is_followed_from_now_on_or_after_a_cursor(served: Served) -> None:
+    served.service.mail.send("ann", "user:ann", "before", "words")
+    with opened(served) as socket:
+        client = Client(socket)
+        client.call("subscribe", topic="mail")
+        served.service.mail.send("bob", "user:bob", "to another", "words")
+        for number in (1, 2):
+            served.service.mail.send("ann", "user:ann", f"mail {number}", "words")
+        first = client.event()
+        assert (first["cursor"], first["event"]["subject"]) == ("2", "mail 1")
+    with opened(served) as socket:
+        client = Client(socket)
+        client.call("subscribe", topic="mail", after=first["cursor"])
+        assert client.event()["event"]["subject"] == "mail 2"
+        assert client.ask("subscribe", topic="mail", after="99")["error"]["data"] == {"code": "invalid"}

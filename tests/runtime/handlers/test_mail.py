@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import roost
-from roost import AsyncAgentService, Mail
+from roost import AsyncAgentService, Mail, Turn
 from tests.runtime.conftest import World, becomes
 from tests.runtime.handlers.mailing import BRAINS, D, rows
 
@@ -263,3 +265,55 @@ def test_plain_threads_have_the_same_methods(tmp_path: Path) -> None:
         assert service.mail.archive("ann", answer).status == "archived"
         assert service.mail.get("ann", mail_id).status == "replied"
         assert len(service.mail.thread("ann", mail_id)) == 2
+
+
+async def writes(turn: Turn) -> AsyncIterator[str]:
+    for number in range(5):
+        await turn.mail("user:ann", f"{turn.text} {number}", "words")
+    yield ""
+
+
+def test_mail_is_followed_in_order_each_once_and_continued_after_a_cursor(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[Mail], list[Mail]]:
+        for agent in "abcd":
+            await service.agents.create("ann", agent, profile="writes")
+        stream = service.mail.follow("ann", after="0")
+        await asyncio.gather(*(service.tasks.send("ann", agent, f"from {agent}") for agent in "abcd"))
+        first = [await anext(stream) for _ in range(7)]
+        await service.mail.send("ann", "user:ann", "from ann", "words")
+        rest = service.mail.follow("ann", after=first[-1].cursor)
+        return first, [await anext(rest) for _ in range(14)]
+
+    first, rest = world({"writes": writes}, story)
+    assert [mail.cursor for mail in first + rest] == [str(number) for number in range(1, 22)]
+    subjects = [mail.subject for mail in first + rest]
+    assert sorted(subjects) == sorted(["from ann", *(f"from {agent} {n}" for agent in "abcd" for n in range(5))])
+    for agent in "abcd":
+        assert [s[-1] for s in subjects if s.startswith(f"from {agent} ")] == list("01234")
+
+
+def test_without_a_cursor_mail_is_followed_from_now_on_and_a_wait_ends_in_time(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[str], list[str], Mail]:
+        await service.mail.send("ann", "user:ann", "before", "words")
+        newest = await service.mail.arrivals("ann")
+        none = await service.mail.wait("ann", newest.cursor, 0.2)
+        following = asyncio.ensure_future(anext(service.mail.follow("ann", after=none.cursor)))
+        await service.mail.send("bob", "user:bob", "to another", "words")
+        await service.mail.send("ann", "user:ann", "now", "words")
+        return [m.subject for m in newest.mail], [m.subject for m in none.mail], await following
+
+    newest, none, found = world(BRAINS, story)
+    assert (newest, none, found.subject) == (["before"], [], "now")
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "9" * 19, "2", 3, "\u0661"])
+def test_a_cursor_that_is_not_one_of_the_mailbox_is_refused(tmp_path: Path, cursor: Any) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/roost.db", brains=BRAINS) as service:
+        service.mail.send("ann", "user:ann", "news", "words")
+        for call in (
+            lambda: service.mail.arrivals("ann", after=cursor),
+            lambda: service.mail.wait("ann", cursor, 0),
+            lambda: next(service.mail.follow("ann", after=cursor)),
+        ):
+            with pytest.raises(roost.Invalid, match="cursor"):
+                call()

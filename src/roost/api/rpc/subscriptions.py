@@ -1,4 +1,4 @@
-"""Subscriptions: what changes in a talk, in a meeting, or in all that the monitor records, after a cursor."""
+"""Subscriptions: what changes in a talk, in a meeting, in one's mailbox, or in all that the monitor records."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class SubscriptionTopic(StrEnum):
     TALK = "talk"
     MEETING = "meeting"
     AGENTS = "agents"
+    MAIL = "mail"
     MONITOR = "monitor"
 
 
@@ -65,6 +66,9 @@ async def events(
             return _meeting(service, caller, meeting_id, params.seen_by, params.after)
         case SubscriptionTopic.AGENTS:
             return _facts(service, caller, params.after, _about(caller, params.agent_id), only_agents=True)
+        case SubscriptionTopic.MAIL:
+            page = await service.mail.arrivals(caller.user, after=params.after, limit=1)  # from now on
+            return _mail(service, caller, page.cursor if params.after is None else params.after)
         case SubscriptionTopic.MONITOR:
             return _facts(service, caller, params.after)
 
@@ -91,6 +95,11 @@ async def _meeting(
 ) -> AsyncIterator[SubscriptionEvent]:
     async for view in service.meetings.watch(caller.user, meeting_id, seen_by=seen_by, after=after):
         yield SubscriptionEvent(view.cursor, shown(view))
+
+
+async def _mail(service: AsyncAgentService, caller: Caller, after: str) -> AsyncIterator[SubscriptionEvent]:
+    async for mail in service.mail.follow(caller.user, after=after):
+        yield SubscriptionEvent(mail.cursor, shown(mail))
 
 
 def _facts(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from roost.core.values import checks
 from roost.core.values.checks import NAME_LENGTH
 from roost.core.values.priority import Priority
+from roost.errors import Invalid
+
+_CURSOR = re.compile(r"[0-9]{1,18}")
 
 
 class MailStatus(StrEnum):
@@ -36,6 +42,8 @@ class Mail:
     expires: datetime | None = None
     read_at: datetime | None = None
     processed: datetime | None = None
+    cursor: str = ""
+    """Cursor to continue after this mail in the mailbox of a person; empty in those of agents."""
 
     @property
     def is_answered_by_itself(self) -> bool:
@@ -44,6 +52,37 @@ class Mail:
         Replies of agents are not answered: two agents would thank each other until their hops are used up.
         """
         return self.reply_to is None or not self.sender.startswith("agent:")
+
+
+@dataclass(frozen=True, slots=True)
+class MailPage:
+    """Mail of one person in the order in which it arrived. `more`: further mail is available after the cursor."""
+
+    mail: tuple[Mail, ...]
+    cursor: str
+    more: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether there is mail, so that a wait ends."""
+        return bool(self.mail)
+
+
+def decode_cursor(cursor: object) -> int:
+    """Return the number of the arrival that a cursor stands for."""
+    if not isinstance(cursor, str) or not _CURSOR.fullmatch(cursor):
+        raise Invalid(f"the cursor {checks.shown(cursor)} is not one of mail: use that of a mail, or `0` for all")
+    return int(cursor)
+
+
+async def followed(
+    newest: Callable[[], Awaitable[MailPage]], wait: Callable[[str], Awaitable[MailPage]], after: str | None
+) -> AsyncIterator[Mail]:
+    """Yield each mail that arrives after a cursor, or after now, until a wait ends without one."""
+    page = MailPage((), (await newest()).cursor if after is None else after)
+    while (page := await wait(page.cursor)).mail:
+        for mail in page.mail:
+            yield mail
 
 
 def answering(subject: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.core.failures import faults, tracebacks
@@ -25,13 +25,10 @@ class Report:
     """Traceback for the author of the brain."""
 
 
-def excerpt_of(context: RuntimeContext, text: str) -> str:
-    """Return the start of a text for the log, redacted before it is cut: half a secret is not recognised."""
-    return context.redactor.clean(text[:10_000])[:80]
-
-
-def report(error: BaseException, run_id: str, about: Mapping[str, str], clean: Callable[[str], str]) -> Report:
-    """Log a failure and return its report; `clean` removes secrets."""
+def report(context: RuntimeContext, error: BaseException, run_id: str, text: str, about: Mapping[str, str]) -> Report:
+    """Log a failure and return its report, both without secrets. `text` is what the run should have answered."""
+    clean = context.redactor.clean
+    excerpt = clean(text[:10_000])[:80]  # redacted before it is cut: half a secret is not recognised
     fault, failure = faults.sort(error), tracebacks.describe(error)
     traceback = tracebacks.cut(clean(failure.text), tracebacks.MOST)
     log.error(
@@ -39,6 +36,7 @@ def report(error: BaseException, run_id: str, about: Mapping[str, str], clean: C
         exc_info=error,
         extra={
             **about,
+            "excerpt": excerpt,
             "run": run_id,
             "reference": reference(run_id),
             "error_type": type(error).__name__,

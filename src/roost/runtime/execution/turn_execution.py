@@ -29,7 +29,7 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.execution.await_check import check_awaited
 from roost.runtime.execution.cancellation import CANCEL_ATTEMPTS, TaskOwner, is_cancelled, is_discarded
 from roost.runtime.execution.chunks import text_and_channel
-from roost.runtime.execution.failure_report import Report, excerpt_of, report
+from roost.runtime.execution.failure_report import Report, report
 from roost.runtime.execution.redacted_output import RedactedOutput
 from roost.runtime.execution.thread_bridge import ThreadBridge
 from roost.runtime.execution.thread_call import call_on_thread
@@ -390,14 +390,8 @@ class TurnExecution(ABC):
 
     def report(self, error: BaseException) -> Report:
         """Log a failure, report it to the circuit breaker, and return the report."""
-        turn, clean = self.turn, self._context.redactor.clean
-        about = {
-            "user": turn.user_id,
-            "session": self._where,
-            "excerpt": excerpt_of(self._context, turn.text),
-            "root": self.root,
-            "brain": turn.profile.name,
-        }
-        found = report(error, self.run_id, about, clean)
+        turn = self.turn
+        about = {"user": turn.user_id, "session": self._where, "root": self.root, "brain": turn.profile.name}
+        found = report(self._context, error, self.run_id, turn.text, about)
         self._context.breakers.record(turn.profile, found.fault)
         return found

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
 from roost.core.envelopes.effects import SendMail
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.mail import Mail, MailStatus, answering, forwarding
+from roost.core.envelopes.mail import Mail, MailPage, MailStatus, answering, decode_cursor, followed, forwarding
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import addresses, checks
 from roost.errors import LimitReached, Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
+from roost.runtime.monitoring.fact_stream import POLL_INTERVAL
 from roost.stores.sql import mail as mail_sql
 
 
@@ -151,6 +153,35 @@ class Mails:
             self._now(),
         )
         return found
+
+    async def arrivals(self, user_id: str, *, after: str | None = None, limit: int = PAGE) -> MailPage:
+        """Return mail to the user in the order in which it arrived: after a cursor, or the newest.
+
+        Expired mail is omitted; archived mail is not. After the cursor `0` come all mails.
+        """
+        checks.count(limit, "the limit", least=1, most=MOST)
+        number = None if after is None else decode_cursor(after)
+        return await self._context.store.read(mail_sql.arrivals, self._box(user_id, None), number, limit, self._now())
+
+    async def wait(self, user_id: str, after: str, timeout: float | None = None) -> MailPage:  # noqa: ASYNC109
+        """Return mail that arrived after a cursor once there is some; none if the time is up or Roost closes."""
+        clock = self._context.host.clock
+        latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
+        while True:
+            with self._context.monitor.listening(user_id) as arrival:  # listen first, then check, then wait
+                page = await self.arrivals(user_id, after=after, limit=MOST)
+                left = POLL_INTERVAL if latest is None else min(POLL_INTERVAL, latest - clock.monotonic())
+                if page.is_over or left <= 0 or self._dispatcher.closing:
+                    return page
+                await arrival.within(left)
+            after = page.cursor  # past mail that has expired
+
+    def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Mail]:
+        """Yield each mail to the user when it arrives, from the first read or after a cursor, until Roost closes."""
+        checks.name(user_id, "the user id")
+        if after is not None:
+            decode_cursor(after)
+        return followed(partial(self.arrivals, user_id, limit=1), partial(self.wait, user_id), after)
 
     async def unread_count(self, user_id: str, box: str | None = None) -> int:
         """Return the number of unread mails in the user's own mailbox, or in that of an agent."""

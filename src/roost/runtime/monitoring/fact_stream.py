@@ -7,7 +7,8 @@ is read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -69,7 +70,7 @@ class FactStream:
             with self._lock:
                 self._number_new()
         if self._waiters and rows:
-            self._wake({_owner(row) for row in rows})
+            self._wake({user for row in rows for user in _concerned(row)})
 
     def _number_new(self) -> int:
         """Move new facts into the ring, with the lock held; return the number of all facts."""
@@ -201,16 +202,22 @@ class FactStream:
         clock = self._clock
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
         while True:
-            waiter: Pending[None] = self._host.pending()
-            self._waiters.append((user_id, waiter))  # listen first, then check, then wait
-            try:
+            with self.listening(user_id) as waiter:  # listen first, then check, then wait
                 page = self._since(user_id, after, MOST)
                 left = POLL_INTERVAL if latest is None else min(POLL_INTERVAL, latest - clock.monotonic())
                 if page.is_over or self._closed or left <= 0:
                     return page
                 await waiter.within(left)
-            finally:
-                self._waiters.remove((user_id, waiter))
+
+    @contextmanager
+    def listening(self, user_id: str) -> Iterator[Pending[None]]:
+        """Return a result that is set at the next fact of the user, or at the next mail to the user."""
+        waiter: Pending[None] = self._host.pending()
+        self._waiters.append((user_id, waiter))
+        try:
+            yield waiter
+        finally:
+            self._waiters.remove((user_id, waiter))
 
     def follow(self, user_id: str, after: str | None) -> AsyncIterator[Fact]:
         checks.name(user_id, "the user id")
@@ -285,6 +292,15 @@ class FactStream:
 def _owner(rows: FactRow) -> str:
     user_id, about = rows[2], rows[3]
     return user_id if user_id is not None else (about or "").rpartition("/")[0]
+
+
+def _concerned(row: FactRow) -> Iterator[str]:
+    """Yield the owner of a fact, and the recipient of a mail."""
+    yield _owner(row)
+    if row[0] is Name.MAIL_SENT:
+        kind, _, name = row[4]["to"].partition(":")
+        if kind == "user":
+            yield name
 
 
 def _is_for(user_id: str, rows: FactRow) -> bool:

@@ -18,7 +18,7 @@ from roost.core.talks.messages import Message
 from roost.core.talks.runs import StopReason, TalkUpdate
 from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
-from roost.runtime.execution.failure_report import excerpt_of, report
+from roost.runtime.execution.failure_report import report
 from roost.runtime.talks.live_talk import LiveTalk
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.run import TalkRun
@@ -331,13 +331,8 @@ class TalkLane:
         self, live: LiveTalk, envelopes: tuple[Envelope, ...], error: BrainFailed, *, lost: bool = False
     ) -> Closing:
         run_id, now = self._context.host.new_id("run"), self._context.host.clock.now()
-        about = {
-            "user": live.owner,
-            "session": self.talk_id,
-            "excerpt": excerpt_of(self._context, live.message(envelopes[-1].seq).content),
-            "root": envelopes[0].envelope_id,
-        }
-        found = report(error, run_id, about, self._context.redactor.clean)
+        about = {"user": live.owner, "session": self.talk_id, "root": envelopes[0].envelope_id}
+        found = report(self._context, error, run_id, live.message(envelopes[-1].seq).content, about)
         return Closing(
             run_id,
             envelopes[0],

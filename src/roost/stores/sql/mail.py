@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from roost.core.agents.agent import AgentConfig
 from roost.core.envelopes.effects import SendMail
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.mail import Mail, MailStatus
+from roost.core.envelopes.mail import Mail, MailPage, MailStatus
 from roost.core.talks.messages import at
 from roost.core.values.priority import Priority
-from roost.errors import Forbidden, NotFound
+from roost.errors import Forbidden, Invalid, NotFound
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.sending.effects import post, same_mail
@@ -23,7 +23,7 @@ from roost.stores.sql.tables.timers import arm
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
-    " processed"
+    " processed, arrival"
 )
 _OWNED = (
     "(mail.{end} = :me OR EXISTS (SELECT 1 FROM agents a"
@@ -113,6 +113,27 @@ def listed(
     return [mail_of(row) for row in rows]
 
 
+def arrivals(tx: Tx, box: str, after: int | None, limit: int, now: float) -> MailPage:
+    """Return mail in the order in which it arrived: after an arrival, or the newest. Expired mail is omitted.
+
+    Raise Invalid if there was no such arrival.
+    """
+    row = tx.one("SELECT arrivals FROM mailboxes WHERE recipient = :box", {"box": box})
+    newest = row[0] if row else 0
+    if after is not None and after > newest:
+        raise Invalid(f"the cursor {str(after)!r} is newer than the mailbox: start again without one")
+    rows = tx.read(
+        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND arrival > :after AND {_UNEXPIRED}"
+        f" ORDER BY arrival {'DESC' if after is None else 'ASC'} LIMIT :limit",
+        {"box": box, "after": after or 0, "now": now, "limit": limit + 1},
+    )
+    found = [mail_of(row) for row in rows[:limit]]
+    if after is None:
+        return MailPage(tuple(reversed(found)), str(newest))
+    more = len(rows) > limit
+    return MailPage(tuple(found), found[-1].cursor if more else str(newest), more)
+
+
 def unread(tx: Tx, user_id: str, box: str, now: float) -> int:
     check_owner(tx, user_id, box)
     row = tx.one(
@@ -195,6 +216,7 @@ def mail_of(row: Row) -> Mail:
         expires,
         read_at,
         processed,
+        arrival,
     ) = row
     return Mail(
         mail_id,
@@ -210,6 +232,7 @@ def mail_of(row: Row) -> Mail:
         expires and at(expires),
         read_at and at(read_at),
         processed and at(processed),
+        str(arrival) if arrival else "",
     )
 
 

@@ -85,8 +85,8 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
     posted = () if m.envelope is None else _post_mail_envelope(tx, m.envelope, m.check_by)
     tx.write(
         "INSERT INTO mail (mail_id, thread_id, sender, recipient, subject, body, priority, rank, status, reply_to,"
-        " created, expires, key) VALUES (:id, :thread, :sender, :recipient, :subject, :body, :priority, :rank,"
-        " 'unread', :reply_to, :created, :expires, :key)",
+        " created, expires, key, arrival) VALUES (:id, :thread, :sender, :recipient, :subject, :body, :priority, :rank,"
+        " 'unread', :reply_to, :created, :expires, :key, :arrival)",
         {
             "id": m.mail_id,
             "thread": m.thread_id or m.mail_id,
@@ -100,6 +100,7 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
             "created": m.created,
             "expires": m.expires,
             "key": m.key,
+            "arrival": _next_arrival(tx, m.recipient) if m.recipient.startswith("user:") else 0,
         },
     )
     if m.reply_to is not None:
@@ -110,6 +111,16 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
         )
     event = urgent_mail(m)
     return posted if event is None else posted + publish(tx, event)
+
+
+def _next_arrival(tx: Tx, recipient: str) -> int:
+    """Return the next number in a mailbox. Its row is locked until the commit: numbers are committed in order."""
+    rows = tx.write(
+        "INSERT INTO mailboxes (recipient, arrivals) VALUES (:recipient, 1)"
+        " ON CONFLICT (recipient) DO UPDATE SET arrivals = mailboxes.arrivals + 1 RETURNING arrivals",
+        {"recipient": recipient},
+    )
+    return int(rows[0][0])
 
 
 def same_mail(tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str) -> str | None:
