@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,38 +41,50 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     folder.mkdir(parents=True)
     gc.freeze()  # memory that is not touched stays shared
     sys.stdout.flush()
-    workers = []
-    for number in range(count):
-        if not (worker := os.fork()):
-            if number:
-                _write_to(session, folder / f"{number}.txt")
-            start = len(files) * number // count
-            mine = list(files.values())
-            _run(session, _claimed(folder, mine[start:] + mine[:start]))
-            return True
-        workers.append(worker)
-    failed = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) != 0 for worker in workers]
-    session.config.stash[_FAILED] = any(failed)
-    for number in range(1, count):
-        print((folder / f"{number}.txt").read_text(encoding="utf-8"))
+    workers: list[int] = []
+    try:
+        for number in range(count):
+            if not (worker := os.fork()):
+                workers = []
+                if number:
+                    _write_to(session, folder / f"{number}.txt")
+                start = len(files) * number // count
+                mine = list(files.values())
+                _run(session, _claimed(folder, mine[start:] + mine[:start]))
+                return True
+            workers.append(worker)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
+        workers = []
+    finally:
+        for worker in workers:  # this process was interrupted
+            os.kill(worker, signal.SIGINT)
+    for output in sorted(folder.glob("*.txt")):
+        print(output.read_text(encoding="utf-8"))
+    session.config.stash[_FAILED] = [f"{number}: {code}" for number, code in enumerate(codes) if code]
     _run(session, iter(alone))
     return True
 
 
-_FAILED = pytest.StashKey[bool]()
+_FAILED = pytest.StashKey[list[str]]()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if a worker has failed."""
-    if session.config.stash.get(_FAILED, False) and session.exitstatus == pytest.ExitCode.OK:
+    if session.config.stash.get(_FAILED, []) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the workers that have failed, with their exit codes; that of a killed one is negative."""
+    if failed := config.stash.get(_FAILED, []):
+        terminalreporter.write_line(f"Workers failed (their output is above): {', '.join(failed)}", red=True)
 
 
 def _write_to(session: pytest.Session, path: Path) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     assert reporter is not None
-    reporter._tw._file = path.open("w", buffering=1, encoding="utf-8")  # its memory is not freed at the end
+    reporter._tw._file = path.open("w", buffering=1, encoding="utf-8")  # the file is not closed at the end: `gc.freeze`
 
 
 def _run(session: pytest.Session, tests: Iterator[pytest.Item]) -> None:

@@ -132,6 +132,27 @@ def test_a_cursor_from_before_a_restore_is_refused_by_name(tmp_path: Path) -> No
         assert service.get_messages("ann", talk, after=str(fresh)).messages == ()
 
 
+def test_a_cursor_of_mail_from_before_a_restore_is_refused_by_name(tmp_path: Path) -> None:
+    path, copy = tmp_path / "roost.db", tmp_path / "copy.db"
+    with opened(path) as service:
+        service.mail.send("ann", "user:ann", "one", "words")
+        backups.back_up(path, copy)
+        service.mail.send("ann", "user:ann", "two", "words")
+        cursor = service.mail.arrivals("ann").cursor
+    restored(copy, path)
+    with opened(path) as service:
+        for number in range(3):  # the same numbers, of other mail
+            service.mail.send("ann", "user:ann", f"new {number}", "words")
+        with pytest.raises(roost.StaleCursor, match="start again"):
+            service.mail.arrivals("ann", after=cursor)
+        with pytest.raises(roost.StaleCursor):
+            next(service.mail.follow("ann", after=cursor))
+        found = service.mail.arrivals("ann", after="0")
+        assert [mail.subject for mail in found.mail] == ["one", "new 0", "new 1", "new 2"]
+        assert TOKEN in found.cursor
+        assert service.mail.arrivals("ann", after=found.mail[-2].cursor).mail == found.mail[-1:]
+
+
 def test_a_cursor_ahead_of_an_older_copy_of_the_file_is_refused_by_name(tmp_path: Path) -> None:
     path, older = tmp_path / "roost.db", tmp_path / "older.db"
     with opened(path) as service:

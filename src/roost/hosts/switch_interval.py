@@ -3,8 +3,8 @@
 Threads that soon block need no short interval. But beside a CPU-bound thread, every other thread waits for the whole
 interval after each release of the GIL: while there is one, the interval is short.
 
-Each thread that waits for the GIL also wakes once per interval. If thousands wait, that takes all the time there is,
-and nothing runs any more. So the intervals grow with the number of threads, and a short one that costs too much is
+Each thread that waits for the GIL also wakes once per interval. If thousands wait, that uses all CPU time, and no
+other thread runs. So the intervals grow with the number of threads, and a short one that costs too much is
 given up.
 """
 

@@ -70,7 +70,7 @@ class _Unawaited(threading.Event):
         return True
 
 
-_UNAWAITED = threading.Semaphore(64)
+_STARTING = threading.Semaphore(64)
 """Threads that may start at the same time: thousands that wait for the GIL would slow down everything."""
 
 
@@ -82,17 +82,17 @@ def _start(name: str, run: Callable[[], None]) -> threading.Thread:
 
     def begin() -> None:
         if is_unawaited:
-            _UNAWAITED.release()
+            _STARTING.release()
         run()
 
     thread = threading.Thread(target=begin, name=name, daemon=True)
-    if is_unawaited := _UNAWAITED.acquire(blocking=False):
+    if is_unawaited := _STARTING.acquire(blocking=False):
         thread._started = _Unawaited()  # type: ignore[attr-defined]
     try:
         thread.start()
     except BaseException:  # the system has no more threads
         if is_unawaited:
-            _UNAWAITED.release()
+            _STARTING.release()
         raise
     return thread
 

@@ -35,6 +35,7 @@ REPEATABLE = frozenset(
         "inbox",
         "thread",
         "unread_count",
+        "arrivals",
         "next_times",
         "get_next_wake_time",
         "wait",

@@ -159,4 +159,4 @@ def test_mail_is_followed_from_now_on_or_after_a_cursor(served: Served) -> None:
         client = Client(socket)
         client.call("subscribe", topic="mail", after=first["cursor"])
         assert client.event()["event"]["subject"] == "mail 2"
-        assert client.ask("subscribe", topic="mail", after="99")["error"]["data"] == {"code": "invalid"}
+        assert client.ask("subscribe", topic="mail", after="99")["error"]["data"] == {"code": "stale_cursor"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import roost
-from roost import AsyncAgentService, Mail, Turn
+from roost import AsyncAgentService, Mail, MailPage, Turn
 from tests.runtime.conftest import World, becomes
 from tests.runtime.handlers.mailing import BRAINS, D, rows
 
@@ -306,7 +307,69 @@ def test_without_a_cursor_mail_is_followed_from_now_on_and_a_wait_ends_in_time(w
     assert (newest, none, found.subject) == (["before"], [], "now")
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "9" * 19, "2", 3, "\u0661"])
+async def blocks(turn: Turn) -> AsyncIterator[str]:
+    await turn.mail("user:ann", "early", "words")
+    await asyncio.sleep(0.1)  # posted
+    threading.Event().wait(1.5)
+    yield ""
+
+
+def test_mail_of_a_turn_that_blocks_its_loop_is_followed_at_once(tmp_path: Path) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/roost.db", brains={"blocks": blocks}) as service:
+        service.agents.create("ann", "d", profile="blocks")
+        stream = service.mail.follow("ann")
+        task = service.tasks.send("ann", "d", "go")
+        assert next(stream).subject == "early"
+        assert service.tasks.get("ann", task).status == "running"
+
+
+def test_mail_that_arrives_while_it_is_read_is_read_once(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[list[str]]:
+        async def follow() -> list[str]:
+            stream = service.mail.follow("ann", after="0")
+            return [(await anext(stream)).subject for _ in range(60)]
+
+        followers = [asyncio.ensure_future(follow()) for _ in range(3)]
+        await asyncio.gather(*(service.mail.send("ann", "user:ann", f"{number}", "words") for number in range(60)))
+        return list(await asyncio.gather(*followers))
+
+    first, *others = world(BRAINS, story)
+    assert sorted(first, key=int) == [str(number) for number in range(60)]
+    assert others == [first, first]
+
+
+def test_the_end_of_roost_ends_waits_and_followers_without_an_error(tmp_path: Path) -> None:
+    async def story() -> tuple[MailPage, list[Mail]]:
+        async with await roost.aopen(f"sqlite:///{tmp_path}/roost.db", brains=BRAINS) as service:
+            waiting = asyncio.ensure_future(service.mail.wait("ann", "0"))
+            following = asyncio.ensure_future(_all(service.mail.follow("ann", after="0")))
+            await becomes(lambda: _expecting(service), lambda count: count == 2)
+        return await waiting, await following
+
+    async def _all(stream: AsyncIterator[Mail]) -> list[Mail]:
+        return [mail async for mail in stream]
+
+    async def _expecting(service: AsyncAgentService) -> int:
+        return len(service.roost.context.monitor._expecting_mail)
+
+    page, followed = asyncio.run(story())
+    assert (page, followed) == (MailPage((), "0"), [])
+
+
+def test_expired_mail_is_passed_and_a_sender_sees_no_cursor(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[MailPage, Mail]:
+        await service.mail.send("ann", "user:ann", "gone", "words", expires_in=0.01)
+        mail_id = await service.mail.send("ann", "user:ann", "news", "words")
+        await service.mail.send("ann", "user:ann", "gone too", "words", expires_in=0.01)
+        page = await becomes(lambda: service.mail.arrivals("ann", after="0"), lambda page: len(page.mail) == 1)
+        return page, await service.mail.get("ann", mail_id)
+
+    page, seen = world(BRAINS, story)
+    assert ([mail.cursor for mail in page.mail], page.cursor, page.more) == (["2"], "3", False)
+    assert seen.cursor == ""
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5.1", "9" * 19, "2", 3, "\u0661"])
 def test_a_cursor_that_is_not_one_of_the_mailbox_is_refused(tmp_path: Path, cursor: Any) -> None:
     with roost.open(f"sqlite:///{tmp_path}/roost.db", brains=BRAINS) as service:
         service.mail.send("ann", "user:ann", "news", "words")
@@ -315,5 +378,5 @@ def test_a_cursor_that_is_not_one_of_the_mailbox_is_refused(tmp_path: Path, curs
             lambda: service.mail.wait("ann", cursor, 0),
             lambda: next(service.mail.follow("ann", after=cursor)),
         ):
-            with pytest.raises(roost.Invalid, match="cursor"):
+            with pytest.raises((roost.Invalid, roost.StaleCursor), match="cursor"):
                 call()

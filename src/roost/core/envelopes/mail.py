@@ -11,9 +11,9 @@ from enum import StrEnum
 from roost.core.values import checks
 from roost.core.values.checks import NAME_LENGTH
 from roost.core.values.priority import Priority
-from roost.errors import Invalid
+from roost.errors import Invalid, StaleCursor
 
-_CURSOR = re.compile(r"[0-9]{1,18}")
+_CURSOR = re.compile(r"(?:([0-9A-Za-z_-]{1,40})\.)?([0-9]{1,18})")
 
 
 class MailStatus(StrEnum):
@@ -43,7 +43,7 @@ class Mail:
     read_at: datetime | None = None
     processed: datetime | None = None
     cursor: str = ""
-    """Cursor to continue after this mail in the mailbox of a person; empty in those of agents."""
+    """Cursor to continue after this mail, if it was read as an arrival."""
 
     @property
     def is_answered_by_itself(self) -> bool:
@@ -68,11 +68,20 @@ class MailPage:
         return bool(self.mail)
 
 
-def decode_cursor(cursor: object) -> int:
-    """Return the number of the arrival that a cursor stands for."""
-    if not isinstance(cursor, str) or not _CURSOR.fullmatch(cursor):
+def encode_cursor(generation: str, number: int) -> str:
+    """Return the cursor of an arrival; it belongs to one generation of the store (see `Store.generation`)."""
+    return f"{generation}.{number}" if generation else str(number)
+
+
+def decode_cursor(cursor: object, generation: str | None = None) -> int:
+    """Return the number of an arrival. Raise StaleCursor if the cursor is of another generation than the given one."""
+    found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
+    if found is None:
         raise Invalid(f"the cursor {checks.shown(cursor)} is not one of mail: use that of a mail, or `0` for all")
-    return int(cursor)
+    number = int(found[2])
+    if number and generation is not None and (found[1] or "") != generation:
+        raise StaleCursor("this cursor is from before the store was restored: start again without one")
+    return number
 
 
 async def followed(

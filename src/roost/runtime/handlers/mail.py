@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from roost.core.envelopes.effects import SendMail
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.mail import Mail, MailPage, MailStatus, answering, decode_cursor, followed, forwarding
+from roost.core.envelopes.mail import (
+    Mail,
+    MailPage,
+    MailStatus,
+    answering,
+    decode_cursor,
+    encode_cursor,
+    followed,
+    forwarding,
+)
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import addresses, checks
 from roost.errors import LimitReached, Unavailable
@@ -157,24 +167,42 @@ class Mails:
     async def arrivals(self, user_id: str, *, after: str | None = None, limit: int = PAGE) -> MailPage:
         """Return mail to the user in the order in which it arrived: after a cursor, or the newest.
 
-        Expired mail is omitted; archived mail is not. After the cursor `0` come all mails.
+        Archived mail is included, expired mail is not. The cursor `0` returns all mail.
         """
+        store, box = self._context.store, self._box(user_id, None)
         checks.count(limit, "the limit", least=1, most=MOST)
-        number = None if after is None else decode_cursor(after)
-        return await self._context.store.read(mail_sql.arrivals, self._box(user_id, None), number, limit, self._now())
+        number = 0 if after is None else decode_cursor(after, store.generation)
+        query = (mail_sql.arrivals, box, number, after is None, limit + (after is not None))
+        found, is_unnumbered = await store.read(*query)
+        if is_unnumbered:
+            await store.write(mail_sql.number_arrivals, box)
+            found, _ = await store.read(*query)
+        page, now = found[:limit], self._now()
+        mail = [replace(one, cursor=encode_cursor(store.generation, number)) for number, one in page]
+        reached = encode_cursor(store.generation, page[-1][0] if page else number)
+        unexpired = tuple(one for one in mail if one.expires is None or one.expires.timestamp() > now)
+        return MailPage(unexpired, reached, len(found) > limit)
 
     async def wait(self, user_id: str, after: str, timeout: float | None = None) -> MailPage:  # noqa: ASYNC109
         """Return mail that arrived after a cursor once there is some; none if the time is up or Roost closes."""
         clock = self._context.host.clock
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
-        while True:
-            with self._context.monitor.listening(user_id) as arrival:  # listen first, then check, then wait
-                page = await self.arrivals(user_id, after=after, limit=MOST)
+        decode_cursor(after)
+        while not self._is_closing():
+            with self._context.monitor.expecting_mail(user_id) as arrival:  # listen first, then check, then wait
+                try:
+                    page = await self.arrivals(user_id, after=after, limit=MOST)
+                except Unavailable:
+                    if self._is_closing():
+                        break
+                    raise
+                after = page.cursor  # past mail that has expired
                 left = POLL_INTERVAL if latest is None else min(POLL_INTERVAL, latest - clock.monotonic())
-                if page.is_over or left <= 0 or self._dispatcher.closing:
+                if page.is_over or left <= 0:
                     return page
-                await arrival.within(left)
-            after = page.cursor  # past mail that has expired
+                if not page.more:
+                    await arrival.within(left)
+        return MailPage((), after)
 
     def follow(self, user_id: str, *, after: str | None = None) -> AsyncIterator[Mail]:
         """Yield each mail to the user when it arrives, from the first read or after a cursor, until Roost closes."""
@@ -246,6 +274,9 @@ class Mails:
     def _check(self, user_id: str, mail_id: str) -> None:
         checks.name(user_id, "the user id")
         checks.name(mail_id, "the mail id")
+
+    def _is_closing(self) -> bool:
+        return self._dispatcher.closing
 
     def _now(self) -> float:
         return self._context.host.clock.now()

@@ -48,6 +48,7 @@ class FactStream:
         self._incoming: deque[FactRow] = deque()
         """Facts that are not in the ring yet: recording takes no lock."""
         self._waiters: list[tuple[str, Pending[None]]] = []
+        self._expecting_mail: list[tuple[str, Pending[None]]] = []
         self._closed = False
 
     # --- recording -------------------------------------------------------------------------------
@@ -70,7 +71,9 @@ class FactStream:
             with self._lock:
                 self._number_new()
         if self._waiters and rows:
-            self._wake({user for row in rows for user in _concerned(row)})
+            self._wake({_owner(row) for row in rows})
+        if self._expecting_mail and (mailed := _mailed(rows)):
+            _set(self._expecting_mail, mailed)
 
     def _number_new(self) -> int:
         """Move new facts into the ring, with the lock held; return the number of all facts."""
@@ -202,22 +205,26 @@ class FactStream:
         clock = self._clock
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
         while True:
-            with self.listening(user_id) as waiter:  # listen first, then check, then wait
+            waiter: Pending[None] = self._host.pending()
+            self._waiters.append((user_id, waiter))  # listen first, then check, then wait
+            try:
                 page = self._since(user_id, after, MOST)
                 left = POLL_INTERVAL if latest is None else min(POLL_INTERVAL, latest - clock.monotonic())
                 if page.is_over or self._closed or left <= 0:
                     return page
                 await waiter.within(left)
+            finally:
+                self._waiters.remove((user_id, waiter))
 
     @contextmanager
-    def listening(self, user_id: str) -> Iterator[Pending[None]]:
-        """Return a result that is set at the next fact of the user, or at the next mail to the user."""
+    def expecting_mail(self, user_id: str) -> Iterator[Pending[None]]:
+        """Yield a result that is set when mail to the user has been committed, and when Roost closes."""
         waiter: Pending[None] = self._host.pending()
-        self._waiters.append((user_id, waiter))
+        self._expecting_mail.append((user_id, waiter))
         try:
             yield waiter
         finally:
-            self._waiters.remove((user_id, waiter))
+            self._expecting_mail.remove((user_id, waiter))
 
     def follow(self, user_id: str, after: str | None) -> AsyncIterator[Fact]:
         checks.name(user_id, "the user id")
@@ -235,7 +242,7 @@ class FactStream:
     def close(self) -> None:
         """End the stream for all subscribers."""
         self._closed = True
-        self._wake(None)
+        _set(self._waiters + self._expecting_mail, None)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -283,10 +290,15 @@ class FactStream:
     def _now(self) -> datetime:
         return at(self._clock.now())
 
-    def _wake(self, owners: set[str] | None) -> None:
-        for user_id, waiter in list(self._waiters):
-            if owners is None or user_id in owners or "" in owners:
-                waiter.set(None)
+    def _wake(self, owners: set[str]) -> None:
+        _set(self._waiters, None if "" in owners else owners)
+
+
+def _set(waiters: list[tuple[str, Pending[None]]], users: set[str] | None) -> None:
+    """Wake the waiters of these users; None: of all."""
+    for user_id, waiter in list(waiters):
+        if users is None or user_id in users:
+            waiter.set(None)
 
 
 def _owner(rows: FactRow) -> str:
@@ -294,13 +306,11 @@ def _owner(rows: FactRow) -> str:
     return user_id if user_id is not None else (about or "").rpartition("/")[0]
 
 
-def _concerned(row: FactRow) -> Iterator[str]:
-    """Yield the owner of a fact, and the recipient of a mail."""
-    yield _owner(row)
-    if row[0] is Name.MAIL_SENT:
-        kind, _, name = row[4]["to"].partition(":")
-        if kind == "user":
-            yield name
+def _mailed(rows: Iterable[FactRow]) -> set[str]:
+    """Return the users to whom mail was sent; a question about an approval is one too."""
+    to = [row[4]["to"] for row in rows if row[0] is Name.MAIL_SENT]
+    asked = {_owner(row) for row in rows if row[0] is Name.APPROVAL_ASKED}
+    return asked | {address.removeprefix("user:") for address in to if address.startswith("user:")}
 
 
 def _is_for(user_id: str, rows: FactRow) -> bool:

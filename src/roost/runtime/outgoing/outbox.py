@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.core.envelopes.effects import Effect
@@ -154,7 +155,11 @@ class Outbox:
         finally:
             self._posting = None
 
-    def _posted(self, envelopes: tuple[Envelope, ...] | None) -> None:
+    def _posted(self, effects: tuple[Effect, ...], envelopes: tuple[Envelope, ...] | None) -> None:
+        """Follow the commit, on the writer's thread: the loop of the turn may be blocked."""
+        if envelopes is not None:
+            sender = f"{self._place.user_id}/{self._place.agent_id or ''}"
+            self._context.monitor.sent(sender, effects, envelopes, self._root)
         if envelopes:
             self._notifier.deliver(envelopes)
 
@@ -163,15 +168,14 @@ class Outbox:
         place = self._place
         try:
             post_now, now = in_progress.post_now, self._context.host.clock.now()
-            posted = await self._context.store.write(post_now, place, step, effects, keys, now, then=self._posted)
+            posted = await self._context.store.write(
+                post_now, place, step, effects, keys, now, then=partial(self._posted, effects)
+            )
         except Unavailable as error:
             log.warning("sends of a turn could not be posted; retrying: %s", error, extra={"agent": place.holder})
             self._notifier.missed(effects)
             return False
-        if posted is not None:
-            sender = f"{place.user_id}/{place.agent_id or ''}"
-            self._context.monitor.sent(sender, effects, posted, self._root)
-        else:
+        if posted is None:
             self._unsent, self._contents = [], []  # another run has taken over: this turn has no further effects
         return True
 

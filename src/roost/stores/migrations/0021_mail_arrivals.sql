@@ -1,4 +1,4 @@
--- Arrivals of mail at people, numbered in each mailbox in the order of the commits.
+-- Arrivals of mail at people: numbers in each mailbox, given to committed mail when somebody reads its arrivals.
 
 CREATE TABLE mailboxes (
     recipient TEXT PRIMARY KEY,
@@ -7,6 +7,8 @@ CREATE TABLE mailboxes (
 WITHOUT ROWID -- sqlite
 ;
 
-ALTER TABLE mail ADD COLUMN arrival BIGINT NOT NULL DEFAULT 0;   -- 0: it is older than this column, or an agent's
+ALTER TABLE mail ADD COLUMN arrival BIGINT;   -- 0: it has no number yet; NULL: it is to an agent
 
-CREATE INDEX mail_by_arrival ON mail (recipient, arrival) WHERE arrival > 0;
+UPDATE mail SET arrival = 0 WHERE recipient LIKE 'user:%';
+
+CREATE INDEX mail_by_arrival ON mail (recipient, arrival) WHERE arrival IS NOT NULL;

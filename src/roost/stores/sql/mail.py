@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from roost.core.agents.agent import AgentConfig
 from roost.core.envelopes.effects import SendMail
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.mail import Mail, MailPage, MailStatus
+from roost.core.envelopes.mail import Mail, MailStatus
 from roost.core.talks.messages import at
 from roost.core.values.priority import Priority
-from roost.errors import Forbidden, Invalid, NotFound
+from roost.errors import Forbidden, NotFound, StaleCursor
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql.sending.effects import post, same_mail
@@ -23,7 +23,7 @@ from roost.stores.sql.tables.timers import arm
 
 _MAIL = (
     "mail_id, thread_id, sender, recipient, subject, body, priority, status, created, reply_to, expires, read_at,"
-    " processed, arrival"
+    " processed"
 )
 _OWNED = (
     "(mail.{end} = :me OR EXISTS (SELECT 1 FROM agents a"
@@ -113,25 +113,43 @@ def listed(
     return [mail_of(row) for row in rows]
 
 
-def arrivals(tx: Tx, box: str, after: int | None, limit: int, now: float) -> MailPage:
-    """Return mail in the order in which it arrived: after an arrival, or the newest. Expired mail is omitted.
+def arrivals(tx: Tx, box: str, after: int, newest: bool, limit: int) -> tuple[list[tuple[int, Mail]], bool]:
+    """Return numbered mail to a person in the order of the numbers, and whether some has no number yet.
 
-    Raise Invalid if there was no such arrival.
+    It begins after a number; with `newest` it has the newest instead. Raise StaleCursor if there is no such number.
     """
-    row = tx.one("SELECT arrivals FROM mailboxes WHERE recipient = :box", {"box": box})
-    newest = row[0] if row else 0
-    if after is not None and after > newest:
-        raise Invalid(f"the cursor {str(after)!r} is newer than the mailbox: start again without one")
     rows = tx.read(
-        f"SELECT {_MAIL} FROM mail WHERE recipient = :box AND arrival > :after AND {_UNEXPIRED}"
-        f" ORDER BY arrival {'DESC' if after is None else 'ASC'} LIMIT :limit",
-        {"box": box, "after": after or 0, "now": now, "limit": limit + 1},
+        f"SELECT {_MAIL}, arrival FROM mail WHERE recipient = :box AND arrival > :after"
+        f" ORDER BY arrival {'DESC' if newest else 'ASC'} LIMIT :limit",
+        {"box": box, "after": after, "limit": limit},
     )
-    found = [mail_of(row) for row in rows[:limit]]
-    if after is None:
-        return MailPage(tuple(reversed(found)), str(newest))
-    more = len(rows) > limit
-    return MailPage(tuple(found), found[-1].cursor if more else str(newest), more)
+    if not rows and after:
+        row = tx.one("SELECT arrivals FROM mailboxes WHERE recipient = :box", {"box": box})
+        if row is None or row[0] < after:
+            raise StaleCursor("this cursor is newer than all mail: start again without one")
+    unnumbered = tx.one("SELECT 1 FROM mail WHERE recipient = :box AND arrival = 0 LIMIT 1", {"box": box})
+    found = [(row[-1], mail_of(row[:-1])) for row in rows]
+    return found[::-1] if newest else found, unnumbered is not None
+
+
+def number_arrivals(tx: Tx, box: str) -> None:
+    """Give numbers to committed mail that has none. The row of the mailbox is locked until the commit."""
+    rows = tx.write(
+        "INSERT INTO mailboxes (recipient, arrivals) VALUES (:box, 0)"
+        " ON CONFLICT (recipient) DO UPDATE SET arrivals = mailboxes.arrivals RETURNING arrivals",
+        {"box": box},
+    )
+    unnumbered = tx.read(
+        "SELECT mail_id FROM mail WHERE recipient = :box AND arrival = 0 ORDER BY created, mail_id", {"box": box}
+    )
+    bulk.with_batch(
+        tx,
+        "UPDATE mail SET arrival = batch.arrival FROM batch WHERE mail.mail_id = batch.mail_id",
+        {"mail_id": "TEXT", "arrival": "BIGINT"},
+        [(row[0], number) for number, row in enumerate(unnumbered, rows[0][0] + 1)],
+    )
+    newest = {"box": box, "newest": rows[0][0] + len(unnumbered)}
+    tx.write("UPDATE mailboxes SET arrivals = :newest WHERE recipient = :box", newest)
 
 
 def unread(tx: Tx, user_id: str, box: str, now: float) -> int:
@@ -216,7 +234,6 @@ def mail_of(row: Row) -> Mail:
         expires,
         read_at,
         processed,
-        arrival,
     ) = row
     return Mail(
         mail_id,
@@ -232,7 +249,6 @@ def mail_of(row: Row) -> Mail:
         expires and at(expires),
         read_at and at(read_at),
         processed and at(processed),
-        str(arrival) if arrival else "",
     )
 
 

@@ -100,7 +100,7 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
             "created": m.created,
             "expires": m.expires,
             "key": m.key,
-            "arrival": _next_arrival(tx, m.recipient) if m.recipient.startswith("user:") else 0,
+            "arrival": 0 if m.recipient.startswith("user:") else None,
         },
     )
     if m.reply_to is not None:
@@ -111,16 +111,6 @@ def _post_mail(tx: Tx, m: SendMail) -> tuple[Envelope, ...]:
         )
     event = urgent_mail(m)
     return posted if event is None else posted + publish(tx, event)
-
-
-def _next_arrival(tx: Tx, recipient: str) -> int:
-    """Return the next number in a mailbox. Its row is locked until the commit: numbers are committed in order."""
-    rows = tx.write(
-        "INSERT INTO mailboxes (recipient, arrivals) VALUES (:recipient, 1)"
-        " ON CONFLICT (recipient) DO UPDATE SET arrivals = mailboxes.arrivals + 1 RETURNING arrivals",
-        {"recipient": recipient},
-    )
-    return int(rows[0][0])
 
 
 def same_mail(tx: Tx, sender: str, key: str, recipient: str, subject: str, body: str) -> str | None:
