@@ -41,11 +41,12 @@ def test_files_of_a_message_are_shown_and_opened(visit: Visit) -> None:
         chosen = page.get_by_role("list", name="Files of this message")
         expect(chosen.get_by_role("alert")).to_contain_text("empty")
         chosen.get_by_role("button", name="Remove seeds.csv").last.click()
-        chosen.get_by_role("button", name="Remove nothing").click()
         expect(chosen.get_by_text("Sending…")).to_have_count(0)
         shot(page, "files")
         page.get_by_role("button", name="Send", exact=True).click()
         sent = messages(page).first
+        expect(chosen.get_by_role("alert")).to_contain_text("nothing")  # it was not sent, and stays
+        chosen.get_by_role("button", name="Remove nothing").click()
         expect(chosen).to_have_count(0)
         picture = sent.get_by_role("img", name="bird <b>.png")
         expect(picture).to_be_visible()

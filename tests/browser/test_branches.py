@@ -75,3 +75,21 @@ def test_editing_can_be_left_by_escape_and_changes_nothing(visit: Visit) -> None
     expect(page.get_by_label("Edit message")).to_have_count(0)
     expect_messages(page, "apples", "You said: apples")
     expect(page.locator(".roost-versions:visible")).to_have_count(0)
+
+
+def test_the_second_click_of_a_double_click_does_nothing(visit: Visit) -> None:
+    page = talked(visit, "first", "long 5000")
+    first = messages(page).first
+    choose(first, "Edit")
+    area = page.get_by_label("Edit message")
+    area.fill("again")
+    page.get_by_role("button", name="Send again").dblclick()
+    expect_messages(page, "again", "You said: again")
+    expect(first.get_by_text("2/2")).to_be_visible()
+    expect_rest(page)
+    expect(talk_titles(page)).to_have_count(1)
+    messages(page).last.hover()
+    messages(page).last.get_by_role("button", name="Regenerate").dblclick()
+    expect(messages(page).last.get_by_text("2/2")).to_be_visible()
+    expect_rest(page)
+    expect(messages(page).last.get_by_text("2/2")).to_be_visible()

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.steps import expect_messages, expect_rest, messages, open_menu, say, shot, talk_titles
+from tests.browser.steps import expect_drawn, expect_messages, expect_rest, messages, open_menu, say, shot, talk_titles
 
 pytestmark = pytest.mark.browser
 
@@ -188,6 +188,14 @@ def test_a_phone_shows_the_talk_without_scrolling_sideways(visit: Visit) -> None
     say(page, "unbroken" * 40)
     expect(messages(page)).to_have_count(4)
     assert sticking_out(page) == []
+
+
+def test_the_first_page_begins_at_its_top_on_a_small_phone(visit: Visit) -> None:
+    page = visit(**PHONE | {"viewport": {"width": 360, "height": 640}})
+    heading = page.get_by_text("What would you like to talk about?")
+    expect(heading).to_be_visible()
+    expect_drawn(page)
+    expect(heading).to_be_in_viewport(ratio=1)
 
 
 def test_talks_can_be_chosen_on_a_phone(visit: Visit) -> None:

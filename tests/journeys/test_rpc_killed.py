@@ -19,12 +19,17 @@ pytestmark = pytest.mark.journey
 
 SETTINGS = '[profiles.slow]\nbrain = "slow_brain:slow"\n'
 BRAIN = """
-import asyncio
+import asyncio, pathlib
 
 async def slow(turn):
+    runs = pathlib.Path("runs.txt")
+    with runs.open("a") as file:
+        file.write("run\\n")
     for number in range(100):
         yield f"w{number} "
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.01)
+        if number == 30 and len(runs.read_text().splitlines()) <= KILLS:
+            await asyncio.sleep(1000)  # until it is killed
 """
 KILLS = 3
 
@@ -37,7 +42,7 @@ def opened(running: Up) -> Connection:
 
 def test_an_answer_is_followed_over_kills_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text(SETTINGS)
-    (tmp_path / "slow_brain.py").write_text(BRAIN)
+    (tmp_path / "slow_brain.py").write_text(BRAIN.replace("KILLS", str(KILLS)))
     talk, text = "", Text()
     stored: list[dict[str, Any]] = []
     for number in range(KILLS + 1):
@@ -47,15 +52,14 @@ def test_an_answer_is_followed_over_kills_of_the_server(tmp_path: Path) -> None:
                 talk = client.call("talk.createTalkSession", profile="slow")["talkSessionId"]
                 client.call("talk.addMessage", talkSessionId=talk, content="go", key="once")
             client.call("subscribe", topic="talk", talkSessionId=talk, after=text.cursor)
-            event = client.event()
-            for _ in range(25 if number < KILLS else 1_000):
-                text.add(event)
-                if event["event"]["message"]["sender"] == "agent" and event["event"]["message"]["status"] == "complete":
-                    stored = client.call("talk.getMessages", talkSessionId=talk)["messages"]
-                    break
-                event = client.event()
-            else:
+            last, newest = "w99 " if number == KILLS else "w30 ", 0
+            while not text.messages.get(newest, "").endswith(last) or (number == KILLS and newest not in text.done):
+                text.add(client.event())
+                newest = max(text.messages)
+            if number < KILLS:
                 assert running.end(signal.SIGKILL) == -signal.SIGKILL
+            else:
+                stored = client.call("talk.getMessages", talkSessionId=talk)["messages"]
     assert [text.messages[message["seq"]] for message in stored] == [message["content"] for message in stored]
     assert stored[-1]["content"] == "".join(f"w{number} " for number in range(100))
     assert [message["status"] for message in stored] == ["complete", *["interrupted"] * KILLS, "complete"]

@@ -30,9 +30,11 @@
   });
 
   // --- ignore the second click of a double click, also on the element that appears next ---------------
-  const once = ".st-key-suggestions, .st-key-waiting_list";
+  const once = ".st-key-suggestions, .st-key-waiting_list, .roost-actions, .roost-editing";
   document.addEventListener("click", (event) => {
-    if (event.detail > 1 && event.target.closest?.(once)) event.stopPropagation();
+    if (event.detail < 2 || !event.target.closest?.(once)) return;
+    event.stopPropagation();
+    event.preventDefault();
   }, { capture: true });
 
   // --- connection lost: a notice instead of Streamlit's dialog -------------------------------------
@@ -63,6 +65,11 @@
     drawing = script === "running";
   };
   new MutationObserver(look).observe(app, { attributes: true });
+
+  // --- Escape closes a dialog also when its focused element is gone -----------------------------------
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && document.activeElement === document.body) find("stDialog")?.querySelector('[aria-label="Close"]')?.click();
+  });
 
   // --- dialogs: focus their input; focus the message input when they close ---------------------------
   let asking = false;

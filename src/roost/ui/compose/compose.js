@@ -112,7 +112,8 @@ class Compose {
     if (document.activeElement === this.text && this.text.value) drafts.set(before, "");
     else {
       this.text.value = drafts.get(this.data.talk);
-      this.files.clear();
+      if (before) this.files.clear();
+      else this.files.take(); // the talk may have been created by a message: what was not sent with it stays
     }
     this.#changed();
   }
@@ -162,9 +163,8 @@ class Compose {
     if (command && !this.files.ids.length) return this.#run(...command);
     this.outbox.push({
       key: newKey(), text, talk: this.#talk, place: this.place, session: this.data.session, at: performance.now(), tried: 0,
-      busy: this.policies.chosen, attachments: this.files.ids, files: this.files.files,
+      busy: this.policies.chosen, attachments: this.files.ids, files: this.files.take(),
     });
-    this.files.clear();
     this.#write("");
     this.#flush();
   }
@@ -395,6 +395,14 @@ class Files {
   clear() {
     this.files = [];
     this.#draw();
+  }
+
+  // Return the files that can be sent; the others stay, with the reason.
+  take() {
+    const sent = this.files.filter(({ id }) => id);
+    this.files = this.files.filter(({ id }) => !id);
+    this.#draw();
+    return sent;
   }
 
   restore(files) {

@@ -206,6 +206,7 @@ class MessageView {
     this.editor.append(area, row);
     this.text.hidden = true;
     this.text.after(this.editor);
+    this.editor.dispatchEvent(new CustomEvent("roost-show", { bubbles: true }));
     area.focus();
     area.setSelectionRange(area.value.length, area.value.length);
   }
@@ -486,6 +487,7 @@ class Place {
     const { signal } = this.ending = new AbortController();
     this.pane.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
     document.addEventListener("keydown", (event) => this.#pressed(event), { signal });
+    root.addEventListener("roost-show", (event) => this.toElement(event.target), { signal });
     this.sizes = new ResizeObserver(() => this.#settle());
     this.sizes.observe(root);
     this.sizes.observe(this.pane);
@@ -536,7 +538,7 @@ class Place {
   #settle() {
     const bottom = document.querySelector('[data-testid="stBottom"]');
     this.root.style.setProperty("--roost-bottom", `${bottom?.offsetHeight ?? 0}px`);
-    if (!this.isFollowing) return;
+    if (!this.isFollowing || !this.root.querySelector(".roost-message")) return; // an empty talk begins at its top
     this.pane.scrollTop = this.pane.scrollHeight;
     this.top = this.pane.scrollTop;
   }

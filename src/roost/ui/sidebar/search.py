@@ -62,7 +62,12 @@ def _marked(hit: Hit) -> str:
     for start, stop in hit.ranges:
         if stop > EXCERPT:
             break
-        parts += [plain(hit.excerpt[end:start]), f"**{plain(hit.excerpt[start:stop])}**"]
+        parts += [_piece(hit.excerpt[end:start]), f"**{plain(hit.excerpt[start:stop])}**"]
         end = stop
-    shown = " ".join(part for part in [*parts, plain(hit.excerpt[end:EXCERPT])] if part.strip())
+    shown = "".join([*parts, _piece(hit.excerpt[end:EXCERPT])]).strip()
     return f"{shown}…" if len(hit.excerpt) > EXCERPT else shown
+
+
+def _piece(text: str) -> str:
+    """Return a piece of text in Markdown, with the spaces around it."""
+    return f"{' ' * text[:1].isspace()}{plain(text)}{' ' * text[-1:].isspace()}" if text.strip() else " " * bool(text)
