@@ -77,11 +77,15 @@ def test_editing_can_be_left_by_escape_and_changes_nothing(visit: Visit) -> None
     expect(page.locator(".roost-versions:visible")).to_have_count(0)
 
 
-def test_the_second_click_of_a_double_click_does_nothing(visit: Visit) -> None:
+def test_a_message_is_edited_in_view_and_the_second_click_of_a_double_click_does_nothing(visit: Visit) -> None:
     page = talked(visit, "first", "long 5000")
     first = messages(page).first
     choose(first, "Edit")
     area = page.get_by_label("Edit message")
+    expect(area).to_be_in_viewport(ratio=1)
+    box = area.bounding_box()
+    assert box is not None
+    assert box["y"] > 60  # below the header
     area.fill("again")
     page.get_by_role("button", name="Send again").dblclick()
     expect_messages(page, "again", "You said: again")

@@ -438,7 +438,7 @@ class MessageList {
   #showSent(seq) {
     this.sent = Math.max(this.sent, seq);
     this.awaited = this.views.has(seq) ? 0 : seq;
-    if (!this.awaited) this.#toEnd();
+    if (!this.awaited && !this.log.querySelector(".roost-editor")) this.#toEnd(); // an editor stays in view
   }
 
   // A message that was found by a search is brought into view; older ones are loaded until it is there.
