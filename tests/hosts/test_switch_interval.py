@@ -92,18 +92,3 @@ def test_the_switch_interval_grows_with_the_number_of_threads() -> None:
     finally:
         one.end()
         crowd.end()
-
-
-def test_a_short_switch_interval_that_costs_too_much_is_given_up() -> None:
-    crowd, burning, seen = [Beside() for _ in range(60)], Beside(), []
-    try:
-        crowd[0].on_thread(burning.burn)
-        eventually(lambda: sys.getswitchinterval() < 2 * SHORT)
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
-            seen.append(sys.getswitchinterval() < 2 * SHORT)
-            burning.over.wait(0.01)
-        assert sum(seen) < len(seen) / 3
-    finally:
-        for one in (*crowd, burning):
-            one.end()

@@ -4,13 +4,11 @@ Threads that soon block need no short interval. But beside a CPU-bound thread, e
 interval after each release of the GIL: while there is one, the interval is short.
 
 Each thread that waits for the GIL also wakes once per interval. If thousands wait, that uses all CPU time, and no
-other thread runs. So the intervals grow with the number of threads, and a short one that costs too much is
-given up.
+other thread runs. So the intervals grow with the number of threads.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
 import threading
 import time
@@ -25,8 +23,6 @@ INTERVAL, IDLE_INTERVAL = 0.02, 0.1
 """Seconds between two samples, while a thread works and while none does."""
 SAMPLING = 0.02
 """Share of the time that samples may take: of thousands of threads they are taken less often."""
-SWITCHES, REST = 40_000, 1.0
-"""Context switches per second above which a short interval costs too much, and seconds until it is tried again."""
 CPU_BOUND = 0.1
 """Share of CPU time between two samples that makes a thread CPU-bound; the other threads use most of the rest."""
 CALM = 0.2
@@ -112,20 +108,16 @@ class _Sampler:
             sys.setswitchinterval(interval)
 
     def _watch(self, ending: threading.Event) -> None:
-        pause, until, rest = INTERVAL, 0.0, 0.0
-        before, switches = time.monotonic(), _context_switches()
+        pause, until = INTERVAL, 0.0
         while not ending.wait(pause):
             start, now = time.thread_time(), time.monotonic()
-            rate = (-switches + (switches := _context_switches())) / (-before + (before := now))
             with self._lock:
                 if ending.is_set():
                     return
                 is_idle, is_cpu_bound = self._sample(now)
                 if is_cpu_bound:
                     until = now + CALM
-                if self._is_short and rate > SWITCHES:
-                    rest = now + REST
-                self._is_short = rest < now < until
+                self._is_short = now < until
                 self._set()
             pause = max(IDLE_INTERVAL if is_idle else INTERVAL, (time.thread_time() - start) / SAMPLING)
 
@@ -137,11 +129,6 @@ class _Sampler:
             is_idle = is_idle and turns is None
             is_cpu_bound = member.is_cpu_bound(now, turns) or is_cpu_bound
         return is_idle, is_cpu_bound
-
-
-def _context_switches() -> int:
-    """Return how often threads of the process have waited so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 SAMPLER = _Sampler()
