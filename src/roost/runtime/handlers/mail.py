@@ -178,7 +178,7 @@ class Mails:
             await store.write(mail_sql.number_arrivals, box)
             found, _ = await store.read(*query)
         page, now = found[:limit], self._now()
-        mail = [replace(one, cursor=encode_cursor(store.generation, number)) for number, one in page]
+        mail = [replace(one, cursor=encode_cursor(store.generation, arrival)) for arrival, one in page]
         reached = encode_cursor(store.generation, page[-1][0] if page else number)
         unexpired = tuple(one for one in mail if one.expires is None or one.expires.timestamp() > now)
         return MailPage(unexpired, reached, len(found) > limit)
