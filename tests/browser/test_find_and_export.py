@@ -39,9 +39,31 @@ def test_a_message_is_found_by_its_words_and_opened(visit: Visit) -> None:
     find(page, "plums")
     expect(found).to_contain_text("about **plums** <b>x</b>")
     find(page, "nowhere to be found")
-    expect(found).to_contain_text("No message contains these words.")
+    expect(found).to_contain_text("No talk and no message contains these words.")
     find(page, "")
     expect(found.get_by_role("button", name="Menu of")).to_have_count(2)
+
+
+def test_a_talk_is_found_by_its_title(visit: Visit) -> None:
+    page = visit()
+    say(page, "pears")
+    expect_rest(page)
+    open_menu(page, "pears")
+    page.get_by_role("menuitem", name="Rename").click()
+    title = page.get_by_role("dialog").get_by_label("Title")
+    title.fill("x" * 201)
+    title.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("at most 200 characters")
+    title.fill("Fruit of autumn")
+    title.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    start_new(page)
+    field = page.get_by_placeholder("Search")
+    field.fill("autumn")
+    expect(page.locator(".st-key-search")).to_contain_text("Press Enter")
+    field.press("Enter")
+    page.locator(".st-key-hit_talk_0").get_by_role("button", name="Fruit of autumn").click()
+    expect_messages(page, "pears", "You said: pears")
 
 
 def test_a_message_found_far_up_is_brought_into_view(visit: Visit) -> None:

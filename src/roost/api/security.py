@@ -99,7 +99,7 @@ class SecurityMiddleware:
             send = self._with_cookie(scope, cookie, send)
         body = self._bodies.body(_asker(scope))
         try:
-            return await self._app(scope, self._bounded(receive, body, self._most_bytes(scope)), send)
+            return await self._app(scope, self._bounded(scope, receive, body), send)
         finally:
             body.end()
             self._charge(scope, body.size)
@@ -112,7 +112,7 @@ class SecurityMiddleware:
         if _name(host) not in self._hosts:
             raise HttpError(421, "wrong_host", "unknown host name: add it to `hosts` in the settings")
         if int_or_zero(headers.get("content-length")) > (most := self._most_bytes(scope)):
-            raise _too_large(most)
+            raise _too_large(scope, most)
         if _is_closed(scope["path"]):
             raise HttpError(404, "not_found", "no such page")
         origin = headers.get("origin")
@@ -222,15 +222,16 @@ class SecurityMiddleware:
     def _most_bytes(self, scope: Scope) -> int:
         return self._most_of_file if scope["path"] == UPLOADS else self._most
 
-    def _bounded(self, receive: Receive, body: BodyAllocation, most: int) -> Receive:
+    def _bounded(self, scope: Scope, receive: Receive, body: BodyAllocation) -> Receive:
         """Limit the size of a body while it is received, and of all bodies together."""
+        most = self._most_bytes(scope)
 
         async def receiving() -> Message:
             message = await receive()
             if message["type"] == "http.request":
                 fits = body.grow(len(message.get("body", b"")))
                 if body.size > most:
-                    raise _too_large(most)
+                    raise _too_large(scope, most)
                 if not fits:
                     raise HttpError(503, "unavailable", "too many large requests at once: try again in a moment")
             return message
@@ -288,7 +289,10 @@ def _foreign() -> HttpError:
     return HttpError(403, "forbidden", "rejected: the request comes from a page of another site")
 
 
-def _too_large(most: int) -> HttpError:
+def _too_large(scope: Scope, most: int) -> HttpError:
+    if scope["path"] == UPLOADS:
+        most_of_file = (most - SLACK) / 1_000_000
+        return HttpError(413, "too_large", f"the file is too large: at most {most_of_file:.1f} MB can be sent")
     return HttpError(413, "too_large", f"the body is too large: the limit is {most:,} bytes")
 
 

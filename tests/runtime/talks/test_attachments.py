@@ -49,7 +49,7 @@ def test_what_is_refused_changes_nothing_and_says_what_to_do(world: World) -> No
         for data, told in ((b"", "is empty"), (b"x" * 101, "attachment_bytes")):
             with pytest.raises(roost.Invalid, match=told):
                 await service.add_attachment("ann", "a.txt", data)
-        with pytest.raises(roost.Invalid, match="attachments_per_message"):
+        with pytest.raises(roost.Invalid, match="at most 2 files"):
             await service.add_message("ann", talk, "hi", attachments=files)
         with pytest.raises(roost.Invalid, match="must not be empty"):
             await service.add_message("ann", talk, "", attachments=[])

@@ -78,6 +78,8 @@ def test_a_fork_is_a_talk_of_its_own_with_the_state_at_its_last_message(world: W
         fork = await service.fork("ann", talk, seq=2, title="another way")
         await service.add_message("ann", fork.talk_session_id, "d")
         found = await texts(service, fork.talk_session_id)
+        for parent in (talk, (await service.fork("ann", talk)).talk_session_id):
+            await service.fork("ann", parent)
         listed = [one.title for one in await service.list_sessions("ann")]
         await service.delete("ann", talk)
         alone = await service.get_session("ann", fork.talk_session_id)
@@ -85,7 +87,7 @@ def test_a_fork_is_a_talk_of_its_own_with_the_state_at_its_last_message(world: W
 
     found, listed, after, parent = world({"counter": counter}, story)
     assert found == after == ["a", "1: a after 0", "d", "2: a|d after 2"]
-    assert sorted(listed) == ["a", "another way"]
+    assert sorted(listed) == ["a", "a (fork)", "a (fork)", "a (fork)", "another way"]
     assert parent == "None"
 
 

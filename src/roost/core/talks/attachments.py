@@ -103,9 +103,7 @@ def ids(values: object, *, most: int) -> tuple[str, ...]:
         raise Invalid(f"the attachments must be a list of ids, not {checks.shown(values)}")
     found = tuple(checks.name(value, "the attachment id") for value in values)
     if len(found) > most:
-        raise Invalid(
-            f"a message may have {most:,} attachments (attachments_per_message), not {len(found):,}: send several"
-        )
+        raise Invalid(f"a message may have at most {most:,} files, not {len(found):,}: send several messages")
     if len(set(found)) < len(found):
         raise Invalid("the attachments must be different: one is listed twice")
     return found

@@ -37,7 +37,7 @@ class NewBranch:
     envelope_id: str
     content: str = ""
     title: str = ""
-    """Title, if it is not that of the parent."""
+    """Title, if one was given; by default that of the parent, with a suffix for forks."""
     key: str | None = None
 
 

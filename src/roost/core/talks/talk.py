@@ -8,7 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from roost.core.values.checks import NAME_LENGTH
+
 TITLE_LENGTH = 60
+FORK = " (fork)"
+"""End of the title of a fork."""
 
 
 class BusyPolicy(StrEnum):
@@ -68,3 +72,8 @@ def title_from(content: str) -> str:
         return line or "New talk"
     cut = line[: TITLE_LENGTH - 1]
     return (cut[: cut.rfind(" ")] if " " in cut[TITLE_LENGTH // 2 :] else cut) + "…"
+
+
+def fork_title(title: str) -> str:
+    """Return the title of a fork of the talk with this title."""
+    return title if not title or title.endswith(FORK) else title[: NAME_LENGTH - len(FORK)].rstrip() + FORK

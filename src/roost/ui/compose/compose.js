@@ -427,7 +427,7 @@ class Files {
   }
 
   #add(files) {
-    const added = Array.from(files, (content) => ({ name: content.name || "file", content, problem: content.size ? "" : "This file is empty." }));
+    const added = Array.from(files, (content) => ({ name: content.name.replace(/\p{C}/gu, "") || "file", content, problem: content.size ? "" : "This file is empty." }));
     this.files.push(...added);
     this.#draw();
     for (const file of added.filter(({ problem }) => !problem)) this.sending = this.sending.then(() => this.#upload(file)); // one after another

@@ -158,7 +158,7 @@ def _key_form(connections: Connections, draft: Draft) -> None:
     st.markdown(f"Create a key at {links}.")
     with st.form("key_form", border=False):
         st.selectbox("Provider", list(PROVIDERS), key="key_provider", format_func=lambda name: PROVIDERS[name].label)
-        st.text_input("Key", type="password", key="key_value", autocomplete="off", max_chars=1_000)
+        st.text_input("Key", type="password", key="key_value", autocomplete="off")
         st.form_submit_button("Test and save", on_click=_test, args=(connections,))
 
 

@@ -78,7 +78,6 @@ def _ask(service: AgentService, approval: Approval, titles: Mapping[str, str]) -
             st.text_input(
                 "Reason",
                 key=f"reason_{key}",
-                max_chars=1_000,
                 placeholder="Reason, if you decline",
                 label_visibility="collapsed",
             )

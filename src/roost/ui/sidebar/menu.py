@@ -52,7 +52,7 @@ def _choose(talk_id: str) -> None:
 @st.dialog("Rename this talk", on_dismiss=dialogs.close)
 def _rename(service: AgentService, talk: Talk) -> None:
     with st.form("rename", border=False):
-        title = st.text_input("Title", talk.title, max_chars=200, key="title")
+        title = st.text_input("Title", talk.title, key="title")
         if not st.form_submit_button("Save", type="primary"):
             return
     try:

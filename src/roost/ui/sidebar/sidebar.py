@@ -173,7 +173,6 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
     st.text_input(
         "Model",
         options.get("model", ""),
-        max_chars=200,
         placeholder=(profile and profile.model) or usual,
         key=f"{form}_model",
     )

@@ -9,7 +9,7 @@ from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import NEVER
 from roost.core.talks.branches import Branch, BranchAction, NewBranch
 from roost.core.talks.messages import Sender, Status, at
-from roost.core.talks.talk import Talk, title_from
+from roost.core.talks.talk import Talk, fork_title, title_from
 from roost.errors import Conflict, Invalid, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores import bulk
@@ -189,7 +189,7 @@ def _insert(tx: Tx, user_id: str, parent: _Parent, new: NewBranch, last: int, no
     root = "" if new.action is BranchAction.FORK else parent.root or parent.talk_id
     if root and not parent.root:
         tx.write("UPDATE talks SET root = talk_id WHERE talk_id = :talk", {"talk": parent.talk_id})
-    title = new.title or parent.title
+    title = new.title or (parent.title if root else fork_title(parent.title))
     values = (new.talk_id, user_id, parent.profile, parent.busy, title, parent.options, now, now, last, last, 0, 0, 0)
     tx.later("talks", _TALK, (*values, parent.agent, origin, last, root, _key(parent.talk_id, new)))
 
