@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import uvicorn
+from pydantic.alias_generators import to_camel
 
 import roost
 from roost.api.app import create_app
@@ -17,7 +20,9 @@ from roost.api.auth import Identity
 from roost.api.limits.connections import ConnectionRegistry
 from roost.api.server import config
 from roost.cli.commands.server.ports import bind
+from roost.protocol.namespaces import Method, methods
 from roost.settings import Settings
+from roost.sync import HANDLERS
 from tests.conftest import eventually
 
 _NEARBY: dict[str, Any] = {"trust_env": False, "verify": False}
@@ -42,6 +47,21 @@ class Served:
     def command_line(self, **headers: str) -> httpx.Client:
         token = {"Authorization": f"Bearer {self.identity.token}"}
         return httpx.Client(base_url=self.url, headers=token | headers, **_NEARBY)
+
+
+METHODS = {one.full_name: one for name, kind in HANDLERS.items() for one in methods(name, kind)}
+
+
+def ask(client: httpx.Client, method: str, /, **arguments: Any) -> httpx.Response:
+    """Send the request of a method, such as `agents.create`; the arguments are those on the wire."""
+    return send(client, METHODS[method], arguments)
+
+
+def send(client: httpx.Client, method: Method, arguments: Mapping[str, Any], **headers: str) -> httpx.Response:
+    given = {name: value for name, value in arguments.items() if value is not None}
+    path = re.sub(r"{\w+}", lambda _: quote(str(given.pop(to_camel(method.route.argument))), safe=""), method.path)
+    query, body = ({}, given) if method.route.has_body else (given, None)
+    return client.request(method.route.verb, f"/api/v1/{path}", params=query, json=body, headers=headers)
 
 
 @contextmanager

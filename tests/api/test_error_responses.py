@@ -35,7 +35,7 @@ def test_an_unexpected_error_is_answered_with_a_reference_only(
     monkeypatch.setattr(served.service.roost.talks, "get_session", broken)
     with caplog.at_level(logging.ERROR), served.browser("ann") as ann:
         answer = ann.get("/api/v1/talks/talk_1")
-    error = answer.json()["error"]
+    error = answer.json()
     assert (answer.status_code, error["code"]) == (500, "internal")
     assert "hunter2" not in answer.text
     assert "ZeroDivision" not in answer.text
@@ -53,47 +53,54 @@ def test_a_store_that_cannot_be_written_is_unavailable(served: Served, monkeypat
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/talks", json={})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-    assert answer.json() == {"error": {"code": "unavailable", "message": "the disk is full: free some space"}}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json() == {
+        "type": "about:blank",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "the disk is full: free some space",
+        "code": "unavailable",
+    }
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
 def test_a_wrong_method_is_answered_with_the_right_one(served: Served, method: str) -> None:
     with served.browser("ann") as ann:
-        answer = ann.request(method, "/api/v1/agents/list")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
-    assert answer.json()["error"]["message"] == "method not allowed: use POST"
+        answer = ann.request(method, "/api/v1/agents/d/pause")
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert answer.json()["detail"] == "method not allowed: use POST"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])
 def test_an_unknown_route_is_not_found_by_any_method(served: Served, method: str) -> None:
     with served.browser("ann") as ann:
         answer = ann.request(method, "/api/v1/nothing/here")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("content", [b"[" * 20_000 + b"]" * 20_000, b'{"limit": ' + b"9" * 5_000 + b"}", b'"\xff"'])
 def test_a_body_that_python_cannot_read_is_refused_with_what_is_expected(served: Served, content: bytes) -> None:
     with served.browser("ann", **{"Content-Type": "application/json"}) as ann:
-        answer = ann.post("/api/v1/agents/list", content=content)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
-    assert "must be a JSON object" in answer.json()["error"]["message"]
+        answer = ann.post("/api/v1/agents/find", content=content)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert "must be a JSON object" in answer.json()["detail"]
 
 
 def test_a_body_without_a_content_type_is_refused(served: Served) -> None:
     with served.browser("ann") as ann:
-        answer = ann.post("/api/v1/agents/list", content=b"{}")
-    assert "`Content-Type: application/json`" in answer.json()["error"]["message"]
+        answer = ann.post("/api/v1/agents/find", content=b"{}")
+    assert "`Content-Type: application/json`" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("until", ["tomorrow", "x" * 1_000_000, ""])
 def test_an_invalid_time_is_refused_in_a_sentence_that_does_not_repeat_it(served: Served, until: str) -> None:
     with served.browser("ann") as ann:
-        answer = ann.post("/api/v1/agents/sleep", json={"agentId": "d", "until": until})
+        answer = ann.post("/api/v1/agents/d/sleep", json={"until": until})
     expected = "until: must be a time in ISO 8601, such as 2030-01-01T09:00:00Z, or a valid number"
-    assert answer.json()["error"]["message"] == expected
+    assert answer.json()["detail"] == expected
 
 
 def test_a_field_with_an_endless_name_is_named_in_short(served: Served) -> None:
     with served.browser("ann") as ann:
-        answer = ann.post("/api/v1/agents/list", json={"k" * 100_000: 1})
-    assert len(answer.json()["error"]["message"]) < 200
+        answer = ann.post("/api/v1/agents/find", json={"k" * 100_000: 1})
+    assert len(answer.json()["detail"]) < 200

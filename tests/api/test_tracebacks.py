@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roost
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, ask, serving
 from tests.conftest import Open, settled
 
 
@@ -30,15 +30,15 @@ def test_only_the_operator_reads_a_traceback(service: Open) -> None:
         of_ann, of_local = failed(served, "ann"), failed(served, "local")
         with served.browser("ann") as ann, served.browser("local") as local, served.command_line() as command:
             for client in (local, command):
-                reply = client.post("/api/v1/runs/get", json=of_local).json()
+                reply = ask(client, "runs.get", **of_local).json()
                 assert reply["traceback"].endswith("ValueError: cannot answer hunter2")
-                assert client.post("/api/v1/runs/get", json=of_ann).status_code == 404
-            hers = ann.post("/api/v1/runs/get", json=of_ann)
+                assert ask(client, "runs.get", **of_ann).status_code == 404
+            hers = ask(ann, "runs.get", **of_ann)
             assert (hers.status_code, hers.json()["traceback"]) == (200, None)
             assert "ValueError" not in hers.text
-            assert ann.post("/api/v1/runs/get", json=of_local).status_code == 404
-            assert ann.post("/api/v1/runs/replay", json=of_ann).json()["error"] == "ValueError"
-            assert local.post("/api/v1/runs/replay", json=of_local).json()["error"].endswith("cannot answer hunter2")
+            assert ask(ann, "runs.get", **of_local).status_code == 404
+            assert ask(ann, "runs.replay", **of_ann).json()["error"] == "ValueError"
+            assert ask(local, "runs.replay", **of_local).json()["error"].endswith("cannot answer hunter2")
 
 
 def test_the_owner_of_a_talk_with_an_agent_of_somebody_else_reads_no_traceback_of_it(service: Open) -> None:

@@ -13,7 +13,7 @@ from roost import Chunk, Turn, telemetry
 from roost.core.talks.side_channels import Channel, answered, called
 from roost.core.values.secrets import HIDDEN
 from roost.wiring import announce
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, ask, serving
 from tests.cli.running import command
 from tests.runtime.monitoring.test_canaries import KNOWN, LOOKS, WORDS
 from tests.runtime.monitoring.tracing import KeepingTracer
@@ -117,8 +117,8 @@ def test_no_secret_is_in_what_commands_print(leaked: Leaked) -> None:
 def test_no_secret_is_in_what_is_served(leaked: Leaked) -> None:
     with leaked.served.browser(USER) as browser:
 
-        def asked(path: str, **body: object) -> str:
-            reply = browser.post(f"/api/v1/{path}", json=body)
+        def asked(method: str, **arguments: object) -> str:
+            reply = ask(browser, method, **arguments)
             assert reply.status_code == 200, reply.text
             return clean(reply.text)
 
@@ -128,15 +128,15 @@ def test_no_secret_is_in_what_is_served(leaked: Leaked) -> None:
             assert reply.status_code == 200, path
             clean(reply.text)
         for run in leaked.runs:
-            assert HIDDEN in asked("runs/get", runId=run)
-            asked("runs/replay", runId=run)
-        for path in ("runs/list", "tasks/list", "agents/list", "dead-letters/list", "mail/inbox", "events/history"):
-            asked(path)
-        asked("approvals/list", all=True)
-        asked("agents/inspect", agentId="d")
-        asked("agents/history", agentId="d")
-        for path in ("monitor/facts", "monitor/states"):
-            asked(path)
+            assert HIDDEN in asked("runs.get", runId=run)
+            asked("runs.replay", runId=run)
+        for method in ("runs.list", "tasks.list", "agents.list", "dead_letters.list", "mail.inbox", "events.history"):
+            asked(method)
+        asked("approvals.list", all=True)
+        asked("agents.inspect", agentId="d")
+        asked("agents.history", agentId="d")
+        for method in ("monitor.facts", "monitor.states"):
+            asked(method)
         with leaked.served.command_line() as scraper:
             assert "roost_" in clean(scraper.get("/metrics").text)
     spans = [(span.name, span.attributes, span.exceptions, span.states) for span in leaked.tracer.spans]

@@ -439,7 +439,7 @@ def test_a_wait_is_made_of_as_many_requests_as_it_takes(
     ask = client_http.HttpClient.ask
 
     async def counted(self: Any, method: str, path: str, user: str | None, body: Any = None, **options: Any) -> Any:
-        asked.append(body["timeout"])
+        asked.append(options["query"]["timeout"])
         if len(asked) == 3:
             served.service.agents.start("ann", "d")
             eventually(lambda: served.service.tasks.get("ann", task).is_over)

@@ -123,11 +123,11 @@ def test_a_file_that_is_gone_is_not_ready_and_takes_no_writes(served: Served, wh
     with served.browser("ann") as ann:
         answer = ann.post("/api/v1/talks", json={"profile": "echo"})
         assert answer.status_code == 503
-        message = answer.json()["error"]["message"]
+        message = answer.json()["detail"]
         assert message.startswith("the store's file was moved, removed or replaced while Roost used it")
         assert str(path.parent) not in answer.text
     with served.command_line() as operator:
-        assert str(path) in operator.post("/api/v1/talks", json={"profile": "echo"}).json()["error"]["message"]
+        assert str(path) in operator.post("/api/v1/talks", json={"profile": "echo"}).json()["detail"]
     eventually(lambda: probe(served)[0] == 503)
     if what != "removed":
         away.replace(path)  # as it was

@@ -46,18 +46,15 @@ class Endpoint:
         return self.method.has(LONG)
 
     async def call(self, caller: Caller, arguments: dict[str, Any]) -> Any:
-        """Call the method; return the reply as an object of the service."""
-        route = self.method.route
+        """Call the method; return its result, or the thing whose id is its result."""
         found = await self._done(caller, arguments)
-        if route.shown_by:
-            found = await getattr(self._namespace, route.shown_by)(caller.user, found)
-        elif route.result:
-            found = {route.result: found}
+        if shown_by := self.method.route.shown_by:
+            found = await getattr(self._namespace, shown_by)(caller.user, found)
         return found if caller.is_operator else public(found)
 
-    def as_json(self, reply: Any) -> Any:
-        """Convert a reply to JSON."""
-        return self._replies.dump_python(self._replies.validate_python(reply, from_attributes=True), mode="json")
+    def as_json(self, found: Any) -> Any:
+        """Convert what a call returned to JSON."""
+        return self._shows.dump_python(self._shows.validate_python(found, from_attributes=True), mode="json")
 
     async def _done(self, caller: Caller, arguments: dict[str, Any]) -> Any:
         if not self.method.has(HELD):
@@ -68,8 +65,8 @@ class Endpoint:
             return await self._call(caller.user, **bounded)
 
     @cached_property
-    def _replies(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.method.replies)
+    def _shows(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.method.shows)
 
 
 def endpoints(service: AsyncAgentService) -> Iterator[Endpoint]:

@@ -26,7 +26,7 @@ from roost.errors import (
     Unavailable,
     public,
 )
-from roost.protocol.errors import ErrorBody, ErrorReply, code_of
+from roost.protocol.errors import PROBLEM, Problem, code_of
 
 log = logging.getLogger("roost.api")
 
@@ -61,9 +61,11 @@ def unauthenticated() -> HttpError:
 
 
 def reply(status: int, code: str, message: str, reference: str | None = None) -> JSONResponse:
-    fault = ErrorReply(error=ErrorBody(code=code, message=message, reference=reference))
+    problem = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=message, code=code, reference=reference
+    ).model_dump(exclude_none=True)
     retry = {"Retry-After": "1"} if status in (429, 503) else None
-    return JSONResponse(fault.model_dump(exclude_none=True), status, headers=retry)
+    return JSONResponse(problem, status, headers=retry, media_type=PROBLEM)
 
 
 def reply_to(error: Exception, *, operator: bool = False) -> JSONResponse:

@@ -175,8 +175,8 @@ def encoded(query: Mapping[str, Any] | None) -> str:
 def error_in(status: int, data: bytes) -> RoostError:
     """Return the error of a response."""
     try:
-        fault = json.loads(data)["error"]
-        code, message = str(fault["code"]), str(fault["message"])
+        problem = json.loads(data)
+        code, message = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return Unavailable(f"the server returned status {status}: try again, or see its log")
     if status in (401, 403):

@@ -1,4 +1,4 @@
-"""Errors on the wire: `{"error": {"code", "message"}}`, where the code is the name of the error."""
+"""Errors on the wire: problem details (RFC 9457), with the name of the error as `code`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from roost.errors import (
     Unavailable,
 )
 
+PROBLEM = "application/problem+json"
+"""Media type of errors."""
 USER_HEADER = "Roost-User"
 """Header with the user on whose behalf the local token is used, percent-encoded; by default the local user."""
 
@@ -40,16 +42,18 @@ def code_of(kind: type[RoostError]) -> str:
 _BY_CODE = {code_of(kind): kind for kind in ERRORS}
 
 
-class ErrorBody(BaseModel):
-    """Error as a code for programs and a sentence for users."""
+class Problem(BaseModel):
+    """Problem details of an error: a code for programs, and a sentence for users."""
 
+    type: str = "about:blank"
+    title: str
+    """Name of the status."""
+    status: int
+    detail: str
+    """Sentence for users."""
     code: str
-    message: str
     reference: str | None = None
-
-
-class ErrorReply(BaseModel):
-    error: ErrorBody
+    """Reference to the log, for an unexpected error."""
 
 
 def error_from(code: str, message: str) -> RoostError:

@@ -14,13 +14,13 @@ from functools import cache, cached_property
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.alias_generators import to_camel, to_pascal, to_snake
 
 from roost.core.values import checks
 from roost.errors import Invalid
-from roost.protocol.routes import ID, PATH_ID, Route, route_of
-from roost.protocol.values import Request, made, plain, wired
+from roost.protocol.routes import NESTED, NestedRoute, Route, cursor_of, place_of, route_of
+from roost.protocol.values import Reply, Request, made, plain, wired
 
 LONGEST_WAIT = 20.0
 """Seconds that one request may wait; clients that want to wait longer repeat it."""
@@ -79,9 +79,18 @@ class Method:
     name: str
     coroutine: Callable[..., Any]
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
     @cached_property
     def route(self) -> Route:
-        return route_of(self.namespace, self.name, has_id=self.has(ID))
+        return route_of(self.namespace, self.name, self._parameters)
+
+    @property
+    def nested(self) -> tuple[NestedRoute, ...]:
+        """Return further routes, below one agent or one talk."""
+        return NESTED.get(self.full_name, ())
 
     @property
     def path(self) -> str:
@@ -101,7 +110,7 @@ class Method:
         for parameter in list(self._parameters.values())[2:]:
             if parameter.kind is parameter.VAR_KEYWORD:
                 fields[parameter.name] = (dict[str, Any], Field(default_factory=dict))
-            elif not (self.route.has_id and parameter.name == ID):
+            elif parameter.name != self.route.argument:
                 default = ... if parameter.default is parameter.empty else parameter.default
                 fields[parameter.name] = (self._wired(parameter.name), default)
         return fields
@@ -113,10 +122,16 @@ class Method:
         fields: dict[str, Any] = dict(self.fields)
         return create_model(name, __base__=Request, **fields)
 
+    def takes_without(self, argument: str) -> type[BaseModel]:
+        """Return the strict model of a body without an argument, which is in the path."""
+        fields: dict[str, Any] = {name: kind for name, kind in self.fields.items() if name != argument}
+        return create_model(to_pascal(f"{self.namespace}_{self.name}_nested"), __base__=Request, **fields)
+
     @cached_property
     def params(self) -> type[BaseModel]:
         """Return the strict model of all arguments, for protocols without paths."""
-        fields: dict[str, Any] = {ID: (str, ...), **self.fields} if self.route.has_id else dict(self.fields)
+        placed: dict[str, Any] = {self.route.argument: (str, ...)} if self.route.argument else {}
+        fields: dict[str, Any] = placed | self.fields
         return create_model(to_pascal(f"{self.namespace}_{self.name}_params"), __base__=Request, **fields)
 
     @cached_property
@@ -125,9 +140,38 @@ class Method:
         return wired(self._hints["return"])
 
     @property
+    def shows(self) -> Any:
+        """Return the type of what users get: the result, or the thing whose id is the result."""
+        return self.gives if self.route.shown_as is None else self.route.shown_as
+
+    @property
+    def is_list(self) -> bool:
+        return typing.get_origin(self._hints["return"]) is list
+
+    @cached_property
     def replies(self) -> Any:
-        """Return the type of a reply."""
-        return self.gives if self.route.reply is None else self.route.reply
+        """Return the type of a reply: an object, also for a list or a single value."""
+        name = to_pascal(f"{self.namespace}_{self.name}_reply")
+        if self.is_list:
+            following: Any = (str | None, None)
+            return create_model(name, __base__=Reply, items=(self.gives, ...), next=following)
+        if self.route.result and not self.route.shown_by:
+            result: dict[str, Any] = {self.route.result: (self.gives, ...)}
+            return create_model(name, __base__=Reply, **result)
+        return self.shows
+
+    def reply(self, found: Any, following: str | None = None) -> Any:
+        """Return the reply with a result; `following` is the URL of the next page."""
+        if self.is_list:
+            return {"items": found, "next": following}
+        return {self.route.result: found} if self.route.result and not self.route.shown_by else found
+
+    def next_page(self, found: Any, arguments: Mapping[str, Any]) -> dict[str, str] | None:
+        """Return the argument that reads the page after this one; None if this one is not full, or no page at all."""
+        argument = next((name for name in ("after", "before") if self.has(name)), None)
+        if not self.is_list or argument is None or len(found) < arguments.get("limit", self.fields["limit"][1]):
+            return None
+        return {argument: str(getattr(found[-1], cursor_of(self.namespace, self.name)))}
 
     def arguments(self, request: BaseModel) -> dict[str, Any]:
         """Return the arguments of a request, without the user; missing ones keep their defaults."""
@@ -153,14 +197,24 @@ class Method:
     def placed(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
         """Return the path, the query and the body of a request with these arguments."""
         path, given = self.route.path, dict(arguments)
-        if self.route.has_id:
-            value = checks.name(given.pop(to_camel(ID)), "the talk session id")
-            path = path.replace(f"{{{PATH_ID}}}", quote(value, safe=""))
-        return (path, {}, given) if self.route.has_body else (path, given, None)
+        if argument := self.route.argument:
+            value = checks.name(given.pop(to_camel(argument)), f"the {argument.replace('_', ' ')}")
+            path = path.replace(f"{{{place_of(argument)}}}", quote(value, safe=""))
+        return (path, {}, given) if self.route.has_body else (path, self._query(given), None)
+
+    def _query(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a query, checked here: in a URL, every value is a text."""
+        try:
+            self.takes.model_validate(given)
+        except ValidationError as error:
+            [first, *_] = error.errors()
+            place = ".".join(str(part) for part in first["loc"][:1])
+            raise Invalid(f"{place}: {first['msg'].replace('Input should be', 'must be')}") from None
+        return given
 
     def result(self, answer: Any, user_id: str) -> Any:
         """Return the result of the method from the reply to a user."""
-        found = answer[self.route.result] if self.route.result else answer
+        found = answer["items"] if self.is_list else answer[self.route.result] if self.route.result else answer
         return made(self._adapter.validate_python(found), user_id)
 
     def _sent(self, name: str, value: Any) -> Any:

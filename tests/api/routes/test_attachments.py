@@ -63,7 +63,7 @@ def test_what_is_refused_says_why(service: Open) -> None:
             (None, b"x", 422, "name: must be given"),
         ):
             reply = ann.post(UPLOAD, params={} if name is None else {"name": name}, content=data)
-            assert (reply.status_code, told in reply.json()["error"]["message"]) == (status, True), reply.text
+            assert (reply.status_code, told in reply.json()["detail"]) == (status, True), reply.text
         talk = ann.post("/api/v1/talks", json={"profile": "parrot"}).json()["talkSessionId"]
         for wrong in ("a", [1], ["a", "b"], [None], {"a": 1}):
             reply = ann.post(f"/api/v1/talks/{talk}/messages", json={"content": "hi", "attachments": wrong})

@@ -15,8 +15,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from pydantic.alias_generators import to_camel
 
 import roost
 from roost.api.limits import concurrency
@@ -25,15 +25,11 @@ from roost.core.envelopes.mail import MailPage
 from roost.core.monitoring.facts import FactPage
 from roost.protocol.namespaces import Method, methods
 from roost.sync import NAMESPACES
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, ask, send, serving
 from tests.conftest import Open, eventually
 
 METHODS = [method for name, kind in NAMESPACES.items() for method in methods(name, kind)]
 NEVER = "00000000000000000000000ff"
-
-
-def ask(client: httpx.Client, path: str, **body: Any) -> httpx.Response:
-    return client.post(f"/api/v1/{path}", json=body)
 
 
 # --- user B with user A's ids ----------------------------------------------------------------------------
@@ -114,15 +110,15 @@ OTHERS: dict[str, Any] = {
     "move": 1,
     "tool": "pay",
 }
-CURSORS = {"monitor/facts": "cursor", "monitor/wait": "cursor", "mail/arrivals": "arrival", "mail/wait": "arrival"}
+CURSORS = {"monitor.facts": "cursor", "monitor.wait": "cursor", "mail.arrivals": "arrival", "mail.wait": "arrival"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""
-OWN = {"agents/create", "agents/create-many", "events/publish", "meetings/call"}
+OWN = {"agents.create", "agents.create_many", "events.publish", "meetings.call"}
 """What makes something of one's own, whatever others have."""
 
 
 def methods_of(namespace: str) -> list[Method]:
     """What makes something of one's own last: then one has it."""
-    return sorted((one for one in METHODS if one.namespace == namespace), key=lambda method: method.path in OWN)
+    return sorted((one for one in METHODS if one.namespace == namespace), key=lambda method: method.full_name in OWN)
 
 
 def arguments(method: Method, ids: dict[str, str]) -> dict[str, Any]:
@@ -131,21 +127,25 @@ def arguments(method: Method, ids: dict[str, str]) -> dict[str, Any]:
     for parameter in list(inspect.signature(method.coroutine).parameters.values())[2:]:
         if parameter.name in ids:
             given[parameter.name] = ids[parameter.name]
-        elif parameter.name == "after" and method.path in CURSORS:
-            given[parameter.name] = ids[CURSORS[method.path]]
+        elif parameter.name == "after" and method.full_name in CURSORS:
+            given[parameter.name] = ids[CURSORS[method.full_name]]
         elif parameter.name in PAGES:
             given[parameter.name] = ids[PLACES[parameter.name]]
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
             given[parameter.name] = OTHERS[parameter.name]
     if method.has("timeout"):
         given["timeout"] = 0
-    if method.path == "meetings/say":
+    if method.full_name == "meetings.say":
         given["to"] = [given["to"]]
-    if method.path == "schedules/create":
+    if method.full_name == "schedules.create":
         given["every"] = 60
-    if method.path == "runs/list":  # of a talk or of an agent, not of both
+    if method.full_name == "runs.list":  # of a talk or of an agent, not of both
         del given["agent"]
     return given
+
+
+def wire(given: dict[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in given.items()}
 
 
 def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
@@ -177,13 +177,13 @@ def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, 
     with connect(served.url, served.identity.token) as remote:
         for side in (served.service, remote):
             for method in methods_of(namespace):
-                if method.path in OWN:
+                if method.full_name in OWN:
                     continue
                 call = getattr(getattr(side, namespace), method.name)
                 told = {answer_of(call, arguments(method, ids)) for ids in (theirs.ids, theirs.never())}
-                assert len(told) == 1, (method.path, told)
+                assert len(told) == 1, (method.full_name, told)
                 [said] = told
-                assert said.startswith("not found: ") or said in ("[]", "{}", "0"), (method.path, said)
+                assert said.startswith("not found: ") or said in ("[]", "{}", "0"), (method.full_name, said)
     assert everything(served.service, theirs.ids) == before
 
 
@@ -192,22 +192,20 @@ def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, namesp
     theirs = Theirs.of(served.service, namespace)
     with served.browser("bob") as bob, served.browser(None) as nobody:
         for method in methods_of(namespace):
-            path, given = f"/api/v1/{method.path}", arguments(method, theirs.ids)
-            assert nobody.post(path, json=given).json()["error"]["code"] == "unauthenticated", path
-            for name in ("user_id", "userId"):
-                refused = bob.post(path, json=given | {name: "ann"})
-                assert (refused.status_code, name in refused.json()["error"]["message"]) == (422, True), path
-            sly = bob.post(path, json=given, headers={"Roost-User": "ann"})
-            if method.path not in OWN:
-                found = sly.json()
-                page = found if isinstance(found, dict) else {}
-                is_empty = found in ([], {}, 0) or page.get("facts", page.get("mail")) == []
-                assert sly.status_code == 404 or is_empty, path
+            name, given = method.full_name, wire(arguments(method, theirs.ids))
+            assert send(nobody, method, given).json()["code"] == "unauthenticated", name
+            for user in ("user_id", "userId"):
+                refused = send(bob, method, given | {user: "ann"})
+                assert (refused.status_code, user in refused.json()["detail"]) == (422, True), name
+            sly = send(bob, method, given, **{"Roost-User": "ann"})
+            if name not in OWN:
+                found = {} if sly.status_code == 404 else sly.json()
+                assert not any(value for field, value in found.items() if field not in ("cursor", "at")), name
 
 
 def test_no_other_site_can_make_a_signed_in_browser_act(served: Served) -> None:
     with served.browser("ann", Origin="http://evil.example") as ann:
-        assert ask(ann, "agents/create", agentId="d").status_code == 403
+        assert ask(ann, "agents.create", agentId="d").status_code == 403
     assert served.service.agents.list("ann") == []
 
 
@@ -215,82 +213,88 @@ def test_no_other_site_can_make_a_signed_in_browser_act(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "told"),
+    ("method", "given", "told"),
     [
-        ("agents/get", {}, "agentId: must be given"),
-        ("agents/get", {"agentId": "d", "colour": 1}, "colour: unknown field"),
-        ("agents/get", {"agentId": 5}, "agentId: must be a valid string"),
-        ("agents/get", [], "body"),
-        ("agents/list", {"limit": "5"}, "limit: must be a valid integer"),
-        ("agents/create", {"agentId": "e", "start": "no"}, "start: must be a valid boolean"),
-        ("agents/create", {"agentId": "e", "config": {"maxTasks": 1}}, "no setting 'max_tasks'"),
+        ("agents.create", {}, "agentId: must be given"),
+        ("agents.create", {"agentId": "e", "colour": 1}, "colour: unknown field"),
+        ("agents.create", {"agentId": 5}, "agentId: must be a valid string"),
+        ("agents.get", {"agentId": "d", "colour": 1}, "colour: unknown parameter"),
+        ("agents.stop", {"agentId": "d", "colour": 1}, "colour: unknown field"),
+        ("agents.list", {"colour": 1}, "colour: unknown parameter, use limit or after or state"),
+        ("agents.list", {"limit": "many"}, "limit: must be a valid integer"),
+        ("agents.list", {"limit": "5.5"}, "limit: must be a valid integer"),
+        ("agents.list", {"limit": 0}, "the limit must be"),
+        ("agents.find", {"text": "x", "limit": "5"}, "limit: must be a valid integer"),
+        ("agents.create", {"agentId": "e", "start": "no"}, "start: must be a valid boolean"),
+        ("agents.create", {"agentId": "e", "config": {"maxTasks": 1}}, "no setting 'max_tasks'"),
         (
-            "agents/create",
+            "agents.create",
             {"agentId": "e", "config": {"userId": "bob"}},
             "config has 'user_id', which is not a setting",
         ),
-        ("agents/create", {"agentId": "e", "config": {"self": 1}}, "config has 'self', which is not a setting"),
-        ("agents/create", {"agentId": "e", "config": {"agent_id": "f"}}, "config has 'agent_id'"),
-        ("agents/sleep", {"agentId": "d", "until": "soon"}, "until"),
-        ("agents/sleep", {"agentId": "d", "until": "2030-01-01T09:00"}, "must have a time zone"),
-        ("agents/sleep", {"agentId": "d", "wakeOn": {"evnt": "x"}}, "a wake condition cannot be read"),
-        ("agents/sleep", {"agentId": "d", "wakeOn": 7}, "a wake condition cannot be read"),
-        ("schedules/create", {"agent": "d", "prompt": "x", "every": True}, "every"),
-        ("events/history", {"since": "yesterday"}, "since"),
+        ("agents.create", {"agentId": "e", "config": {"self": 1}}, "config has 'self', which is not a setting"),
+        ("agents.create", {"agentId": "e", "config": {"agent_id": "f"}}, "config has 'agent_id'"),
+        ("agents.sleep", {"agentId": "d", "until": "soon"}, "until"),
+        ("agents.sleep", {"agentId": "d", "until": "2030-01-01T09:00"}, "must have a time zone"),
+        ("agents.sleep", {"agentId": "d", "wakeOn": {"evnt": "x"}}, "a wake condition cannot be read"),
+        ("agents.sleep", {"agentId": "d", "wakeOn": 7}, "a wake condition cannot be read"),
+        ("schedules.create", {"agent": "d", "prompt": "x", "every": True}, "every"),
+        ("events.history", {"since": "yesterday"}, "since"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named_and_change_nothing(
-    served: Served, path: str, body: Any, told: str
+    served: Served, method: str, given: dict[str, Any], told: str
 ) -> None:
     served.service.agents.create("ann", "d", start=False)
     before = served.service.agents.list("ann")
     with served.browser("ann") as ann:
-        refused = ann.post(f"/api/v1/{path}", json=body)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid")
-    assert told in refused.json()["error"]["message"]
+        refused = ask(ann, method, **given)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert told in refused.json()["detail"]
     assert served.service.agents.list("ann") == before
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff", b'{"name": "x", "data": ' + b"[" * 100_000, b"null", b'"x"'])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"name": "x", "data": ' + b"[" * 100_000, b"null", b'"x"'])
 def test_a_body_that_is_no_object_is_refused(served: Served, content: bytes) -> None:
     with served.browser("ann") as ann:
-        refused = ann.post("/api/v1/events/publish", content=content, headers={"Content-Type": "application/json"})
+        refused = ann.post("/api/v1/events", content=content, headers={"Content-Type": "application/json"})
     assert refused.status_code in (400, 422)
     assert served.service.events.history("ann") == []
 
 
 def test_what_needs_no_arguments_needs_no_body(served: Served) -> None:
     with served.browser("ann") as ann:
-        assert ann.post("/api/v1/agents/list").json() == []
-        assert ann.post("/api/v1/mail/unread-count").json() == 0
+        assert ann.get("/api/v1/agents").json() == {"items": [], "next": None}
+        assert ann.get("/api/v1/mail/unread-count").json() == {"count": 0}
+        assert ann.post("/api/v1/dead-letters/retry-all").json() == {"count": 0}
 
 
 @pytest.mark.parametrize(
-    "path", ["agents/_moved", "agents/--init--", "agents/nothing", "roost/close", "agents", "close", "agents/Get"]
+    "path", ["agents/d/_moved", "agents/d/--init--", "agents/d/nothing", "roost/close", "agent", "agents/d/Stop"]
 )
 def test_what_is_no_public_method_of_a_face_is_not_there(served: Served, path: str) -> None:
     with served.browser("ann") as ann:
-        assert ask(ann, path).status_code == 404
+        assert ann.post(f"/api/v1/{path}", json={}).status_code == 404
         assert ann.get(f"/api/v1/{path}").status_code == 404
 
 
 def test_names_on_the_wire_are_camel_case_and_what_people_wrote_is_left_alone(served: Served) -> None:
     with served.browser("ann") as ann:
         config = {"maxConcurrentTasks": 2, "subscriptions": [{"event": "a.*", "fields": {"some_key": 1}}]}
-        made = ask(ann, "agents/create", agentId="d", config=config).json()
+        made = ask(ann, "agents.create", agentId="d", config=config).json()
         assert (made["agentId"], made["config"]["maxConcurrentTasks"]) == ("d", 2)
         assert made["config"]["subscriptions"] == [{"pattern": "a.*", "fields": {"some_key": 1}}]
         assert made["created"].endswith("Z")
-        ask(ann, "events/publish", name="b", data={"some_key": {"otherKey": None}})
-        assert ask(ann, "events/history").json()[0]["data"] == {"some_key": {"otherKey": None}}
-        schedule = ask(ann, "schedules/create", agent="d", prompt="x", cron="0 9 * * *").json()
+        ask(ann, "events.publish", name="b", data={"some_key": {"otherKey": None}})
+        assert ask(ann, "events.history").json()["items"][0]["data"] == {"some_key": {"otherKey": None}}
+        schedule = ask(ann, "schedules.create", agent="d", prompt="x", cron="0 9 * * *").json()
         assert schedule["rule"] == {"cron": {"expression": "0 9 * * *", "zone": "UTC"}}
         slept = ask(
-            ann, "agents/sleep", agentId="d", until="2040-01-01T09:00:00Z", wakeOn={"any": [{"event": "c"}]}
+            ann, "agents.sleep", agentId="d", until="2040-01-01T09:00:00Z", wakeOn={"any": [{"event": "c"}]}
         ).json()
         assert (slept["state"], slept["sleepUntil"]) == ("sleeping", "2040-01-01T09:00:00Z")
         assert slept["wakeEvents"] == ["c"]
-        assert ask(ann, "agents/delete", agentId="d").status_code == 204
+        assert ask(ann, "agents.delete", agentId="d").status_code == 204
 
 
 # --- waiting ---------------------------------------------------------------------------------------------
@@ -302,7 +306,7 @@ def test_a_wait_is_bounded_whatever_is_asked_for(served: Served, monkeypatch: py
     task = served.service.tasks.send("ann", "d", "never")
     with served.browser("ann") as ann:
         for timeout in ({}, {"timeout": None}, {"timeout": 10_000}):
-            assert ask(ann, "tasks/wait", taskId=task, **timeout).json()["status"] == "queued"
+            assert ask(ann, "tasks.wait", taskId=task, **timeout).json()["status"] == "queued"
 
 
 def test_the_open_waits_of_a_user_are_limited(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,16 +314,16 @@ def test_the_open_waits_of_a_user_are_limited(served: Served, monkeypatch: pytes
     served.service.agents.create("ann", "d", start=False)
     task = served.service.tasks.send("ann", "d", "never")
     with served.browser("ann") as ann:
-        refused = ask(ann, "tasks/wait", taskId=task, timeout=0)
+        refused = ask(ann, "tasks.wait", taskId=task, timeout=0)
         assert (refused.status_code, "too many open waits" in refused.text) == (429, True)
-        assert ask(ann, "tasks/get", taskId=task).status_code == 200
+        assert ask(ann, "tasks.get", taskId=task).status_code == 200
 
 
 def test_a_wait_that_is_over_gives_its_place_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "PER_USER", 1)
     with served.browser("ann") as ann:
         for _ in range(3):
-            assert ask(ann, "tasks/wait", taskId="task_never", timeout=0).status_code == 404
+            assert ask(ann, "tasks.wait", taskId="task_never", timeout=0).status_code == 404
 
 
 def test_a_replay_ends_when_its_caller_disconnects(service: Open) -> None:
@@ -341,10 +345,10 @@ def test_a_replay_ends_when_its_caller_disconnects(service: Open) -> None:
         mine.stop("local", talk, wait=5)
         eventually(lambda: mine.runs.list("local", talk=talk))
         again.clear()
-        body = json.dumps({"runId": mine.runs.list("local", talk=talk)[0].run_id, "within": 3600})
+        run, body = mine.runs.list("local", talk=talk)[0].run_id, json.dumps({"within": 3600})
         headers = {"Authorization": f"Bearer {served.identity.token}", "Content-Type": "application/json"}
         with closing(HTTPConnection(served.url.removeprefix("http://"))) as asking:
-            asking.request("POST", "/api/v1/runs/replay", body, headers)
+            asking.request("POST", f"/api/v1/runs/{run}/replay", body, headers)
             eventually(lambda: again == ["begun"])
         eventually(lambda: len(again) == 2)
     assert again == ["begun", "ended"]
@@ -356,27 +360,30 @@ def test_a_replay_ends_when_its_caller_disconnects(service: Open) -> None:
 def test_every_method_has_one_route_in_the_schema_with_its_words_and_types(served: Served) -> None:
     with served.browser("ann") as ann:
         schema = ann.get("/api/v1/openapi.json").json()
-    found = {path: way for path, way in schema["paths"].items() if way.get("post", {}).get("tags")}
-    assert set(found) == {f"/api/v1/{method.path}" for method in METHODS}
-    assert len({way["post"]["operationId"] for way in found.values()}) == len(METHODS)
-    create = found["/api/v1/agents/create"]["post"]
+    found = {(verb, path): way for path, ways in schema["paths"].items() for verb, way in ways.items()}
+    routes = {(method.route.verb.lower(), f"/api/v1/{method.path}") for method in METHODS}
+    nested = {(m.route.verb.lower(), f"/api/v1/{one.path(m.route)}") for m in METHODS for one in m.nested}
+    assert routes | nested <= set(found)
+    assert len(routes) == len(METHODS)
+    assert len({way["operationId"] for way in found.values()}) == len(found)
+    create = found["post", "/api/v1/agents"]
     assert create["description"].startswith("Create an agent, which lives until it is deleted.")
     models = schema["components"]["schemas"]
     assert models["AgentsCreate"]["required"] == ["agentId"]
     assert "queueDepth" in models["AgentReply"]["properties"]
-    assert create["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/AgentReply")
+    assert create["responses"]["201"]["content"]["application/json"]["schema"]["$ref"].endswith("/AgentReply")
     assert not any("userId" in models[name].get("properties", {}) for name in models if not name.endswith("Reply"))
 
 
 def test_a_talk_with_an_agent_is_made_and_answered_over_http(served: Served) -> None:
     served.service.agents.create("ann", "d", profile="parrot")
     with served.browser("ann") as ann, served.browser("bob") as bob:
-        talk = ask(ann, "talks", agent="d").json()
+        talk = ask(ann, "talks.create_talk_session", agent="d").json()
         assert talk["agent"] == "agent:ann/d"
-        ask(ann, f"talks/{talk['talkSessionId']}/messages", content="hello there")
+        ask(ann, "talks.add_message", talkSessionId=talk["talkSessionId"], content="hello there")
         path = f"/api/v1/talks/{talk['talkSessionId']}/messages"
         eventually(lambda: ann.get(path).json()["messages"][-1]["content"] == "hello there ")
-        assert ask(bob, "talks", agent="agent:ann/d").status_code == 404
+        assert ask(bob, "talks.create_talk_session", agent="agent:ann/d").status_code == 404
 
 
 async def wild(turn: roost.Turn) -> AsyncIterator[str]:
@@ -389,5 +396,5 @@ def test_a_state_that_is_no_valid_text_can_still_be_read(tmp_path: Path) -> None
         service.agents.create("ann", "d", profile="wild")
         assert service.tasks.wait("ann", service.tasks.send("ann", "d", "x"), timeout=10).status == "done"
         with served.browser("ann") as ann:
-            seen = ask(ann, "agents/inspect", agentId="d")
+            seen = ask(ann, "agents.inspect", agentId="d")
     assert list(seen.json()["memory"]) == ["\ufffd"]

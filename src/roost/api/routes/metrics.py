@@ -9,7 +9,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from roost.api.auth import Identity
 from roost.api.routes.dependencies import User, is_operator
-from roost.api.routes.rest import FAULTS, PREFIX
+from roost.api.routes.rest import PREFIX, PROBLEMS
 from roost.errors import Forbidden
 from roost.protocol import prometheus
 from roost.protocol.metrics import MetricList
@@ -28,7 +28,7 @@ def add(app: FastAPI, service: AgentService, identity: Identity) -> None:
         told = await service.asynchronous.monitor.metrics()
         return Response(prometheus.text(told.values()), media_type=prometheus.CONTENT_TYPE)
 
-    @app.get(f"{PREFIX}/metrics", responses=FAULTS)
+    @app.get(f"{PREFIX}/metrics", responses=PROBLEMS)
     async def numbers(user: User, request: Request) -> MetricList:
         """Return the same metrics as JSON; only for the local user."""
         if not is_operator(request, identity):

@@ -1,10 +1,11 @@
-"""Routes of all namespaces: one per method, built from its signature."""
+"""Routes of all namespaces: one per method, built from its signature, and a second one below an agent or a talk."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -15,45 +16,114 @@ from pydantic.alias_generators import to_camel
 from roost.api.auth import Identity
 from roost.api.endpoints import Endpoint
 from roost.api.routes.dependencies import User, caller_of
+from roost.errors import Invalid
 from roost.protocol.namespaces import Method
-from roost.protocol.routes import ID, PATH_ID
+from roost.protocol.routes import NestedRoute, place_of
+
+IDEMPOTENCY_KEY = "idempotency-key"
 
 
 def add(api: APIRouter, endpoints: Iterable[Endpoint], identity: Identity) -> None:
-    """Add the route of each method, for the authenticated user."""
-    for endpoint in endpoints:
-        if not endpoint.method.route.served_by:
-            _add(api, endpoint, identity)
+    """Add the routes of each method, for the authenticated user."""
+    served = [endpoint for endpoint in endpoints if not endpoint.method.route.served_by]
+    # The first route that matches is taken: `mail/unread-count` before `mail/{mail_id}`.
+    for endpoint in sorted(served, key=lambda one: bool(one.method.route.argument)):
+        for nested in (None, *endpoint.method.nested):
+            _RestRoute(endpoint, nested, identity).add(api)
 
 
-def _add(api: APIRouter, endpoint: Endpoint, identity: Identity) -> None:
-    method, route = endpoint.method, endpoint.method.route
+@dataclass(frozen=True, slots=True)
+class _RestRoute:
+    """Route of a method, or another one below an agent or a talk."""
 
-    async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
-        arguments = given if body is None else given | method.arguments(body)
-        called = endpoint.call(caller_of(request, user, identity), arguments)
-        return await (_while_there(request, called) if endpoint.is_long else called)
+    endpoint: Endpoint
+    nested: NestedRoute | None
+    identity: Identity
 
-    answer.__signature__ = _signature(method)  # type: ignore[attr-defined]
-    nothing: dict[str, Any] = {"response_class": Response} if method.gives is type(None) else {}
-    api.add_api_route(
-        f"/{route.path}",
-        answer,
-        methods=[route.verb],
-        status_code=204 if nothing else route.status,
-        response_model=None if nothing else method.replies,
-        description=inspect.getdoc(method.coroutine),
-        **_naming(method),
-        **nothing,
-    )
+    def add(self, api: APIRouter) -> None:
+        method, route = self.endpoint.method, self.endpoint.method.route
+
+        async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
+            _check_query(request, self._queried)
+            arguments = self._arguments(request, given if body is None else given | method.arguments(body))
+            called = self.endpoint.call(caller_of(request, user, self.identity), arguments)
+            found = await (_while_there(request, called) if self.endpoint.is_long else called)
+            if isinstance(found, Response):
+                return found
+            return method.reply(found, _following(request, method, arguments, found))
+
+        answer.__signature__ = inspect.Signature(self._parameters())  # type: ignore[attr-defined]
+        nothing: dict[str, Any] = {"response_class": Response} if method.gives is type(None) else {}
+        api.add_api_route(
+            f"/{self.nested.path(route) if self.nested else route.path}",
+            answer,
+            methods=[route.verb],
+            status_code=204 if nothing else route.status,
+            response_model=None if nothing else method.replies,
+            description=inspect.getdoc(method.coroutine),
+            **self._naming(),
+            **nothing,
+        )
+
+    def _naming(self) -> dict[str, Any]:
+        """Return the names of the route in OpenAPI."""
+        method = self.endpoint.method
+        if method.route.name:
+            return {"name": method.route.name, "tags": [method.namespace]}
+        suffix = f"_of_{self.nested.parent.removesuffix('s')}" if self.nested else ""
+        operation = method.full_name.replace(".", "_") + suffix
+        return {"name": method.full_name, "operation_id": operation, "tags": [method.namespace]}
+
+    @property
+    def _fields(self) -> Mapping[str, tuple[Any, Any]]:
+        """Return type and default of the arguments outside of the path."""
+        placed = self.nested.argument if self.nested else None
+        return {name: kind for name, kind in self.endpoint.method.fields.items() if name != placed}
+
+    @property
+    def _queried(self) -> Mapping[str, tuple[Any, Any]]:
+        return {} if self.endpoint.method.route.has_body else self._fields
+
+    def _arguments(self, request: Request, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the call; one may be in the path, and the key in a header."""
+        if self.nested:
+            given[self.nested.argument] = f"{self.nested.prefix}{given.pop(self.nested.place)}"
+        key = request.headers.get(IDEMPOTENCY_KEY)
+        if key is None or given.get("key") is not None:
+            return given
+        method = self.endpoint.method
+        if not method.has("key") and not method.is_repeatable:
+            raise Invalid("this request cannot have an `Idempotency-Key`: send it without one")
+        return given | {"key": key} if method.has("key") else given
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """Return the parameters for FastAPI."""
+        method, nested = self.endpoint.method, self.nested
+        parameters = [_parameter("request", Request), _parameter("user", User)]
+        if argument := method.route.argument:
+            parameters.append(_parameter(argument, Annotated[str, Path(alias=place_of(argument))]))
+        if nested:
+            parameters.append(_parameter(nested.place, Annotated[str, Path()]))
+        if method.route.has_body:
+            model = method.takes_without(nested.argument) if nested else method.takes
+            parameters.append(_parameter("body", model, _default_body(method, model)))
+        for name, (kind, default) in self._queried.items():
+            parameters.append(_parameter(name, Annotated[kind, Query(alias=to_camel(name))], default))
+        return parameters
 
 
-def _naming(method: Method) -> dict[str, Any]:
-    """Return the names of a route in OpenAPI."""
-    if method.route.name:
-        return {"name": method.route.name}
-    name = f"{method.namespace}.{method.name}"
-    return {"name": name, "operation_id": name.replace(".", "_"), "tags": [method.namespace]}
+def _check_query(request: Request, known: Iterable[str]) -> None:
+    names = [to_camel(name) for name in known]
+    if unknown := next((name for name in request.query_params if name not in names), None):
+        raise Invalid(f"{unknown:.80}: unknown parameter{', use ' + ' or '.join(names) if names else ''}")
+
+
+def _following(request: Request, method: Method, arguments: Mapping[str, Any], found: Any) -> str | None:
+    """Return the URL of the next page, if there may be one."""
+    if (page := method.next_page(found, arguments)) is None:
+        return None
+    url = request.url.include_query_params(**page)
+    return f"{url.path}?{url.query}"
 
 
 async def _while_there(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
@@ -74,23 +144,10 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _signature(method: Method) -> inspect.Signature:
-    """Return the signature for FastAPI."""
-    parameters = [_parameter("request", Request), _parameter("user", User)]
-    if method.route.has_id:
-        parameters.append(_parameter(ID, Annotated[str, Path(alias=PATH_ID)]))
-    if method.route.has_body:
-        parameters.append(_parameter("body", method.takes, _default_body(method)))
-    else:
-        for name, (kind, default) in method.fields.items():
-            parameters.append(_parameter(name, Annotated[kind, Query(alias=to_camel(name))], default))
-    return inspect.Signature(parameters)
-
-
-def _default_body(method: Method) -> Any:
+def _default_body(method: Method, model: type[BaseModel]) -> Any:
     """Return the body of a request without one: where no argument is required, it may be omitted."""
-    needed = method.route.needs_body or any(field.is_required() for field in method.takes.model_fields.values())
-    return ... if needed else method.takes()
+    needed = method.route.needs_body or any(field.is_required() for field in model.model_fields.values())
+    return ... if needed else model()
 
 
 def _parameter(name: str, kind: Any, default: Any = ...) -> inspect.Parameter:

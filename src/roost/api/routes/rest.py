@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -18,22 +19,21 @@ from roost.api.routes.dependencies import User, address_of
 from roost.api.routes.streams import Streams
 from roost.core.limits.limits import Limits
 from roost.errors import Forbidden
-from roost.protocol.errors import ErrorReply
+from roost.protocol.errors import PROBLEM, Problem
 from roost.protocol.talks import HealthReply, LinkReply, ProfileList, ProfileReply
 from roost.service import AsyncAgentService
 
 PREFIX = "/api/v1"
-_FAULT = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorReply.__name__}"}}}
-# Only one status names the model: FastAPI builds a validator for each, which would take most of the start.
-FAULTS: dict[int | str, dict[str, Any]] = {
-    422: {"model": ErrorReply},
-    **{status: {"content": _FAULT} for status in (401, 403, 404, 409, 429, 503)},
+_PROBLEM = {PROBLEM: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"description": HTTPStatus(status).phrase, "content": _PROBLEM}
+    for status in (401, 403, 404, 409, 413, 422, 429, 503)
 }
 
 
 def routes(service: AsyncAgentService, endpoints: Iterable[Endpoint], identity: Identity, limits: Limits) -> APIRouter:
     """Return all routes under /api/v1."""
-    api = APIRouter(prefix=PREFIX, responses=FAULTS, route_class=BodyRoute)
+    api = APIRouter(prefix=PREFIX, responses=PROBLEMS, route_class=BodyRoute)
     _stream(api, Streams(service, limits.send_timeout))
     attachments.add(api, service, limits)
     namespaces.add(api, endpoints, identity)

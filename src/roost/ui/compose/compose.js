@@ -438,7 +438,7 @@ class Files {
       const answer = await fetch(`${this.address}?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file.content });
       const found = await answer.json();
       if (answer.ok) file.id = found.attachmentId;
-      else file.problem = found.error?.message ?? "This file was refused.";
+      else file.problem = found.detail ?? "This file was refused.";
     } catch {
       file.problem = "This file could not be sent: the server is not reachable.";
     }
