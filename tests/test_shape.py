@@ -107,9 +107,10 @@ LAYERS: dict[str, set[str]] = {
 # import each other. Imports for type checkers count.
 ORDERS: dict[str, tuple[str, ...]] = {
     "api": (
-        "auth error_responses expired_link readiness",
+        "auth error_responses notices openapi readiness",
         "limits pages",
         "endpoints security",
+        "subscriptions",
         "routes",
         "rpc",
         "app server",

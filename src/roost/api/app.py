@@ -13,13 +13,13 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 import roost
-from roost.api import error_responses
+from roost.api import error_responses, openapi
 from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.endpoints import endpoints
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
-from roost.api.routes import docs, live, metrics, rest
+from roost.api.routes import api_page, docs, live, metrics, rest
 from roost.api.rpc import sockets as rpc
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
@@ -56,6 +56,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
         summary="A home for long-lived agents.",
     )
     error_responses.set_up(app)
+    openapi.set_up(app)
     # Middleware added last runs first.
     app.add_middleware(
         SecurityMiddleware, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts)
@@ -63,12 +64,13 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.include_router(rest.routes(service.asynchronous, methods, identity, settings.limits))
     _health(app, ready)
     metrics.add(app, service, identity)
+    api_page.add(app)
     docs.add(app)
     live.add(app, sockets)
     rpc.add(app, rpc.RpcSockets(service.asynchronous, methods, identity, settings.limits))
     _nothing_else(app)
     if shown is not None:
-        app.mount("/", shown)
+        app.mount("/", page_app.KnownPages(shown))
     return app
 
 

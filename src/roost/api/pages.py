@@ -6,17 +6,41 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from roost import wiring
 from roost.api.auth import Identity
+from roost.api.notices import missing_page
 from roost.connections.connections import Connections
-from roost.errors import Unavailable
+from roost.errors import NotFound, Unavailable
 from roost.service import AgentService
 from roost.settings import Settings
 
 if TYPE_CHECKING:
     from streamlit.web.server.starlette import App
 
+FOLDERS = ("/_stcore/", "/component/", "/media/", "/static/")
+"""Folders of Streamlit."""
 SCRIPT = Path(__file__).resolve().parent.parent / "ui" / "app.py"
+
+
+class KnownPages:
+    """Pages at the paths that they have; Streamlit itself shows its page at any path."""
+
+    def __init__(self, pages: ASGIApp) -> None:
+        from streamlit.file_util import get_static_dir
+
+        self._pages = pages
+        self._files = {"/", *(f"/{file.name}" for file in Path(get_static_dir()).iterdir() if file.is_file())}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if scope["type"] != "http" or path in self._files or path.startswith(FOLDERS):
+            return await self._pages(scope, receive, send)
+        if "text/html" in Headers(scope=scope).get("accept", ""):
+            return await missing_page()(scope, receive, send)
+        raise NotFound("no such page: see / for the talks, /docs for the docs and /api/v1/openapi.json for the API")
 
 
 def options() -> dict[str, object]:

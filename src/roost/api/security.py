@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.api.auth import COOKIE, COOKIE_LIFE, Identity
 from roost.api.error_responses import LOCAL, HttpError, reply_to, unauthenticated
-from roost.api.expired_link import expired_link
 from roost.api.limits.body_memory import SHARES, BodyAllocation, BodyMemory
 from roost.api.limits.rate_limits import RateLimit
+from roost.api.notices import expired_link
 from roost.core.limits.limits import Limits
 from roost.protocol.errors import USER_HEADER
 

@@ -191,7 +191,6 @@ NESTED = {
     "schedules.list": (_OF_AGENT,),
     "schedules.create": (_OF_AGENT,),
     "mail.inbox": (replace(_OF_AGENT, argument="box"),),
-    "meetings.list": (replace(_OF_AGENT, argument="participant"),),
     "dead_letters.list": (_OF_AGENT,),
     "runs.list": (_OF_AGENT, NestedRoute("talks", "talk_id", "talk")),
 }

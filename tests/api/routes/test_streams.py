@@ -14,6 +14,7 @@ import pytest
 import roost
 from roost.api.limits import concurrency
 from roost.api.routes import streams
+from roost.protocol.values import shown
 from tests.api.serving import Served, serving
 from tests.conftest import Open, eventually
 
@@ -196,3 +197,65 @@ def test_one_address_does_not_take_all_places(service: Open, monkeypatch: pytest
     taken.take("user 4", "10.0.0.2")
     taken.leave("user 0", "10.0.0.1")
     taken.take("user 5", "10.0.0.1")
+
+
+# --- subscriptions ---------------------------------------------------------------------------------------
+
+
+def test_mail_is_streamed_once_and_in_order_over_many_connections(served: Served) -> None:
+    send = served.service.mail.send
+    subjects, last = list[str](), ""
+    with served.browser("ann") as ann:
+        for number in range(5):
+            headers = {"Last-Event-ID": last} if last else {}
+            with ann.stream("GET", "/api/v1/mail/stream", headers=headers) as response:
+                send("ann", "user:ann", f"open {number}", "x")
+                for kind, cursor, mail in events(response):
+                    subjects.append(mail["subject"])
+                    assert (kind, cursor) == ("mail", mail["cursor"])
+                    last = str(cursor)
+                    if mail["subject"] == f"open {number}":
+                        break
+            send("ann", "user:ann", f"closed {number}", "x")
+            send("bob", "user:bob", "of somebody else", "x")
+    expected = [f"{state} {number}" for number in range(5) for state in ("open", "closed")]
+    assert subjects == expected[:-1]
+
+
+@pytest.mark.parametrize("path", ["monitor/stream", "agents/d/stream"])
+def test_facts_are_streamed_once_and_in_order_over_many_connections(served: Served, path: str) -> None:
+    service = served.service
+    for name in ("d", "e"):
+        service.agents.create("ann", name)
+    start = service.monitor.facts("ann").cursor
+    found, last = list[Any](), start
+    with served.browser("ann") as ann:
+        for number in range(5):
+            for name in ("d", "e"):
+                (service.agents.resume if number % 2 else service.agents.pause)("ann", name)
+            with ann.stream("GET", f"/api/v1/{path}", headers={"Last-Event-ID": last}) as response:
+                kind, cursor, fact = next(events(response))
+                assert kind == path.partition("/")[0]
+                found.append(fact)
+                last = str(cursor)
+    stored = [shown(fact) for fact in service.monitor.facts("ann", after=start).facts]
+    wanted = [fact for fact in stored if path.startswith("monitor") or fact["about"] == "ann/d"]
+    assert found == wanted[:5]
+
+
+def test_a_meeting_is_streamed_until_it_ends(served: Served) -> None:
+    service = served.service
+    meeting = service.meetings.call("ann", "plan", open=True)
+    with served.browser("ann") as ann, served.browser("bob") as bob:
+        with ann.stream("GET", f"/api/v1/meetings/{meeting}/stream") as response:
+            seen = events(response)
+            assert next(seen)[2]["topic"] == "plan"
+            service.meetings.end("ann", meeting)
+            kinds = [kind for kind, *_ in seen]
+        assert (kinds[-1], set(kinds[:-1])) == ("end", {"meeting"})
+        never = meeting[:-1] + ("0" if meeting[-1] != "0" else "1")
+        answers = [bob.get(f"/api/v1/meetings/{one}/stream") for one in (meeting, never)]
+        assert [answer.status_code for answer in answers] == [404, 404]
+        assert answers[0].text.replace(meeting, "") == answers[1].text.replace(never, "")
+        assert bob.get("/api/v1/agents/never/stream").status_code == 404
+        assert bob.get("/api/v1/mail/stream", headers={"Last-Event-ID": "nonsense"}).status_code == 422

@@ -20,7 +20,7 @@ HOME = "start"
 _RELATIVE = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|/)([^)#\s]*)(#[\w-]+)?\)")
 _NEW_TAB = re.compile(r'(href="/docs/[^"]*") rel="[^"]*" target="_blank"')
 """Links from one page to another one open in the same tab."""
-_PAGE = """<!doctype html>
+PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -52,8 +52,9 @@ def _shown(page: str) -> str:
     if page not in pages:
         raise NotFound("no such page: /docs lists the pages")
     links = "".join(_link(doc, is_current=name == page) for name, doc in pages.items())
+    links += '<a href="/docs/api">HTTP API</a>'
     body = "".join(_section(page, section, pages) for section in pages[page].sections())
-    return _PAGE.format(title=escape(pages[page].title), style=STYLE, pages=links, body=body)
+    return PAGE.format(title=escape(pages[page].title), style=STYLE, pages=links, body=body)
 
 
 def _link(doc: bundled_docs.Doc, *, is_current: bool) -> str:

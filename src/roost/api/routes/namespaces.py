@@ -17,6 +17,7 @@ from roost.api.auth import Identity
 from roost.api.endpoints import Endpoint
 from roost.api.routes.dependencies import User, caller_of
 from roost.errors import Invalid
+from roost.protocol.examples import EXAMPLES
 from roost.protocol.namespaces import Method
 from roost.protocol.routes import NestedRoute, place_of
 
@@ -61,9 +62,19 @@ class _RestRoute:
             status_code=204 if nothing else route.status,
             response_model=None if nothing else method.replies,
             description=inspect.getdoc(method.coroutine),
+            openapi_extra=self._example(),
             **self._naming(),
             **nothing,
         )
+
+    def _example(self) -> dict[str, Any] | None:
+        """Return an example of the body for OpenAPI."""
+        example = EXAMPLES.get(self.endpoint.method.full_name)
+        if example is None:
+            return None
+        placed = to_camel(self.nested.argument) if self.nested else None
+        shown = {name: value for name, value in example.items() if name != placed}
+        return {"requestBody": {"content": {"application/json": {"example": shown}}}}
 
     def _naming(self) -> dict[str, Any]:
         """Return the names of the route in OpenAPI."""

@@ -13,10 +13,11 @@ import roost
 from roost.api.auth import CODE_LIFE, Identity
 from roost.api.endpoints import Endpoint
 from roost.api.error_responses import LOCAL
-from roost.api.limits.bodies import BodyRoute
 from roost.api.routes import attachments, namespaces
-from roost.api.routes.dependencies import User, address_of
+from roost.api.routes.dependencies import User, address_of, caller_of
+from roost.api.routes.etags import TaggedRoute
 from roost.api.routes.streams import Streams
+from roost.api.subscriptions import SubscribeParams
 from roost.core.limits.limits import Limits
 from roost.errors import Forbidden
 from roost.protocol.errors import PROBLEM, Problem
@@ -33,25 +34,79 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def routes(service: AsyncAgentService, endpoints: Iterable[Endpoint], identity: Identity, limits: Limits) -> APIRouter:
     """Return all routes under /api/v1."""
-    api = APIRouter(prefix=PREFIX, responses=PROBLEMS, route_class=BodyRoute)
-    _stream(api, Streams(service, limits.send_timeout))
+    api = APIRouter(prefix=PREFIX, responses=PROBLEMS, route_class=TaggedRoute)
+    _streams(api, service, Streams(service, limits.send_timeout), identity)
     attachments.add(api, service, limits)
     namespaces.add(api, endpoints, identity)
     _others(api, service, identity)
     return api
 
 
-def _stream(api: APIRouter, streams: Streams) -> None:
-    @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse)
+LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", description="The cursor of the last event.")]
+After = Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")]
+
+
+def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, identity: Identity) -> None:
+    @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse, tags=["talks"])
     async def stream_messages(
         request: Request,
         user: User,
         talk_id: str,
-        last_event_id: Annotated[str | None, Header()] = None,
-        after: Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")] = None,
+        last_event_id: LastEvent = None,
+        after: After = None,
         follow: bool = False,
     ) -> EventSourceResponse:
+        """Stream the messages of a talk while they are written, until the run ends, or with `follow` without end."""
         return await streams.open(user, talk_id, last_event_id or after or None, follow, address_of(request))
+
+    @api.get("/agents/{agent_id}/stream", response_class=EventSourceResponse, tags=["agents"])
+    async def stream_agent(
+        request: Request, user: User, agent_id: str, last_event_id: LastEvent = None, after: After = None
+    ) -> EventSourceResponse:
+        """Stream what the monitor records about an agent."""
+        cursor = last_event_id or after or None
+        if cursor is None:  # a stream that is resumed may end with the deletion of the agent
+            await service.agents.get(user, agent_id)
+        params = SubscribeParams(topic="agents", agent_id=agent_id, after=cursor)
+        return await streams.follow(caller_of(request, user, identity), params)
+
+    @api.get("/meetings/{meeting_id}/stream", response_class=EventSourceResponse, tags=["meetings"])
+    async def stream_meeting(
+        request: Request,
+        user: User,
+        meeting_id: str,
+        last_event_id: LastEvent = None,
+        after: After = None,
+        seen_by: Annotated[str | None, Query(alias="seenBy")] = None,
+    ) -> EventSourceResponse:
+        """Stream the view of a meeting after each change, until the meeting ends."""
+        cursor = last_event_id or after or None
+        params = SubscribeParams(topic="meeting", meeting_id=meeting_id, seen_by=seen_by, after=cursor)
+        return await streams.follow(caller_of(request, user, identity), params)
+
+    for topic, about in _TOPICS.items():
+        _add_stream(api, streams, identity, topic, about)
+
+
+_TOPICS = {"mail": "Stream each mail to the user when it arrives.", "monitor": "Stream all that the monitor records."}
+
+
+def _add_stream(api: APIRouter, streams: Streams, identity: Identity, topic: str, about: str) -> None:
+    async def stream(
+        request: Request, user: User, last_event_id: LastEvent = None, after: After = None
+    ) -> EventSourceResponse:
+        params = SubscribeParams(topic=topic, after=last_event_id or after or None)
+        return await streams.follow(caller_of(request, user, identity), params)
+
+    api.add_api_route(
+        f"/{topic}/stream",
+        stream,
+        methods=["GET"],
+        response_class=EventSourceResponse,
+        name=f"stream_{topic}",
+        description=about,
+        tags=[topic],
+    )
 
 
 def _others(api: APIRouter, service: AsyncAgentService, identity: Identity) -> None:

@@ -24,8 +24,8 @@ from roost.api.limits.rate_limits import RateLimit
 from roost.api.routes.dependencies import caller_of
 from roost.api.rpc import agent_control
 from roost.api.rpc.methods import RpcMethods, as_rpc_error, of_endpoints, validated
-from roost.api.rpc.subscriptions import SubscribeParams, UnsubscribeParams, events
 from roost.api.security import USER
+from roost.api.subscriptions import SubscribeParams, UnsubscribeParams, events
 from roost.core.limits.limits import Limits
 from roost.errors import Conflict, LimitReached, NotFound, RoostError
 from roost.protocol.rpc import (

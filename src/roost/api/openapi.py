@@ -1,0 +1,50 @@
+"""OpenAPI description of the API: FastAPI's own, with errors, sign-in and the order of its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from roost.protocol.errors import Problem
+
+TAGS = {
+    "talks": "Conversations of a user with a profile or an agent.",
+    "agents": "Agents of the user: their lives, settings, memories and state.",
+    "tasks": "Work that is given to an agent.",
+    "schedules": "Tasks at certain times.",
+    "sleep_scheduler": "The next time at which an agent wakes.",
+    "mail": "Mail of the user and of the user's agents.",
+    "events": "Published events, which agents subscribe to.",
+    "meetings": "Meetings of agents and users, and games.",
+    "dead_letters": "What could not be delivered or done.",
+    "approvals": "Questions of agents to their users.",
+    "runs": "What brains did: every run with its journal, and replays.",
+    "monitor": "What happens, in order, and the state of all agents.",
+    "server": "Files of messages, profiles, health and metrics.",
+}
+_SIGN_IN = {
+    "token": {"type": "http", "scheme": "bearer", "description": "Token of the server."},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "roost", "description": "Cookie of a browser."},
+}
+
+
+def set_up(app: FastAPI) -> None:
+    """Complete the description when it is first read."""
+    described = app.openapi
+
+    def completed() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = described()
+            schema["tags"] = [{"name": name, "description": about} for name, about in TAGS.items()]
+            components = schema.setdefault("components", {})
+            components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+            components["securitySchemes"] = _SIGN_IN
+            schema["security"] = [{name: []} for name in _SIGN_IN]
+            for operations in schema["paths"].values():
+                for operation in operations.values():
+                    operation.setdefault("tags", ["server"])
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = completed  # type: ignore[method-assign]

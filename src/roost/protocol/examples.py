@@ -1,0 +1,39 @@
+"""Example bodies of requests, for OpenAPI and the page of the API. Each is valid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "talks.create_talk_session": {"profile": "guide", "title": "First steps"},
+    "talks.add_message": {"content": "What is Roost?"},
+    "talks.configure": {"title": "About Roost", "busy": "queue"},
+    "talks.edit_message": {"seq": 1, "content": "What can Roost do?"},
+    "talks.import_talk": {"text": '{"format": "roost-talk", "version": 1, "title": "", "messages": []}'},
+    "talks.search": {"query": "sleep wake", "limit": 10},
+    "agents.create": {"agentId": "dispatcher", "config": {"maxConcurrentTasks": 5, "wakeOnPriority": "high"}},
+    "agents.create_many": {"agentIds": ["worker-1", "worker-2"]},
+    "agents.configure": {"config": {"description": "Watches the systems"}},
+    "agents.broadcast": {"text": "The build is green"},
+    "agents.find": {"text": "dispatch"},
+    "agents.sleep": {"until": "2030-01-01T09:00:00Z", "wakeOn": {"any": [{"event": "alerts.*"}, {"mail": "high"}]}},
+    "agents.remember": {"text": "The deploy key is in the vault", "key": "deploy-key"},
+    "agents.forget": {"key": "deploy-key"},
+    "agents.set_memory": {"state": {"count": 3}},
+    "tasks.send": {"to": "agent:dispatcher", "prompt": "Check the systems and report issues"},
+    "schedules.create": {"agent": "dispatcher", "prompt": "Check the systems", "cron": "*/15 * * * *"},
+    "schedules.change": {"cron": "0 9 * * *", "zone": "Europe/Berlin"},
+    "sleep_scheduler.schedule_wake": {"time": "2030-01-01T09:00:00Z"},
+    "mail.send": {"to": "agent:dispatcher", "subject": "Disk", "body": "The disk is almost full.", "priority": "high"},
+    "mail.reply": {"body": "Thank you."},
+    "mail.forward": {"to": "user:ann", "note": "For you"},
+    "events.publish": {"name": "alerts.disk", "data": {"free": 0.03}},
+    "meetings.call": {"topic": "Plan the week", "required": ["agent:dispatcher"], "floor": "rounds"},
+    "meetings.say": {"text": "Let us begin."},
+    "meetings.move": {"move": {"cell": 4}},
+    "meetings.grant": {"who": "agent:dispatcher"},
+    "meetings.invite": {"who": "agent:dispatcher"},
+    "meetings.kick": {"who": "agent:dispatcher", "reason": "off topic"},
+    "approvals.answer": {"result": "Use the second account"},
+    "approvals.revoke": {"tool": "deploy", "agentId": "dispatcher"},
+}

@@ -1,0 +1,161 @@
+"""REST as people expect it: pages with `next`, routes below an agent, idempotency keys, ETags, and a description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic.alias_generators import to_camel
+
+from roost.protocol.examples import EXAMPLES
+from tests.api.serving import METHODS, Served
+
+NEXT = "/api/v1/"
+
+
+def pages(client: httpx.Client, path: str) -> Iterator[list[dict[str, Any]]]:
+    """Follow `next` from the first page to the last one."""
+    following: str | None = f"{NEXT}{path}"
+    while following:
+        page = client.get(following).json()
+        yield page["items"]
+        following = page["next"]
+
+
+def furnish(served: Served) -> None:
+    own = served.service
+    for number in range(5):
+        own.agents.create("ann", f"d{number}", start=False)
+        own.tasks.send("ann", "d0", f"work {number}")
+        own.mail.send("ann", "user:ann", f"subject {number}", "body")
+        own.mail.send("ann", "agent:d0", f"subject {number}", "body")
+        own.events.publish("ann", f"nobody_takes_{number}")
+        own.schedules.create("ann", "d0", "check", every=3600)
+        own.agents.remember("ann", "d0", f"fact {number}", key=f"key{number}")
+        own.create_talk_session("ann", profile="parrot", title=f"Talk {number}")
+        own.meetings.call("ann", f"topic {number}", optional=["agent:d0"])
+    own.agents.create("ann", "other", start=False)
+    own.tasks.send("ann", "other", "not of d0")
+
+
+LISTS = {
+    "agents": ("agentId", 6),
+    "tasks": ("taskId", 6),
+    "mail": ("mailId", 5),
+    "events?name=nobody_*": ("eventId", 5),
+    "schedules": ("scheduleId", 5),
+    "talks": ("talkSessionId", 5),
+    "meetings": ("meetingId", 5),
+    "dead-letters": ("letterId", 5),
+    "agents/d0/memories": ("key", 5),
+    "agents/d0/tasks": ("taskId", 5),
+    "agents/d0/schedules": ("scheduleId", 5),
+    "agents/d0/mail": ("mailId", 5),
+}
+
+
+def test_following_next_reads_everything_once(served: Served) -> None:
+    furnish(served)
+    with served.browser("ann") as ann:
+        for path, (name, count) in LISTS.items():
+            for limit in (1, 2, 5):
+                sign = "&" if "?" in path else "?"
+                found = list(pages(ann, f"{path}{sign}limit={limit}"))
+                ids = [one[name] for page in found for one in page]
+                assert (len(ids), len(set(ids))) == (count, count), (path, limit)
+                assert all(len(page) <= limit for page in found)
+
+
+def test_what_is_below_an_agent_is_of_this_agent_alone(served: Served) -> None:
+    furnish(served)
+    with served.browser("ann") as ann, served.browser("bob") as bob:
+        made = ann.post("/api/v1/agents/other/tasks", json={"prompt": "below"})
+        assert made.status_code == 201
+        assert ann.get(f"/api/v1/tasks/{made.json()['taskId']}").json()["prompt"] == "below"
+        assert [one["prompt"] for one in ann.get("/api/v1/agents/other/tasks").json()["items"]] == [
+            "below",
+            "not of d0",
+        ]
+        refused = ann.post("/api/v1/agents/other/tasks", json={"prompt": "x", "to": "agent:d0"})
+        assert (refused.status_code, "to: unknown field" in refused.text) == (422, True)
+        assert bob.post("/api/v1/agents/other/tasks", json={"prompt": "x"}).status_code == 404
+        answers = [bob.get(f"/api/v1/agents/{name}/tasks") for name in ("other", "never")]
+        assert [answer.json() for answer in answers] == [{"items": [], "next": None}] * 2
+
+
+def test_an_idempotency_key_makes_a_repeated_request_count_once(served: Served) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    with served.browser("ann", **{"Idempotency-Key": "k1"}) as ann:
+        first, again = (ann.post("/api/v1/tasks", json={"to": "d", "prompt": "once"}).json() for _ in range(2))
+        assert first == again
+        assert len(served.service.tasks.list("ann")) == 1
+        body = {"to": "d", "prompt": "in the body", "key": "k2"}
+        assert ann.post("/api/v1/tasks", json=body).json() != first
+        assert ann.post("/api/v1/agents/d/pause").status_code == 200  # can be repeated without a key
+        refused = ann.post("/api/v1/events", json={"name": "ready"})
+        assert (refused.status_code, "cannot have an `Idempotency-Key`" in refused.text) == (422, True)
+        assert served.service.events.history("ann") == []
+
+
+def test_a_reply_that_is_known_is_not_sent_again(served: Served) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    with served.browser("ann") as ann:
+        tag = ann.get("/api/v1/agents/d").headers["etag"]
+        for known in (tag, f'"x", W/{tag}', "*"):
+            same = ann.get("/api/v1/agents/d", headers={"If-None-Match": known})
+            assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+        served.service.agents.configure("ann", "d", description="new")
+        changed = ann.get("/api/v1/agents/d", headers={"If-None-Match": tag})
+        assert (changed.status_code, changed.json()["config"]["description"]) == (200, "new")
+
+
+# --- the description -------------------------------------------------------------------------------------
+
+
+def schema_of(served: Served) -> dict[str, Any]:
+    with served.browser("ann") as ann:
+        found: dict[str, Any] = ann.get("/api/v1/openapi.json").json()
+    return found
+
+
+def test_all_references_of_the_description_can_be_followed(served: Served) -> None:
+    schema = schema_of(served)
+    references = set(re.findall(r'"#/components/schemas/([^"]+)"', str(schema).replace("'", '"')))
+    assert "Problem" in references
+    assert references <= schema["components"]["schemas"].keys()
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            assert operation["tags"], path
+            if path.startswith("/api/") and "422" in operation["responses"]:
+                assert list(operation["responses"]["422"]["content"]) == ["application/problem+json"], path
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_request_is_valid(name: str) -> None:
+    assert METHODS[name].takes.model_validate(EXAMPLES[name])
+
+
+def test_every_body_with_a_required_field_has_an_example() -> None:
+    needed = {
+        name
+        for name, method in METHODS.items()
+        if method.route.has_body
+        and not method.route.served_by
+        and any(field.is_required() for field in method.takes.model_fields.values())
+    }
+    assert needed - EXAMPLES.keys() == set()
+
+
+def test_the_page_of_the_api_shows_every_request_and_loads_nothing(served: Served) -> None:
+    schema = schema_of(served)
+    with served.browser("ann") as ann:
+        page = ann.get("/docs/api").text
+    for path, operations in schema["paths"].items():
+        for verb in operations:
+            assert f'<span class="verb">{verb.upper()}</span><code>{path}</code>' in page
+    assert to_camel("max_attempts") in page
+    assert "<script" not in page
+    assert not re.findall(r'(?:src|href)="(?!/|#)', page)
