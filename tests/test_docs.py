@@ -382,7 +382,8 @@ def test_the_arguments_of_each_route_are_documented() -> None:
 
     page = (DOCS / "reference" / "http.md").read_text()
     for method in [method for name, kind in NAMESPACES.items() for method in methods(name, kind)]:
-        [row] = re.findall(rf"^\| `POST /api/v1/{method.path}` \| (.*) \| .* \|$", page, re.MULTILINE)
+        request = re.escape(f"{method.route.verb} /api/v1/{method.path}")
+        [row] = re.findall(rf"^\| `{request}` \| (.*) \| .* \|$", page, re.MULTILINE)
         assert row == ", ".join(f"`{to_camel(name)}`" for name in method.takes.model_fields), method.path
 
 

@@ -1,10 +1,12 @@
-"""Example bodies of requests, for OpenAPI and the page of the API. Each is valid."""
+"""Example bodies of requests, for OpenAPI and the page of the API."""
 
 from __future__ import annotations
 
 from typing import Any
 
-EXAMPLES: dict[str, dict[str, Any]] = {
+from roost.protocol.namespaces import Method
+
+_EXAMPLES: dict[str, dict[str, Any]] = {
     "talks.create_talk_session": {"profile": "guide", "title": "First steps"},
     "talks.add_message": {"content": "What is Roost?"},
     "talks.configure": {"title": "About Roost", "busy": "queue"},
@@ -37,3 +39,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "approvals.answer": {"result": "Use the second account"},
     "approvals.revoke": {"tool": "deploy", "agentId": "dispatcher"},
 }
+_VALUES: dict[str, Any] = {"integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}}
+
+
+def example_of(method: Method) -> dict[str, Any] | None:
+    """Return an example of a body: the declared one, or one with the required fields; None if there is none."""
+    if not method.route.has_body or method.full_name in _EXAMPLES:
+        return _EXAMPLES.get(method.full_name)
+    schema = method.takes.model_json_schema()
+    required = schema.get("required", ())
+    return {name: _VALUES.get(schema["properties"][name].get("type"), name) for name in required} or None

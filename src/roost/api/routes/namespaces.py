@@ -17,7 +17,7 @@ from roost.api.auth import Identity
 from roost.api.endpoints import Endpoint
 from roost.api.routes.dependencies import User, caller_of
 from roost.errors import Invalid
-from roost.protocol.examples import EXAMPLES
+from roost.protocol.examples import example_of
 from roost.protocol.namespaces import Method
 from roost.protocol.routes import NestedRoute, place_of
 
@@ -69,7 +69,7 @@ class _RestRoute:
 
     def _example(self) -> dict[str, Any] | None:
         """Return an example of the body for OpenAPI."""
-        example = EXAMPLES.get(self.endpoint.method.full_name)
+        example = example_of(self.endpoint.method)
         if example is None:
             return None
         placed = to_camel(self.nested.argument) if self.nested else None
