@@ -199,3 +199,16 @@ def test_writing_in_a_long_talk_doubles_nothing(visit: Visit, server: Server) ->
     expect(messages(page).last).to_contain_text("word20 end.")
     expect_rest(page)
     expect_steady(page, 52)
+
+
+def test_a_path_without_a_page_is_answered_by_a_page_that_says_so(visit: Visit, server: Server) -> None:
+    page = visit()
+    answer = page.goto(f"{server.url}/agents")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading")).to_have_text("There is no such page")
+    page.get_by_role("link", name="the first page").click()
+    expect(page.get_by_text("What would you like to talk about?")).to_be_visible()
+    for path in ("/agents", "/_stcore", "/static/../agents", "/talk/x"):
+        missing = page.request.get(f"{server.url}{path}", headers={"Accept": "application/json"})
+        assert (missing.status, missing.json()["code"]) == (404, "not_found"), path

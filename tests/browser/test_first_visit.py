@@ -165,7 +165,7 @@ def write_and_come_back(page: Page, tmp_path: Path) -> None:
     expect(spoken.nth(4)).to_contain_text("2/2")
     spoken.last.hover()
     spoken.last.get_by_role("button", name="Fork").click()
-    expect(page.get_by_role("button", name="Tell me a story", exact=True)).to_have_count(2)
+    expect(page.get_by_role("button", name="Tell me a story (fork)", exact=True)).to_be_visible()
 
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Attach files").click()
