@@ -69,6 +69,7 @@ def test_a_wrong_method_is_answered_with_the_right_one(served: Served, method: s
         answer = ann.request(method, "/api/v1/agents/d/pause")
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert answer.json()["detail"] == "method not allowed: use POST"
+    assert answer.headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])

@@ -82,6 +82,8 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
         ("post", "/api/v1/talks/search"),
         ("post", "/api/v1/talks/import"),
         ("post", "/api/v1/attachments"),
+        ("get", "/api/v1/mail/stream"),
+        ("get", "/api/v1/monitor/stream"),
         ("get", "/api/v1/profiles"),
         ("get", "/api/v1/health"),
         ("post", "/api/v1/links"),

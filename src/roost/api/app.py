@@ -85,7 +85,8 @@ def _nothing_else(app: FastAPI) -> None:
         asked = {**scope, "root_path": scope.get("app_root_path", "")}  # the path before mounting
         allowed = [m for m in METHODS if any(r.matches({**asked, "method": m})[0] is Match.FULL for r in routes)]
         if allowed:
-            raise HttpError(405, "method_not_allowed", f"method not allowed: use {' or '.join(allowed)}")
+            message = f"method not allowed: use {' or '.join(allowed)}"
+            raise HttpError(405, "method_not_allowed", message, {"Allow": ", ".join(allowed)})
         raise NotFound("no such route: see /api/v1/openapi.json")
 
     app.mount("/api", nothing)

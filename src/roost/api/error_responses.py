@@ -51,8 +51,8 @@ MOST_REFUSALS = 5
 class HttpError(HTTPException):
     """Error with a status, a code and a message, raised outside of the service."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(status, message)
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, message, headers)
         self.code = code
 
 
@@ -71,7 +71,7 @@ def reply(status: int, code: str, message: str, reference: str | None = None) ->
 def reply_to(error: Exception, *, operator: bool = False) -> JSONResponse:
     """Return the response to an error; for an unexpected one it holds only a reference to the log."""
     if isinstance(error, HttpError):
-        return reply(error.status_code, error.code, error.detail)
+        return _with(reply(error.status_code, error.code, error.detail), error.headers)
     for kind, status in STATUS.items():
         if isinstance(error, kind):
             return reply(status, code_of(kind), str(error) if operator else public(error))
@@ -164,4 +164,9 @@ async def _handle_http(_: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's response to an undecodable body
         return _invalid(NO_OBJECT)
     phrase = HTTPStatus(error.status_code).phrase
-    return reply(error.status_code, phrase.lower().replace(" ", "_"), phrase)
+    return _with(reply(error.status_code, phrase.lower().replace(" ", "_"), phrase), error.headers)
+
+
+def _with(response: JSONResponse, headers: Mapping[str, str] | None) -> JSONResponse:
+    response.headers.update(headers or {})
+    return response

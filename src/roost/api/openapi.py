@@ -23,6 +23,8 @@ TAGS = {
     "monitor": "What happens, in order, and the state of all agents.",
     "server": "Files of messages, profiles, health and metrics.",
 }
+OPEN = ("/healthz", "/readyz", "/metrics")
+"""Paths that need no sign-in."""
 _SIGN_IN = {
     "token": {"type": "http", "scheme": "bearer", "description": "Token of the server."},
     "cookie": {"type": "apiKey", "in": "cookie", "name": "roost", "description": "Cookie of a browser."},
@@ -41,9 +43,11 @@ def set_up(app: FastAPI) -> None:
             components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
             components["securitySchemes"] = _SIGN_IN
             schema["security"] = [{name: []} for name in _SIGN_IN]
-            for operations in schema["paths"].values():
+            for path, operations in schema["paths"].items():
                 for operation in operations.values():
                     operation.setdefault("tags", ["server"])
+                    if path in OPEN:
+                        operation["security"] = []
             app.openapi_schema = schema
         return app.openapi_schema
 

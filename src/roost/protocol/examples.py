@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from roost.protocol.namespaces import Method
 
+_TRANSCRIPT = {
+    "kind": "roost.talk",
+    "version": 1,
+    "talk": {
+        "title": "From elsewhere",
+        "profile": "guide",
+        "agent": None,
+        "busy": "interrupt",
+        "options": {},
+        "created": "2030-01-01T09:00:00Z",
+    },
+    "messages": [{"sender": "user", "text": "hello", "status": "complete", "created": "2030-01-01T09:00:00Z"}],
+}
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "talks.create_talk_session": {"profile": "guide", "title": "First steps"},
     "talks.add_message": {"content": "What is Roost?"},
     "talks.configure": {"title": "About Roost", "busy": "queue"},
     "talks.edit_message": {"seq": 1, "content": "What can Roost do?"},
-    "talks.import_talk": {"text": '{"format": "roost-talk", "version": 1, "title": "", "messages": []}'},
+    "talks.import_talk": {"text": json.dumps(_TRANSCRIPT)},
     "talks.search": {"query": "sleep wake", "limit": 10},
     "agents.create": {"agentId": "dispatcher", "config": {"maxConcurrentTasks": 5, "wakeOnPriority": "high"}},
     "agents.create_many": {"agentIds": ["worker-1", "worker-2"]},
@@ -30,7 +44,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "mail.reply": {"body": "Thank you."},
     "mail.forward": {"to": "user:ann", "note": "For you"},
     "events.publish": {"name": "alerts.disk", "data": {"free": 0.03}},
-    "meetings.call": {"topic": "Plan the week", "required": ["agent:dispatcher"], "floor": "rounds"},
+    "meetings.call": {"topic": "Plan the week", "required": ["agent:dispatcher"]},
     "meetings.say": {"text": "Let us begin."},
     "meetings.move": {"move": {"cell": 4}},
     "meetings.grant": {"who": "agent:dispatcher"},

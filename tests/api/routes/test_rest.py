@@ -11,7 +11,7 @@ import pytest
 from pydantic.alias_generators import to_camel, to_snake
 
 from roost.protocol.examples import example_of
-from tests.api.serving import METHODS, Served
+from tests.api.serving import METHODS, Served, ask
 
 NEXT = "/api/v1/"
 
@@ -137,6 +137,21 @@ def test_all_references_of_the_description_can_be_followed(served: Served) -> No
 def test_the_example_of_a_request_is_valid(name: str) -> None:
     model, example = METHODS[name].takes, example_of(METHODS[name]) or {}
     assert model.model_validate(example).model_fields_set == {to_snake(field) for field in example}
+
+
+def test_the_examples_can_be_sent_one_after_another(served: Served) -> None:
+    with served.browser("ann") as ann:
+        statuses = {}
+        for name in ("agents.create", "agents.create_many", "agents.broadcast", "agents.find", "tasks.send"):
+            statuses[name] = ask(ann, name, **(example_of(METHODS[name]) or {})).status_code
+        for name in ("schedules.create", "mail.send", "events.publish", "meetings.call", "talks.search"):
+            statuses[name] = ask(ann, name, **(example_of(METHODS[name]) or {})).status_code
+        for name in ("sleep", "remember", "forget", "set_memory", "configure"):
+            method = METHODS[f"agents.{name}"]
+            statuses[name] = ask(ann, f"agents.{name}", agentId="worker-1", **(example_of(method) or {})).status_code
+        transcript = (example_of(METHODS["talks.import_talk"]) or {}) | {"profile": "parrot"}
+        statuses["import"] = ask(ann, "talks.import_talk", **transcript).status_code
+    assert {name: status for name, status in statuses.items() if status not in (200, 201, 204)} == {}
 
 
 def test_the_page_of_the_api_shows_every_request_and_loads_nothing(served: Served) -> None:

@@ -21,7 +21,7 @@ from roost.service import AsyncAgentService
 POLICY = "default-src 'none'; sandbox"
 """Content security policy of files: nothing in them runs or loads anything."""
 CACHE = "private, max-age=3600"
-_BYTES: dict[str, Any] = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+_CONTENT = {"schema": {"type": "string", "format": "binary"}}
 
 
 def add(api: APIRouter, service: AsyncAgentService, limits: Limits) -> None:
@@ -29,7 +29,7 @@ def add(api: APIRouter, service: AsyncAgentService, limits: Limits) -> None:
         "/attachments",
         status_code=201,
         response_model=wired(Attachment),
-        openapi_extra={"requestBody": {"required": True, **_BYTES}},
+        openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": _CONTENT}}},
     )
     async def add_attachment(request: Request, user: User, name: Annotated[str, Query()]) -> Any:
         """Upload a file, which is the body, for a message."""
@@ -39,7 +39,11 @@ def add(api: APIRouter, service: AsyncAgentService, limits: Limits) -> None:
             return Response(status_code=400)  # the client is gone
         return await service.add_attachment(user, name, data)
 
-    @api.get("/attachments/{attachment_id}", response_class=StreamingResponse, responses={200: _BYTES})
+    @api.get(
+        "/attachments/{attachment_id}",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"*/*": _CONTENT}}},
+    )
     async def get_attachment(
         user: User, attachment_id: str, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
