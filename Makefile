@@ -75,7 +75,7 @@ lock: $(DEV_READY) ## Take the newest versions into requirements/*.txt
 	@test -x .cache/lock/bin/uv || $(PYTHON_IN_VENV) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip install -qq --upgrade uv
 	@$(COMPILE) --all-extras --group dev --output-file requirements/dev.txt
-	@$(COMPILE) --extra ui --extra llm --extra local --group build --constraint requirements/dev.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra ui --extra llm --extra mcp --extra local --group build --constraint requirements/dev.txt --output-file requirements/run.txt
 
 clean: ## Remove all that was made: environment, caches, builds
 	@rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

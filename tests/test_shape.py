@@ -66,7 +66,9 @@ LAYERS: dict[str, set[str]] = {
     },
     "testing": {"errors", "core", "ports", "runtime", "brains", "hosts", "stores", "wiring", "service"},
     "client": {"errors", "core", "ports", "protocol", "sync"},
+    "mcp_server": {"errors", "core", "ports", "client", "service"},
     "api": {
+        "mcp_server",
         "errors",
         "core",
         "ports",
@@ -83,6 +85,7 @@ LAYERS: dict[str, set[str]] = {
     "ui": {"errors", "core", "ports", "settings", "service", "api", "demos", "connections"},
     "demos": {"errors", "core", "ports", "log", "settings", "wiring", "service", "client"},
     "cli": {
+        "mcp_server",
         "keys",
         "demos",
         "errors",
@@ -116,6 +119,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "app server",
     ),
     "cli": ("render", "app", "commands", "main"),
+    "mcp_server": ("arguments callers results", "talking", "tools", "server"),
     "core": (
         "values",
         "failures memory meetings agents",
