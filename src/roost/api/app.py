@@ -19,7 +19,7 @@ from roost.api.auth import Identity
 from roost.api.endpoints import endpoints
 from roost.api.error_responses import HttpError
 from roost.api.readiness import Readiness
-from roost.api.routes import api_page, docs, live, metrics, rest
+from roost.api.routes import api_page, docs, live, mcp, metrics, rest
 from roost.api.rpc import sockets as rpc
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
@@ -35,6 +35,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     sockets = live.LiveSockets(service.asynchronous, identity, settings.limits)
     methods = tuple(endpoints(service.asynchronous))
     ready = Readiness(service.asynchronous)
+    mcp_endpoint = mcp.McpEndpoint(service.asynchronous, identity, settings.limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -44,6 +45,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
                 await stack.enter_async_context(shown.lifespan()(app))
             await stack.enter_async_context(sockets.running())
             await stack.enter_async_context(ready.watched())
+            await stack.enter_async_context(mcp_endpoint.running())
             yield
 
     app = FastAPI(
@@ -68,6 +70,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     docs.add(app)
     live.add(app, sockets)
     rpc.add(app, rpc.RpcSockets(service.asynchronous, methods, identity, settings.limits))
+    mcp.add(app, mcp_endpoint)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", page_app.KnownPages(shown))
