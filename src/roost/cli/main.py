@@ -37,6 +37,7 @@ ORDER = (
     "up",
     "ui",
     "link",
+    "mcp",
     "chat",
     "talks",
     "agents",
@@ -176,6 +177,18 @@ def link(json: Json = False, store: Store = None, config: Config = None) -> None
     from roost.cli.commands.talks import talks as command
 
     command.link(load_settings(config, store=store), as_json=json)
+
+
+@app.command()
+def mcp(store: Store = None, config: Config = None) -> None:
+    """Serve agents as tools to an MCP client.
+
+    The client starts this command, and talks to it on standard input and output. It uses the running server; without
+    one it opens the store while it is called.
+    """
+    from roost.cli.commands import mcp as command
+
+    command.run(load_settings(config, store=store))
 
 
 @app.command()
