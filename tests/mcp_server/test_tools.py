@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import roost
+from roost.mcp_server.results import MOST_TEXT
 from roost.mcp_server.tools import MOST_AGENTS
 from tests.api.conftest import BRAINS
 from tests.api.serving import Served, serving
@@ -253,6 +254,27 @@ def test_a_failed_answer_has_its_sentence_and_no_traceback(service: Open) -> Non
 
     with serving(service({"broken": broken})) as served:
         run(test(served))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_long_texts_are_cut_so_that_clients_accept_them(served: Served, era: str) -> None:
+    async def test() -> None:
+        async with connected(served, era=era) as client:
+            answer = await called(client, "talk", message="🐦" * 300_000, profile="parrot")
+            assert answer["answer"].startswith("🐦" * MOST_TEXT + "… [cut: 300,001 characters in all]")
+            talk = (await called(client, "talk", message="x" * 60_000, profile="parrot"))["talk_id"]
+            newest = await called(client, "read_talk", talk_id=talk)
+            assert ([one["number"] for one in newest["messages"]], newest["more_before"]) == ([2], True)
+            older = await called(client, "read_talk", talk_id=talk, before=2)
+            assert ([one["number"] for one in older["messages"]], older["more_before"]) == ([1], False)
+            for subject in ("first", "second"):
+                served.service.mail.send("ann", "user:ann", subject, "x" * 60_000)
+            page = await called(client, "read_mail", mark_read=True)
+            assert ([one["subject"] for one in page["mail"]], page["more"], page["unread"]) == (["second"], True, 1)
+            rest = await called(client, "read_mail", before=page["mail"][0]["mail_id"])
+            assert ([one["subject"] for one in rest["mail"]], rest["more"]) == (["first"], False)
+
+    run(test())
 
 
 def test_history_is_read_by_page(served: Served) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+T = TypeVar("T")
+MOST_TEXT = 100_000
+"""Characters of texts in one result: clients commonly refuse results above 1 MiB, which hold each text twice."""
 NextStep = Annotated[str | None, Field(description="What to do next, if the work is not finished.")]
 
 
@@ -93,11 +97,28 @@ class MailItem(ToolOutput):
 
 class MailItems(ToolOutput):
     mail: list[MailItem]
+    more: Annotated[bool, Field(description="True if there may be more: pass the last mail id as `before`.")]
     unread: Annotated[int, Field(description="Number of unread mails in this mailbox.")]
 
 
 class PublishedEvent(ToolOutput):
     event_id: str
+
+
+def cut(text: str) -> str:
+    """Return a text that fits a result; a longer one is cut, with a remark."""
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}… [cut: {len(text):,} characters in all]"
+
+
+def fitting(items: Sequence[T], size: Callable[[T], int]) -> list[T]:
+    """Return the first items that fit a result together; at least one, whose text is cut."""
+    total, count = 0, 0
+    for item in items:
+        total += min(size(item), MOST_TEXT)
+        if count and total > MOST_TEXT:
+            break
+        count += 1
+    return list(items[:count])
 
 
 def schema_of(model: type[BaseModel], *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:

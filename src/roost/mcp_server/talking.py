@@ -20,7 +20,7 @@ from roost.core.talks.messages import Change, Message, Sender, Status
 from roost.core.values import addresses, checks
 from roost.errors import Invalid, Unavailable
 from roost.mcp_server.arguments import AskArguments, ReadTalkArguments, TalkArguments
-from roost.mcp_server.results import TalkAnswer, TalkMessage, TalkMessages
+from roost.mcp_server.results import TalkAnswer, TalkMessage, TalkMessages, cut, fitting
 
 if TYPE_CHECKING:
     from roost.client import AsyncRemoteService
@@ -107,7 +107,8 @@ async def read_talk(context: McpContext, asked: ReadTalkArguments) -> TalkMessag
         cursor = (await service.get_messages(user, asked.talk_id, limit=1)).cursor
         await _follow(context, asked.talk_id, cursor, asked.wait)
     page = await service.get_messages(user, asked.talk_id, before=asked.before, limit=asked.limit)
-    found = [one for one in page.messages if one.seq > asked.after and one.status is not Status.WITHDRAWN]
+    wanted = [one for one in page.messages if one.seq > asked.after and one.status is not Status.WITHDRAWN]
+    found = fitting(wanted[::-1], lambda one: len(one.content))[::-1]
     next_step = None
     if page.running:
         last = found[-1].seq if found else asked.after
@@ -116,7 +117,7 @@ async def read_talk(context: McpContext, asked: ReadTalkArguments) -> TalkMessag
         talk_id=asked.talk_id,
         messages=[_shown(one) for one in found],
         writing=page.running,
-        more_before=bool(found) and page.more_before and found[0].seq > asked.after + 1,
+        more_before=len(found) < len(wanted) or (page.more_before and bool(found) and found[0].seq > asked.after + 1),
         next_step=next_step,
     )
 
@@ -206,7 +207,7 @@ class _Progress:
             text, self._unsent = self._unsent, ""
             self._written += len(text)
             self._sent_at = monotonic()
-            await self._report(self._written, text)
+            await self._report(self._written, cut(text))
 
 
 # --- results -------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def _answer_to(number: int, messages: Iterable[Message]) -> list[Message]:
 
 
 def _answer(talk_id: str, number: int, found: list[Message], *, is_asking: bool) -> TalkAnswer:
-    text = "\n\n".join(message.content for message in found if message.content)
+    text = cut("\n\n".join(message.content for message in found if message.content))
     rest = f"call read_talk with talk_id={talk_id!r}, after={number} and wait=30"
     if is_asking:
         step = f"A person must approve a step of the agent first (`roost approvals ls`). Then {rest}."
@@ -251,7 +252,7 @@ def _shown(message: Message) -> TalkMessage:
     return TalkMessage(
         number=message.seq,
         sender=message.sender,
-        text=message.content,
+        text=cut(message.content),
         status=message.status,
         created=message.created,
         error=message.error,

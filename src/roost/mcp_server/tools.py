@@ -40,6 +40,8 @@ from roost.mcp_server.results import (
     TalkAnswer,
     TalkMessages,
     TaskReport,
+    cut,
+    fitting,
 )
 from roost.mcp_server.talking import McpContext
 from roost.ports import Profile
@@ -154,7 +156,7 @@ def _report(task: Task) -> TaskReport:
         task_id=task.task_id,
         agent=task.agent_id,
         status=task.status,
-        result=task.result,
+        result=None if task.result is None else cut(task.result),
         error=task.error,
         created=task.created,
         ended=task.ended,
@@ -183,9 +185,14 @@ async def _read_mail(context: McpContext, asked: ReadMailArguments) -> MailItems
     box = None if asked.agent is None else _address(asked.agent)
     status = MailStatus.UNREAD if asked.unread_only else None
     found = await mail.inbox(user, box, status=status, newest=True, limit=asked.limit, before=asked.before)
+    shown = fitting(found, lambda one: len(one.body))
     if asked.mark_read and box is None:
-        found = [await mail.read(user, one.mail_id) for one in found]
-    return MailItems(mail=[_item(one, user) for one in found], unread=await mail.unread_count(user, box))
+        shown = [await mail.read(user, one.mail_id) for one in shown]
+    return MailItems(
+        mail=[_item(one, user) for one in shown],
+        more=len(found) == asked.limit or len(shown) < len(found),
+        unread=await mail.unread_count(user, box),
+    )
 
 
 def _item(mail: Mail, user: str) -> MailItem:
@@ -194,7 +201,7 @@ def _item(mail: Mail, user: str) -> MailItem:
         sender=shortened(mail.sender, user),
         recipient=shortened(mail.recipient, user),
         subject=mail.subject,
-        body=mail.body,
+        body=cut(mail.body),
         priority=mail.priority,
         status=mail.status,
         created=mail.created,
