@@ -58,7 +58,7 @@ def test_nobody_gets_in_without_signing_in(served: Served) -> None:
     with served.browser(None) as visitor:
         for response in (post(visitor, asked), visitor.get("/mcp"), visitor.delete("/mcp")):
             assert response.status_code == 401
-            assert response.json()["error"]["code"] == "unauthenticated"
+            assert response.json()["code"] == "unauthenticated"
     with httpx.Client(base_url=served.url, headers={"Authorization": "Bearer wrong"}, trust_env=False) as wrong:
         assert post(wrong, asked).status_code == 401
 
@@ -253,7 +253,7 @@ def test_without_the_package_a_sentence_names_it(served: Served, monkeypatch: py
         for _ in range(2):
             response = post(browser, message("ping"))
             assert response.status_code == 503
-            assert response.json()["error"]["message"] == "MCP needs the package 'mcp_types': pip install 'roost[mcp]'"
+            assert response.json()["detail"] == "MCP needs the package 'mcp_types': pip install 'roost[mcp]'"
 
 
 # --- hostile input -----------------------------------------------------------------------------------
