@@ -27,6 +27,7 @@ from roost.errors import (
     public,
 )
 from roost.protocol.errors import PROBLEM, Problem, code_of
+from roost.protocol.openai import is_openai_path, openai_error, openai_status
 
 log = logging.getLogger("roost.api")
 
@@ -51,27 +52,66 @@ MOST_REFUSALS = 5
 class HttpError(HTTPException):
     """Error with a status, a code and a message, raised outside of the service."""
 
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        param: str | None = None,
+    ) -> None:
         super().__init__(status, message, headers)
         self.code = code
+        self.param = param
+        """Invalid parameter, for clients of the OpenAI-compatible API."""
+
+
+class ErrorResponse(JSONResponse):
+    """Response to an error; its form is that of the API whose path was requested."""
+
+    def __init__(self, problem: Problem, param: str | None, headers: Mapping[str, str] | None) -> None:
+        retry = {"Retry-After": "1"} if problem.status in (429, 503) else {}
+        sent = {**retry, **(headers or {})}
+        super().__init__(problem.model_dump(exclude_none=True), problem.status, sent, media_type=PROBLEM)
+        self._problem = problem
+        self._param = param
+
+    @property
+    def for_openai(self) -> dict[str, Any]:
+        """Return the body for clients of the OpenAI-compatible API."""
+        return openai_error(openai_status(self.status_code), self._problem.code, self._problem.detail, self._param)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_openai_path(scope["path"]):
+            return await super().__call__(scope, receive, send)
+        kept = {name: value for name, value in self.headers.items() if name not in ("content-length", "content-type")}
+        return await JSONResponse(self.for_openai, openai_status(self.status_code), kept)(scope, receive, send)
 
 
 def unauthenticated() -> HttpError:
     return HttpError(401, "unauthenticated", "not signed in: open the page first, or send the local token")
 
 
-def reply(status: int, code: str, message: str, reference: str | None = None) -> JSONResponse:
-    problem = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=message, code=code, reference=reference
-    ).model_dump(exclude_none=True)
-    retry = {"Retry-After": "1"} if status in (429, 503) else None
-    return JSONResponse(problem, status, headers=retry, media_type=PROBLEM)
+def reply(
+    status: int,
+    code: str,
+    message: str,
+    reference: str | None = None,
+    *,
+    param: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ErrorResponse:
+    title = HTTPStatus(status).phrase
+    return ErrorResponse(
+        Problem(title=title, status=status, detail=message, code=code, reference=reference), param, headers
+    )
 
 
-def reply_to(error: Exception, *, operator: bool = False) -> JSONResponse:
+def reply_to(error: Exception, *, operator: bool = False) -> ErrorResponse:
     """Return the response to an error; for an unexpected one it holds only a reference to the log."""
     if isinstance(error, HttpError):
-        return _with(reply(error.status_code, error.code, error.detail), error.headers)
+        return reply(error.status_code, error.code, error.detail, param=error.param, headers=error.headers)
     for kind, status in STATUS.items():
         if isinstance(error, kind):
             return reply(status, code_of(kind), str(error) if operator else public(error))
@@ -117,7 +157,7 @@ async def _handle(request: Request, error: Exception) -> JSONResponse:
 
 async def _handle_validation(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return _invalid(refusals(error.errors(), outer=1))
+    return _invalid(refusals(error.errors(), outer=1), param=_first_field(error.errors()))
 
 
 def refusals(details: Sequence[Mapping[str, Any]], *, outer: int = 0) -> str:
@@ -127,6 +167,12 @@ def refusals(details: Sequence[Mapping[str, Any]], *, outer: int = 0) -> str:
         field, expected = _refusal(detail, outer)
         found.setdefault(field, []).append(expected)
     return "; ".join(field + _any_of(expected) for field, expected in found.items())
+
+
+def _first_field(details: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the name of the first invalid field; None if the body as a whole is invalid."""
+    _, *names = details[0].get("loc", ("",)) if details else ("",)
+    return f"{names[0]:.80}" if names and isinstance(names[0], str) else None
 
 
 def _any_of(expected: list[str]) -> str:
@@ -155,8 +201,8 @@ def _is_field(part: str) -> bool:
     return part not in ("float", "int", "str", "bool") and not part.startswith("function-")
 
 
-def _invalid(message: str) -> JSONResponse:
-    return reply(STATUS[Invalid], code_of(Invalid), message)
+def _invalid(message: str, param: str | None = None) -> JSONResponse:
+    return reply(STATUS[Invalid], code_of(Invalid), message, param=param)
 
 
 async def _handle_http(_: Request, error: Exception) -> JSONResponse:
@@ -164,9 +210,4 @@ async def _handle_http(_: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's response to an undecodable body
         return _invalid(NO_OBJECT)
     phrase = HTTPStatus(error.status_code).phrase
-    return _with(reply(error.status_code, phrase.lower().replace(" ", "_"), phrase), error.headers)
-
-
-def _with(response: JSONResponse, headers: Mapping[str, str] | None) -> JSONResponse:
-    response.headers.update(headers or {})
-    return response
+    return reply(error.status_code, phrase.lower().replace(" ", "_"), phrase, headers=error.headers)
