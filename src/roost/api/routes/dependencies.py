@@ -1,11 +1,14 @@
-"""Dependencies of routes: the authenticated user and the address of a request."""
+"""Dependencies of routes: the authenticated user, the address of a request, and whether its client is connected."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from roost.api.auth import Identity
 from roost.api.endpoints import Caller
@@ -34,6 +37,24 @@ def caller_of(connection: HTTPConnection, user: str, identity: Identity) -> Call
 def is_operator(connection: HTTPConnection, identity: Identity) -> bool:
     """Return True for the local user and for holders of the token: they run the server and own its store."""
     return bool(connection.scope.get(LOCAL)) or connection.scope.get(USER) == identity.local_user
+
+
+async def while_connected(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of a call; cancel the call if the client disconnects first."""
+    doing = asyncio.ensure_future(call)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return await doing if doing.done() else Response(status_code=204)  # the client is gone
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 User = Annotated[str, Depends(user_of)]

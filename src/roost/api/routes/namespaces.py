@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from roost.api.auth import Identity
 from roost.api.endpoints import Endpoint
-from roost.api.routes.dependencies import User, caller_of
+from roost.api.routes.dependencies import User, caller_of, while_connected
 from roost.errors import Invalid
 from roost.protocol.examples import example_of
 from roost.protocol.namespaces import Method
@@ -48,7 +47,7 @@ class _RestRoute:
             _check_query(request, self._queried)
             arguments = self._arguments(request, given if body is None else given | method.arguments(body))
             called = self.endpoint.call(caller_of(request, user, self.identity), arguments)
-            found = await (_while_there(request, called) if self.endpoint.is_long else called)
+            found = await (while_connected(request, called) if self.endpoint.is_long else called)
             if isinstance(found, Response):
                 return found
             return method.reply(found, _following(request, method, arguments, found))
@@ -135,24 +134,6 @@ def _following(request: Request, method: Method, arguments: Mapping[str, Any], f
         return None
     url = request.url.include_query_params(**page)
     return f"{url.path}?{url.query}"
-
-
-async def _while_there(request: Request, call: Coroutine[Any, Any, Any]) -> Any:
-    """Return the result of a call; cancel the call if the client disconnects first."""
-    doing = asyncio.ensure_future(call)
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
-        return await doing if doing.done() else Response(status_code=204)  # the client is gone
-    finally:
-        for task in (doing, leaving):
-            task.cancel()
-        await asyncio.gather(doing, leaving, return_exceptions=True)
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _default_body(method: Method, model: type[BaseModel]) -> Any:
