@@ -115,7 +115,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "endpoints security",
         "subscriptions",
         "routes",
-        "rpc",
+        "openai rpc",
         "app server",
     ),
     "cli": ("render", "app", "commands", "main"),

@@ -18,6 +18,7 @@ from roost.api import pages as page_app
 from roost.api.auth import Identity
 from roost.api.endpoints import endpoints
 from roost.api.error_responses import HttpError
+from roost.api.openai import routes as openai
 from roost.api.readiness import Readiness
 from roost.api.routes import api_page, docs, live, mcp, metrics, rest
 from roost.api.rpc import sockets as rpc
@@ -71,6 +72,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     live.add(app, sockets)
     rpc.add(app, rpc.RpcSockets(service.asynchronous, methods, identity, settings.limits))
     mcp.add(app, mcp_endpoint)
+    openai.add(app, service.asynchronous, settings.limits)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", page_app.KnownPages(shown))

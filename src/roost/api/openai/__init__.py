@@ -1,0 +1,1 @@
+"""OpenAI-compatible API: chat completions and models."""

@@ -1,0 +1,148 @@
+"""Chat completions: as one response, or as a stream of chunks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from roost.api.error_responses import reply_to
+from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.api.openai import messages
+from roost.api.openai.answers import ChatAnswer
+from roost.api.openai.models import ChatModels
+from roost.api.openai.requests import TALK_FIELD, TALK_HEADER, ChatRequest
+from roost.api.openai.talks import ChatTalks, PostedMessage
+from roost.api.routes.streams import GRACE, PING
+from roost.core.limits.usage import Usage
+from roost.service import AsyncAgentService
+
+DONE = "[DONE]"
+
+
+class Completions:
+    """Completions that this process is writing, with a concurrency limit."""
+
+    def __init__(self, service: AsyncAgentService, send_timeout: float) -> None:
+        self._service = service
+        self._patience = send_timeout + GRACE
+        self._models = ChatModels(service)
+        self._talks = ChatTalks(service)
+        self._places = ConcurrencyLimit("completions")
+
+    async def complete(self, user: str, address: str, request: ChatRequest, mark: str | None) -> Response:
+        """Return the whole answer. If the call is cancelled, the answer in a temporary talk is stopped."""
+        with self._places.taken(user, address):
+            posted = await self._post(user, request, mark)
+            try:
+                answer, text, thoughts = ChatAnswer(self._service, posted), "", ""
+                async for piece in answer.pieces():
+                    text, thoughts = text + piece.text, thoughts + piece.thoughts
+            finally:
+                await self._end(posted)
+        message = {"role": "assistant", "content": text, "refusal": None}
+        if thoughts:
+            message["reasoning_content"] = thoughts
+        choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}
+        body = _head(posted, request, "chat.completion") | {"choices": [choice], "usage": _usage(answer.usage)}
+        return JSONResponse(body, headers=_headers(posted))
+
+    async def stream(self, user: str, address: str, request: ChatRequest, mark: str | None) -> Response:
+        """Return the answer as server-sent events; raise errors up to the new message before anything is sent."""
+        self._places.take(user, address)
+        try:
+            posted = await self._post(user, request, mark)
+        except BaseException:
+            self._places.leave(user, address)
+            raise
+
+        async def over() -> None:
+            self._places.leave(user, address)
+            await self._end(posted)
+
+        return _ChunkResponse(self._events(posted, request), over, self._patience, _headers(posted))
+
+    async def _post(self, user: str, request: ChatRequest, mark: str | None) -> PostedMessage:
+        request.check()
+        model = self._models.chosen(user, request.model)
+        conversation = messages.read(request.messages)
+        return await self._talks.post(user, model, conversation, request.temperature, request.talk(mark))
+
+    async def _end(self, posted: PostedMessage) -> None:
+        if posted.is_temporary:
+            await self._talks.delete(posted.user, posted.talk_id)
+
+    async def _events(self, posted: PostedMessage, request: ChatRequest) -> AsyncIterator[ServerSentEvent]:
+        head = _head(posted, request, "chat.completion.chunk") | ({"usage": None} if request.includes_usage else {})
+        try:
+            yield _event(head | _choice({"role": "assistant", "content": ""}))
+            answer = ChatAnswer(self._service, posted)
+            async for piece in answer.pieces():
+                if piece.thoughts:
+                    yield _event(head | _choice({"reasoning_content": piece.thoughts}))
+                if piece.text:
+                    yield _event(head | _choice({"content": piece.text}))
+            yield _event(head | _choice({}, answer.finish_reason))
+            if request.includes_usage:
+                yield _event(head | {"choices": [], "usage": _usage(answer.usage)})
+        except Exception as error:
+            # The status is already sent, so the error is the last event.
+            yield _event(reply_to(error).for_openai)
+            return
+        await self._end(posted)  # a client that has read the end finds no temporary talk
+        yield ServerSentEvent(DONE, sep="\n")
+
+
+class _ChunkResponse(EventSourceResponse):
+    """Stream that awaits `over` at its end, also if the client disconnects before the first event."""
+
+    def __init__(
+        self,
+        events: AsyncIterator[ServerSentEvent],
+        over: Callable[[], Awaitable[None]],
+        patience: float,
+        headers: dict[str, str],
+    ) -> None:
+        super().__init__(events, headers=headers, ping=PING, send_timeout=patience, sep="\n")
+        self._over = over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._over()
+
+
+def _headers(posted: PostedMessage) -> dict[str, str]:
+    return {} if posted.is_temporary else {TALK_HEADER: posted.talk_id}
+
+
+def _head(posted: PostedMessage, request: ChatRequest, kind: str) -> dict[str, Any]:
+    head = {
+        "id": f"chatcmpl-{posted.talk_id.removeprefix('talk_')}-{posted.seq}",
+        "object": kind,
+        "created": int(datetime.now(UTC).timestamp()),
+        "model": request.model,
+    }
+    return head if posted.is_temporary else head | {TALK_FIELD: posted.talk_id}
+
+
+def _choice(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}]}
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.tokens,
+    }
+
+
+def _event(content: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(content, separators=(",", ":")), sep="\n")

@@ -1,0 +1,66 @@
+"""Routes under /v1 that existing clients of OpenAI's API use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Header, Query, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from roost.api.error_responses import HttpError, reply_to
+from roost.api.limits.bodies import BodyRoute
+from roost.api.openai.completions import Completions
+from roost.api.openai.models import MOST_MODELS, ChatModels
+from roost.api.openai.requests import ChatRequest
+from roost.api.routes.dependencies import User, address_of, while_connected
+from roost.core.limits.limits import Limits
+from roost.protocol.openai import PREFIX
+from roost.service import AsyncAgentService
+
+KNOWN = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/ID"
+
+
+def add(app: FastAPI, service: AsyncAgentService, limits: Limits) -> None:
+    """Add the routes, and an answer to all other paths under /v1."""
+    api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"])
+    _add_completions(api, Completions(service, limits.send_timeout))
+    _add_models(api, ChatModels(service))
+    app.include_router(api)
+    app.mount(PREFIX, _unknown)
+
+
+def _add_completions(api: APIRouter, completions: Completions) -> None:
+    @api.post("/chat/completions", response_class=Response)
+    async def create_chat_completion(
+        request: Request, user: User, body: ChatRequest, roost_talk: Annotated[str | None, Header()] = None
+    ) -> Any:
+        """Answer a conversation: `messages`, or the last of them in the talk that the header `Roost-Talk` names."""
+        if body.stream:
+            return await completions.stream(user, address_of(request), body, roost_talk)
+        return await while_connected(request, completions.complete(user, address_of(request), body, roost_talk))
+
+
+def _add_models(api: APIRouter, models: ChatModels) -> None:
+    @api.get("/models")
+    async def list_models(
+        user: User,
+        limit: Annotated[int, Query(ge=1, le=MOST_MODELS)] = MOST_MODELS,
+        after: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the models: each profile by its name, and each agent of the user as `agent:NAME`."""
+        return await models.list(user, limit, after)
+
+    @api.get("/models/{model_id:path}")
+    async def get_model(user: User, model_id: str) -> dict[str, Any]:
+        """Return one model."""
+        return await models.get(user, model_id)
+
+
+async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer unknown paths: the pages would otherwise answer them."""
+    if scope["type"] == "websocket":
+        await receive()
+        return await send({"type": "websocket.close", "code": 1008})
+    error = HttpError(404, "unknown_url", f"no such route: there are {KNOWN}")
+    return await reply_to(error)(scope, receive, send)
