@@ -24,6 +24,7 @@ from roost.api.routes import api_page, docs, live, mcp, metrics, rest
 from roost.api.rpc import sockets as rpc
 from roost.api.security import SecurityMiddleware
 from roost.errors import NotFound
+from roost.protocol.openai import PREFIX
 from roost.service import AgentService
 from roost.settings import Settings
 
@@ -80,7 +81,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
 
 
 def _nothing_else(app: FastAPI) -> None:
-    """Answer unknown paths under /api: the pages would otherwise answer every path and every method."""
+    """Answer unknown paths under /api and /v1: the pages would otherwise answer every path and every method."""
     routes = tuple(app.routes)
 
     async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +95,8 @@ def _nothing_else(app: FastAPI) -> None:
             raise HttpError(405, "method_not_allowed", message, {"Allow": ", ".join(allowed)})
         raise NotFound("no such route: see /api/v1/openapi.json")
 
-    app.mount("/api", nothing)
+    for prefix in ("/api", PREFIX):
+        app.mount(prefix, nothing)
 
 
 def _health(app: FastAPI, ready: Readiness) -> None:

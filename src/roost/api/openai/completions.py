@@ -90,12 +90,11 @@ class Completions:
             yield _event(head | _choice({}, answer.finish_reason))
             if request.includes_usage:
                 yield _event(head | {"choices": [], "usage": _usage(answer.usage)})
+            last = ServerSentEvent(DONE, sep="\n")
         except Exception as error:
-            # The status is already sent, so the error is the last event.
-            yield _event(reply_to(error).for_openai)
-            return
+            last = _event(reply_to(error).for_openai)  # the status is already sent
         await self._end(posted)  # a client that has read the end finds no temporary talk
-        yield ServerSentEvent(DONE, sep="\n")
+        yield last
 
 
 class _ChunkResponse(EventSourceResponse):

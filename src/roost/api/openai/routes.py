@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Header, Query, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
-from roost.api.error_responses import HttpError, reply_to
 from roost.api.limits.bodies import BodyRoute
 from roost.api.openai.completions import Completions
 from roost.api.openai.models import MOST_MODELS, ChatModels
@@ -18,16 +16,12 @@ from roost.core.limits.limits import Limits
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
-KNOWN = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/ID"
-
 
 def add(app: FastAPI, service: AsyncAgentService, limits: Limits) -> None:
-    """Add the routes, and an answer to all other paths under /v1."""
     api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"])
     _add_completions(api, Completions(service, limits.send_timeout))
     _add_models(api, ChatModels(service))
     app.include_router(api)
-    app.mount(PREFIX, _unknown)
 
 
 def _add_completions(api: APIRouter, completions: Completions) -> None:
@@ -55,12 +49,3 @@ def _add_models(api: APIRouter, models: ChatModels) -> None:
     async def get_model(user: User, model_id: str) -> dict[str, Any]:
         """Return one model."""
         return await models.get(user, model_id)
-
-
-async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer unknown paths: the pages would otherwise answer them."""
-    if scope["type"] == "websocket":
-        await receive()
-        return await send({"type": "websocket.close", "code": 1008})
-    error = HttpError(404, "unknown_url", f"no such route: there are {KNOWN}")
-    return await reply_to(error)(scope, receive, send)
