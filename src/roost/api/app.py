@@ -65,6 +65,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     app.add_middleware(
         SecurityMiddleware, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts)
     )
+    openai.add(app, service.asynchronous)  # first: routes are searched in order, and every millisecond is noticed here
     app.include_router(rest.routes(service.asynchronous, methods, identity, settings.limits))
     _health(app, ready)
     metrics.add(app, service, identity)
@@ -73,7 +74,6 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     live.add(app, sockets)
     rpc.add(app, rpc.RpcSockets(service.asynchronous, methods, identity, settings.limits))
     mcp.add(app, mcp_endpoint)
-    openai.add(app, service.asynchronous, settings.limits)
     _nothing_else(app)
     if shown is not None:
         app.mount("/", page_app.KnownPages(shown))

@@ -42,6 +42,14 @@ class AnswerPiece:
     text: str
     thoughts: str
 
+    @property
+    def has_text(self) -> bool:
+        return bool(self.text or self.thoughts)
+
+
+SILENCE = AnswerPiece("", "")
+"""Yielded after each `LOOK` without a change."""
+
 
 class ChatAnswer:
     """Answer to one posted message. Iterate over `pieces`; then `finish_reason` and `usage` are known."""
@@ -53,26 +61,32 @@ class ChatAnswer:
         self.usage: Usage = NOTHING
 
     async def pieces(self) -> AsyncIterator[AnswerPiece]:
-        """Yield the answer as it is written. Raise HttpError if it fails, is interrupted, or waits for a person."""
+        """Yield the answer as it is written, and SILENCE while it is not.
+
+        Raise HttpError if it fails, is interrupted, or waits for a person.
+        """
         has_text = False
         async with aclosing(self._changes()) as changes:
             async for change in changes:
+                if change is None:
+                    yield SILENCE
+                    continue
                 message = change.message
                 if message.sender != Sender.AGENT or message.seq <= self._posted.seq:
                     continue
                 if change.reset and has_text:
                     raise self._error(503, "interrupted", "the answer was started again: send the request again")
                 piece = AnswerPiece(change.text, "".join(n.text for n in change.notes if n.channel in THOUGHTS))
-                has_text = has_text or bool(piece.text or piece.thoughts)
-                if piece.text or piece.thoughts:
+                if piece.has_text:
+                    has_text = True
                     yield piece
                 if message.status is not Status.STREAMING:
                     await self._end(message)
                     return
         await self._check_closing()
 
-    async def _changes(self) -> AsyncGenerator[Change]:
-        """Yield the changes of the talk until its run ends; look for the reason if nothing changes."""
+    async def _changes(self) -> AsyncGenerator[Change | None]:
+        """Yield the changes of the talk until its run ends. If nothing changes, look for the reason and yield None."""
         posted = self._posted
         stream = self._service.stream_messages(posted.user, posted.talk_id, after=posted.after)
         while True:
@@ -80,6 +94,7 @@ class ChatAnswer:
             try:
                 while not (await asyncio.wait((step,), timeout=LOOK))[0]:
                     await self._check_waiting()
+                    yield None
             finally:
                 if not step.done():
                     step.cancel()

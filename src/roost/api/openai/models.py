@@ -27,6 +27,19 @@ class ChatModelId:
     profile: str | None = None
     agent: str | None = None
 
+    @classmethod
+    def parse(cls, name: str, user: str) -> ChatModelId:
+        """Return the model of this name; whether it exists is not checked. Raise 404 if none can have the name."""
+        if not name:
+            raise unknown_model(name)
+        if not name.startswith(AGENT):
+            return cls(name, profile=name)
+        try:
+            addresses.of_agent(name, user)
+        except Invalid:
+            raise unknown_model(name) from None
+        return cls(name, agent=name)
+
     def check_talk(self, talk: Talk) -> None:
         """Raise 400 if the talk is with another model."""
         if self.agent is None:
@@ -44,23 +57,15 @@ class ChatModels:
     def __init__(self, service: AsyncAgentService) -> None:
         self._service = service
 
-    def chosen(self, user: str, name: str) -> ChatModelId:
-        """Return the model of this name; an agent is not looked up yet. Raise 404 if there is no such profile."""
-        if name.startswith(AGENT):
-            try:
-                addresses.of_agent(name, user)
-            except Invalid:
-                raise unknown_model(name) from None
-            return ChatModelId(name, agent=name)
-        if name not in self._profiles():
-            raise unknown_model(name)
-        return ChatModelId(name, profile=name)
+    def is_profile(self, name: str) -> bool:
+        return name in self._profiles()
 
     async def get(self, user: str, name: str) -> dict[str, Any]:
         """Return a profile or an agent of the user. Raise 404 if there is none."""
-        chosen = self.chosen(user, name)
-        if chosen.agent is None:
+        if self.is_profile(name):
             return _of_profile(name)
+        if not name.startswith(AGENT):
+            raise unknown_model(name)
         try:
             return _of_agent(await self._service.agents.get(user, name.removeprefix(AGENT)))
         except (NotFound, Invalid):

@@ -12,14 +12,13 @@ from roost.api.openai.completions import Completions
 from roost.api.openai.models import MOST_MODELS, ChatModels
 from roost.api.openai.requests import ChatRequest
 from roost.api.routes.dependencies import User, address_of, while_connected
-from roost.core.limits.limits import Limits
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
 
-def add(app: FastAPI, service: AsyncAgentService, limits: Limits) -> None:
+def add(app: FastAPI, service: AsyncAgentService) -> None:
     api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"])
-    _add_completions(api, Completions(service, limits.send_timeout))
+    _add_completions(api, Completions(service))
     _add_models(api, ChatModels(service))
     app.include_router(api)
 

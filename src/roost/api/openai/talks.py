@@ -10,7 +10,7 @@ import anyio
 
 from roost.api.error_responses import HttpError
 from roost.api.openai.messages import ChatMessage, Conversation
-from roost.api.openai.models import ChatModelId, unknown_model
+from roost.api.openai.models import ChatModelId, ChatModels, unknown_model
 from roost.api.openai.requests import NEW
 from roost.core.talks.talk import BusyPolicy, Talk
 from roost.errors import Invalid, NotFound, RoostError
@@ -92,6 +92,10 @@ class ChatTalks:
             )
         except NotFound:
             raise unknown_model(model.text) from None  # of an agent
+        except Invalid:
+            if model.profile is not None and not ChatModels(self._service).is_profile(model.profile):
+                raise unknown_model(model.text) from None
+            raise
 
     async def _continue(
         self, user: str, model: ChatModelId, conversation: Conversation, temperature: float | None, talk_id: str
