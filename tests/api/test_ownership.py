@@ -91,6 +91,8 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
         ("get", "/readyz"),
         ("get", "/metrics"),
         ("get", "/api/v1/metrics"),
+        ("post", "/v1/chat/completions"),  # see test_talks.py of openai
+        ("get", "/v1/models"),
     }
 
 
@@ -102,6 +104,10 @@ def test_every_route_needs_a_signed_in_user(served: Served) -> None:
                 if path.startswith("/api/"):
                     answer = nobody.request(method, re.sub(r"\{\w+\}", NEVER, path), json={})
                     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+                if path.startswith(("/api/", "/v1/")):
+                    answer = nobody.request(method, path.replace("{talk_id}", NEVER), json={})
+                    code = "unauthenticated" if path.startswith("/api/") else "invalid_api_key"
+                    assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
 
 
 def call(service: roost.AgentService | RemoteService | roost.AsyncAgentService, name: str, talk: str) -> Any:

@@ -17,7 +17,7 @@ from roost.service import AsyncAgentService
 
 
 def add(app: FastAPI, service: AsyncAgentService) -> None:
-    api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"])
+    api = APIRouter(prefix=PREFIX, route_class=BodyRoute)
     _add_completions(api, Completions(service))
     _add_models(api, ChatModels(service))
     app.include_router(api)
