@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import httpx
 import openai
@@ -122,6 +125,28 @@ def test_a_client_that_leaves_a_stream_stops_the_answer_of_a_temporary_talk(serv
 def test_a_client_that_does_not_wait_for_a_whole_answer_stops_it(served: Served) -> None:
     with served.command_line() as http, pytest.raises(httpx.ReadTimeout):
         http.post("/v1/chat/completions", json=ENDLESS, timeout=0.5)
+    eventually(lambda: served.service.list_sessions(USER) == [])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_leaves_while_its_talk_is_created_leaves_no_talk(
+    served: Served, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    talks, has_left = served.service.roost.talks, threading.Event()
+    create = talks.create_talk_session
+
+    async def slowly(*args: Any, **options: Any) -> str:
+        talk = await create(*args, **options)
+        while not has_left.is_set():  # noqa: ASYNC110 — it is set on another thread
+            await asyncio.sleep(0.002)
+        return talk
+
+    monkeypatch.setattr(talks, "create_talk_session", slowly)
+    with served.command_line() as http, pytest.raises(httpx.ReadTimeout):
+        http.post("/v1/chat/completions", json={**ENDLESS, "stream": streamed}, timeout=0.5)
+    eventually(lambda: len(served.connections) == 0)
+    assert len(served.service.list_sessions(USER)) == 1
+    has_left.set()
     eventually(lambda: served.service.list_sessions(USER) == [])
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -17,6 +18,7 @@ from roost.api.openai.answers import LOOK, ChatAnswer
 from roost.api.openai.models import ChatModelId
 from roost.api.openai.requests import TALK_FIELD, TALK_HEADER, ChatRequest
 from roost.api.openai.talks import ChatTalks, PostedMessage
+from roost.api.routes.dependencies import address_of, while_connected
 from roost.api.routes.streams import PING
 from roost.core.limits.usage import Usage
 from roost.service import AsyncAgentService
@@ -34,16 +36,20 @@ class Completions:
         self._talks = ChatTalks(service)
         self._places = ConcurrencyLimit("completions")
 
-    async def complete(self, user: str, address: str, request: ChatRequest, mark: str | None) -> Response:
-        """Return the whole answer. If the call is cancelled, the answer in a temporary talk is stopped."""
-        with self._places.taken(user, address):
-            posted = await self._post(user, request, mark)
+    async def complete(self, connection: Request, user: str, request: ChatRequest, mark: str | None) -> Response:
+        """Return the whole answer. If the client disconnects, the answer in a temporary talk is stopped."""
+        with self._places.taken(user, address_of(connection)):
+            posted = await self._post(user, request, mark)  # not cancelled: a talk must be known to be deleted
             try:
-                answer, text, thoughts = ChatAnswer(self._service, posted), "", ""
-                async for piece in answer.pieces():
-                    text, thoughts = text + piece.text, thoughts + piece.thoughts
+                response: Response = await while_connected(connection, self._whole(posted, request))
             finally:
                 await self._end(posted)
+        return response
+
+    async def _whole(self, posted: PostedMessage, request: ChatRequest) -> Response:
+        answer, text, thoughts = ChatAnswer(self._service, posted), "", ""
+        async for piece in answer.pieces():
+            text, thoughts = text + piece.text, thoughts + piece.thoughts
         message = {"role": "assistant", "content": text, "refusal": None}
         if thoughts:
             message["reasoning_content"] = thoughts
@@ -51,8 +57,9 @@ class Completions:
         body = _head(posted, request, "chat.completion") | {"choices": [choice], "usage": _usage(answer.usage)}
         return JSONResponse(body, headers=_headers(posted))
 
-    async def stream(self, user: str, address: str, request: ChatRequest, mark: str | None) -> Response:
+    async def stream(self, connection: Request, user: str, request: ChatRequest, mark: str | None) -> Response:
         """Return the answer as server-sent events; raise errors up to the new message before anything is sent."""
+        address = address_of(connection)
         self._places.take(user, address)
         try:
             posted = await self._post(user, request, mark)

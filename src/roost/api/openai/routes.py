@@ -11,7 +11,7 @@ from roost.api.limits.bodies import BodyRoute
 from roost.api.openai.completions import Completions
 from roost.api.openai.models import MOST_MODELS, ChatModels
 from roost.api.openai.requests import ChatRequest
-from roost.api.routes.dependencies import User, address_of, while_connected
+from roost.api.routes.dependencies import User
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
@@ -29,9 +29,8 @@ def _add_completions(api: APIRouter, completions: Completions) -> None:
         request: Request, user: User, body: ChatRequest, roost_talk: Annotated[str | None, Header()] = None
     ) -> Any:
         """Answer a conversation: `messages`, or the last of them in the talk that the header `Roost-Talk` names."""
-        if body.stream:
-            return await completions.stream(user, address_of(request), body, roost_talk)
-        return await while_connected(request, completions.complete(user, address_of(request), body, roost_talk))
+        answer = completions.stream if body.stream else completions.complete
+        return await answer(request, user, body, roost_talk)
 
 
 def _add_models(api: APIRouter, models: ChatModels) -> None:
