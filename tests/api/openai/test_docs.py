@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from roost.api.openai.requests import _WITHOUT_EFFECT
+from roost.api.openai.requests import WITHOUT_EFFECT
 from tests.api.serving import Served
 from tests.servers import ROOT
 
@@ -50,4 +50,4 @@ def test_the_command_of_the_page_is_answered(served: Served) -> None:
 def test_every_refused_field_is_documented() -> None:
     [row] = [line for line in PAGE.splitlines() if line.endswith("| refused with 400 |")]
     named = set(re.findall(r"`(\w+)`", row))
-    assert named | {"top_logprobs", "tool_choice", "function_call"} == _WITHOUT_EFFECT.keys()
+    assert named | {"top_logprobs", "tool_choice", "function_call"} == WITHOUT_EFFECT.keys()

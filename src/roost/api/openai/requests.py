@@ -15,7 +15,7 @@ TALK_FIELD = "roost_talk"
 """The same in `metadata` of a request, and in a response."""
 NEW = "new"
 
-_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),
     "top_logprobs": (0,),
@@ -73,7 +73,7 @@ class ChatRequest(BaseModel):
 
     def check(self) -> None:
         """Raise 400 for a field that asks for something that is not supported."""
-        for name, harmless in _WITHOUT_EFFECT.items():
+        for name, harmless in WITHOUT_EFFECT.items():
             value = getattr(self, name)
             if value is not None and value not in harmless:
                 instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
