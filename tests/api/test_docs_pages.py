@@ -18,7 +18,7 @@ def test_every_page_is_shown_and_every_link_between_pages_leads_to_a_section(ser
         links = {link for answer in shown.values() for link in LINK.findall(answer.text)}
         assert len(links) > 50
         for page, anchor in sorted(links):
-            assert page in shown, page
+            assert page in shown or page == "api", page  # see test_rest
             assert not anchor or f'id="{anchor}"' in shown[page].text, (page, anchor)
         assert browser.get("/docs").text == shown["start"].text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Header, Query, Request
@@ -15,16 +16,35 @@ from roost.api.routes.dependencies import User
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "type": {"type": "string"},
+        "param": {"type": ["string", "null"]},
+        "code": {"type": ["string", "null"]},
+    },
+}
+_ERROR_BODY = {
+    "application/json": {"schema": {"type": "object", "properties": {"error": _ERROR}, "required": ["error"]}}
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": HTTPStatus(status).phrase, "content": {"application/json": {"schema": _FORM}}}
+    for status in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+}
+"""Errors in the form of OpenAI's API."""
+_ANSWERS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}}
+
 
 def add(app: FastAPI, service: AsyncAgentService) -> None:
-    api = APIRouter(prefix=PREFIX, route_class=BodyRoute)
+    api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"], responses=ERRORS)
     _add_completions(api, Completions(service))
     _add_models(api, ChatModels(service))
     app.include_router(api)
 
 
 def _add_completions(api: APIRouter, completions: Completions) -> None:
-    @api.post("/chat/completions", response_class=Response)
+    @api.post("/chat/completions", response_class=Response, responses={200: {"content": _ANSWERS}})
     async def create_chat_completion(
         request: Request, user: User, body: ChatRequest, roost_talk: Annotated[str | None, Header()] = None
     ) -> Any:
