@@ -25,9 +25,7 @@ _ERROR = {
         "code": {"type": ["string", "null"]},
     },
 }
-_ERROR_BODY = {
-    "application/json": {"schema": {"type": "object", "properties": {"error": _ERROR}, "required": ["error"]}}
-}
+_FORM = {"type": "object", "properties": {"error": _ERROR}, "required": ["error"]}
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"description": HTTPStatus(status).phrase, "content": {"application/json": {"schema": _FORM}}}
     for status in (400, 401, 403, 404, 409, 413, 422, 429, 503)
