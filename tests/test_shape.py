@@ -110,7 +110,7 @@ LAYERS: dict[str, set[str]] = {
 # import each other. Imports for type checkers count.
 ORDERS: dict[str, tuple[str, ...]] = {
     "api": (
-        "auth error_responses notices openapi readiness",
+        "auth error_responses notices openapi readiness tokens",
         "limits pages",
         "endpoints security",
         "subscriptions",
@@ -122,7 +122,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "mcp_server": ("arguments callers results", "talking", "tools", "server"),
     "core": (
         "values",
-        "failures memory meetings agents",
+        "accounts failures memory meetings agents",
         "limits",
         "envelopes",
         "schedules talks",
@@ -145,7 +145,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "inbox",
         "agents schedules",
         "talks",
-        "dead_letters retention run_history settlement",
+        "dead_letters retention run_history settlement tokens",
     ),
 }
 MOST_FILES = 16

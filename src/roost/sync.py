@@ -25,6 +25,7 @@ from roost.runtime.handlers.runs import Runs
 from roost.runtime.handlers.schedules import Schedules, SleepScheduler
 from roost.runtime.handlers.talks.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
+from roost.runtime.handlers.tokens import Tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -301,6 +302,12 @@ class SyncMonitor(SyncNamespace[Monitor]):
         return iterate(self._asynchronous.follow(user_id, after=cursor))
 
 
+class SyncTokens(SyncNamespace[Tokens]):
+    create = sync_method(Tokens.create)
+    list = sync_method(Tokens.list)
+    revoke = sync_method(Tokens.revoke)
+
+
 class AsyncNamespaces(AsyncTalks):
     """All namespaces of a service as coroutines; `namespace` returns each by its name."""
 
@@ -315,6 +322,7 @@ class AsyncNamespaces(AsyncTalks):
     approvals: Approvals
     runs: Runs
     monitor: Monitor
+    tokens: Tokens
 
     def __init__(self, namespace: Callable[[str], Any]) -> None:
         self._talks = namespace("talks")
@@ -338,6 +346,7 @@ class SyncNamespaces(SyncTalks):
         self.approvals = SyncApprovals(asynchronous.approvals)
         self.runs = SyncRuns(asynchronous.runs)
         self.monitor = SyncMonitor(asynchronous.monitor)
+        self.tokens = SyncTokens(asynchronous.tokens)
 
 
 NAMESPACES: Mapping[str, type] = {
@@ -352,6 +361,7 @@ NAMESPACES: Mapping[str, type] = {
     "approvals": Approvals,
     "runs": Runs,
     "monitor": Monitor,
+    "tokens": Tokens,
 }
 """Namespaces by name, each an attribute of a service."""
 HANDLERS: Mapping[str, type] = {"talks": Talks, **NAMESPACES}

@@ -39,6 +39,7 @@ PLAIN = {
     "approvals": sync.SyncApprovals,
     "runs": sync.SyncRuns,
     "monitor": sync.SyncMonitor,
+    "tokens": sync.SyncTokens,
 }
 
 
@@ -240,7 +241,16 @@ def meetings_story(s: Face) -> list[Any]:
     return told
 
 
+def tokens_story(s: Face) -> list[Any]:
+    one = s.tokens.create("ann", "Grüße 🐦", scopes=["talks", "agents:read"], expires_in=3600)
+    two = s.tokens.create("ann", "all")
+    told: list[Any] = [one.token, two.token, len(one.secret), one.secret[:6], one.secret != two.secret]
+    told += [s.tokens.list("ann"), s.tokens.list("ann", limit=1), s.tokens.list("ann", after=one.token.token_id)]
+    return [*told, s.tokens.revoke("ann", one.token.token_id), s.tokens.list("ann"), s.tokens.list("bob")]
+
+
 STORIES = [
+    tokens_story,
     talks_story,
     agents_story,
     clock_story,
@@ -252,7 +262,7 @@ STORIES = [
     meetings_story,
 ]
 IDS = re.compile(
-    r"\b(talk|attachment|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)"
+    r"\b(talk|attachment|token|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)"
     r"_[0-9a-f]{24,25}\b"
 )
 TIMES = re.compile(

@@ -23,6 +23,7 @@ from roost.api.readiness import Readiness
 from roost.api.routes import api_page, docs, live, mcp, metrics, rest
 from roost.api.rpc import sockets as rpc
 from roost.api.security import SecurityMiddleware
+from roost.api.tokens import TokenVerifier
 from roost.errors import NotFound
 from roost.protocol.openai import PREFIX
 from roost.service import AgentService
@@ -37,6 +38,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     sockets = live.LiveSockets(service.asynchronous, identity, settings.limits)
     methods = tuple(endpoints(service.asynchronous))
     ready = Readiness(service.asynchronous)
+    tokens = TokenVerifier(service.asynchronous.tokens.authenticate)
     mcp_endpoint = mcp.McpEndpoint(service.asynchronous, identity, settings.limits)
 
     @asynccontextmanager
@@ -47,6 +49,7 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
                 await stack.enter_async_context(shown.lifespan()(app))
             await stack.enter_async_context(sockets.running())
             await stack.enter_async_context(ready.watched())
+            await stack.enter_async_context(tokens.running())
             await stack.enter_async_context(mcp_endpoint.running())
             yield
 
@@ -63,7 +66,11 @@ def create_app(service: AgentService, settings: Settings, identity: Identity, *,
     openapi.set_up(app)
     # Middleware added last runs first.
     app.add_middleware(
-        SecurityMiddleware, identity=identity, limits=settings.limits, hosts=(settings.host, *settings.hosts)
+        SecurityMiddleware,
+        identity=identity,
+        limits=settings.limits,
+        hosts=(settings.host, *settings.hosts),
+        tokens=tokens,
     )
     openai.add(app, service.asynchronous)  # first: routes are searched in order, and every millisecond is noticed here
     app.include_router(rest.routes(service.asynchronous, methods, identity, settings.limits))

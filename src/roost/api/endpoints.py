@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.core.accounts.tokens import ALL, allows
 from roost.core.journal.run_history import Replay, RunEntry
+from roost.errors import Forbidden
 from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
 from roost.service import AsyncAgentService
 from roost.sync import HANDLERS
@@ -29,6 +31,13 @@ class Caller:
     address: str = ""
     is_operator: bool = False
     """True for the local user and for holders of the local token: they also read tracebacks."""
+    scopes: tuple[str, ...] = (ALL,)
+    """Scopes of the API token, if the request has one."""
+
+    def require(self, scope: str) -> None:
+        """Raise Forbidden if the token lacks a scope."""
+        if not allows(self.scopes, scope):
+            raise Forbidden(f"this token does not have the scope {scope!r}: create one that has it")
 
 
 class Endpoint:
@@ -47,6 +56,7 @@ class Endpoint:
 
     async def call(self, caller: Caller, arguments: dict[str, Any]) -> Any:
         """Call the method; return its result, or the thing whose id is its result."""
+        caller.require(self.method.scope)
         found = await self._done(caller, arguments)
         if shown_by := self.method.route.shown_by:
             found = await getattr(self._namespace, shown_by)(caller.user, found)

@@ -21,6 +21,7 @@ TAGS = {
     "approvals": "Questions of agents to their users.",
     "runs": "What brains did: every run with its journal, and replays.",
     "monitor": "What happens, in order, and the state of all agents.",
+    "tokens": "API tokens of the user.",
     "openai": "For clients of OpenAI's API.",
     "server": "Files of messages, profiles, health and metrics.",
 }

@@ -21,6 +21,7 @@ from roost.api.error_responses import LOCAL, HttpError, reply_to, unauthenticate
 from roost.api.limits.body_memory import SHARES, BodyAllocation, BodyMemory
 from roost.api.limits.rate_limits import RateLimit
 from roost.api.notices import expired_link
+from roost.api.tokens import TokenVerifier
 from roost.core.limits.limits import Limits
 from roost.protocol.errors import USER_HEADER
 
@@ -36,6 +37,9 @@ CHARGED = 256 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 USER = "roost.user"
+SCOPES = "roost.scopes"
+"""Key in the scope of a request: the scopes of its API token."""
+SECRET = "roost.secret"
 
 POLICY = "; ".join(
     (
@@ -70,9 +74,18 @@ def most_bytes(limits: Limits) -> int:
 class SecurityMiddleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, identity: Identity, limits: Limits, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        identity: Identity,
+        limits: Limits,
+        hosts: Collection[str] = (),
+        tokens: TokenVerifier | None = None,
+    ) -> None:
         self._app = app
         self._identity = identity
+        self._tokens = tokens
         self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
         self._most = most_bytes(limits)
         self._most_of_file = limits.attachment_bytes + SLACK
@@ -90,7 +103,7 @@ class SecurityMiddleware:
             else send
         )
         try:
-            cookie = self._let_in(scope, headers)
+            cookie = await self._let_in(scope, headers)
         except HttpError as error:
             return await _turn_away(error, scope, receive, send)
         if scope["type"] == "http" and scope["path"] == "/enter" and scope["method"] == "GET":
@@ -98,15 +111,18 @@ class SecurityMiddleware:
         if _is_page_request(scope, headers):
             send = self._with_cookie(scope, cookie, send)
         body = self._bodies.body(_asker(scope))
+        receive = self._bounded(scope, receive, body)
         try:
-            return await self._app(scope, self._bounded(scope, receive, body), send)
+            if (secret := scope.pop(SECRET, None)) is not None and self._tokens is not None:
+                return await self._tokens.watched(secret, self._app, scope, receive, send)
+            return await self._app(scope, receive, send)
         finally:
             body.end()
             self._charge(scope, body.size)
 
     # --- authentication ----------------------------------------------------------------------------
 
-    def _let_in(self, scope: Scope, headers: Headers) -> str | None:
+    async def _let_in(self, scope: Scope, headers: Headers) -> str | None:
         """Authenticate a request, or raise HttpError; return the browser's cookie, if it has one."""
         host = headers.get("host", "")
         if _name(host) not in self._hosts:
@@ -118,10 +134,7 @@ class SecurityMiddleware:
         origin = headers.get("origin")
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme:
-            if scheme.lower() != "bearer" or not self._identity.is_local_token(token.strip()):
-                raise HttpError(401, "unauthenticated", "the token is invalid: it changes at each start of the server")
-            # The holder of the token owns the store, and may act for any of its users.
-            scope[USER], scope[LOCAL] = unquote(headers.get(USER_HEADER, "")) or self._identity.local_user, True
+            await self._accept_token(scope, headers, scheme, token.strip())
             return None
         cookie = self._cookie(headers)
         scope[USER] = self._identity.user_of_cookie(cookie)
@@ -136,10 +149,33 @@ class SecurityMiddleware:
             _present(scope, cookie)
         return cookie
 
+    async def _accept_token(self, scope: Scope, headers: Headers, scheme: str, secret: str) -> None:
+        """Authenticate a request by its token: that of this server, or an API token of a user."""
+        if scheme.lower() == "bearer" and self._identity.is_local_token(secret):
+            # The holder of the token owns the store, and may act for any of its users.
+            scope[USER], scope[LOCAL] = unquote(headers.get(USER_HEADER, "")) or self._identity.local_user, True
+            return
+        address = _address(scope)
+        if not self._addresses.admits(address):  # also before a wrong token is looked up
+            raise _too_many()
+        token = await self._tokens.verified(secret) if self._tokens and scheme.lower() == "bearer" else None
+        if token is None:
+            raise HttpError(
+                401,
+                "unauthenticated",
+                "the token is not valid: it was revoked, has expired, or is that of an earlier start of the server",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        if headers.get(USER_HEADER, ""):
+            raise HttpError(403, "forbidden", f"this token is for one user: send it without {USER_HEADER}")
+        if not self._rates.admits(token.user_id):
+            raise _too_many()
+        scope[USER], scope[SCOPES], scope[SECRET] = token.user_id, token.scopes, secret
+
     def _bound(self, address: str, user: str | None) -> None:
         # Addresses are limited too: a client can become a new user with each request.
         if not (self._addresses.admits(address) and self._rates.admits(_key(user, address))):
-            raise HttpError(429, "limit_reached", "too many requests: wait a moment and try again")
+            raise _too_many()
 
     def _charge(self, scope: Scope, size: int) -> None:
         """Count a large body as several requests, since reading it takes as long."""
@@ -283,6 +319,10 @@ def _asker(scope: Scope) -> str:
 
 def _key(user: str | None, address: str) -> str:
     return user or f"address {address}"
+
+
+def _too_many() -> HttpError:
+    return HttpError(429, "limit_reached", "too many requests: wait a moment and try again")
 
 
 def _foreign() -> HttpError:

@@ -26,6 +26,16 @@ class SubscriptionTopic(StrEnum):
     MONITOR = "monitor"
 
 
+SCOPES = {
+    SubscriptionTopic.TALK: "talks:read",
+    SubscriptionTopic.MEETING: "meetings:read",
+    SubscriptionTopic.AGENTS: "monitor:read",
+    SubscriptionTopic.MAIL: "mail:read",
+    SubscriptionTopic.MONITOR: "monitor:read",
+}
+"""Scopes that tokens need."""
+
+
 class SubscribeParams(Request):
     """Parameters of `subscribe`; `after` is the cursor of the last event that was received, on any connection."""
 
@@ -55,7 +65,9 @@ async def events(
     service: AsyncAgentService, caller: Caller, params: SubscribeParams
 ) -> AsyncIterator[SubscriptionEvent]:
     """Return the events of a subscription; errors of the first read are raised at once."""
-    match checks.choice(params.topic, "the topic", SubscriptionTopic):
+    topic = checks.choice(params.topic, "the topic", SubscriptionTopic)
+    caller.require(SCOPES[topic])
+    match topic:
         case SubscriptionTopic.TALK:
             talk_id = _needed(params.talk_session_id, "talkSessionId")
             await service.get_messages(caller.user, talk_id, after=params.after, limit=1)

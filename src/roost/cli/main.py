@@ -28,6 +28,7 @@ GROUPS = {
     "approvals": ("approvals", "Approve or refuse the tool calls that runs wait for."),
     "runs": ("runs", "Inspect finished runs step by step."),
     "meetings": ("meetings", "Call meetings, take part in them and read them."),
+    "tokens": ("accounts.tokens", "Create, list and revoke API tokens for programs."),
     "demo": ("demo", "Watch agents play, report and plan; no API key needed."),
     "dead-letters": ("dead_letters", "Inspect, retry or drop work that could not be handled."),
 }
@@ -52,6 +53,7 @@ ORDER = (
     "replay",
     "dead-letters",
     "models",
+    "tokens",
     "backup",
     "restore",
     "doctor",

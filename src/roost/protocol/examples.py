@@ -51,6 +51,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "meetings.invite": {"who": "agent:dispatcher"},
     "meetings.kick": {"who": "agent:dispatcher", "reason": "off topic"},
     "approvals.answer": {"result": "Use the second account"},
+    "tokens.create": {"name": "ci", "scopes": ["agents:read", "tasks"], "expiresIn": 2_592_000},
     "approvals.revoke": {"tool": "deploy", "agentId": "dispatcher"},
 }
 _VALUES: dict[str, Any] = {"integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}}

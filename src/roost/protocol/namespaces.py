@@ -67,6 +67,8 @@ REPEATABLE = frozenset(
 )
 """Idempotent methods, which clients may retry; so are methods with a `key`, and those whose verb is not POST."""
 
+SEARCHES = frozenset({"find", "search"})
+"""Methods that only read although their verb is POST."""
 BINARY = frozenset({"add_attachment", "get_attachment", "open_attachment"})
 """Methods whose request or reply is a file and not JSON: their routes and client methods are written by hand."""
 
@@ -95,6 +97,12 @@ class Method:
     @property
     def path(self) -> str:
         return self.route.path
+
+    @property
+    def scope(self) -> str:
+        """Return the scope that a token needs for this method: `agents:read`."""
+        noun = "agents" if self.namespace == "sleep_scheduler" else self.namespace
+        return f"{noun}:{'read' if self.route.verb == 'GET' or self.name in SEARCHES else 'write'}"
 
     @property
     def is_repeatable(self) -> bool:

@@ -89,6 +89,7 @@ _IDS = {
     "dead_letters": "letter_id",
     "approvals": "approval_id",
     "runs": "run_id",
+    "tokens": "token_id",
 }
 _VERBS = {
     "list": "GET",
@@ -180,6 +181,7 @@ _ROUTES = {
     "mail.inbox": Route("GET", "mail"),
     "mail.thread": Route("GET", "mail/threads/{thread_id}", argument="thread_id"),
     "meetings.view": Route("GET", "meetings/{meeting_id}"),
+    "tokens.revoke": Route("DELETE", "tokens/{token_id}"),
     "sleep_scheduler.get_next_wake_time": Route("GET", "agents/{agent_id}/next-wake"),
     "sleep_scheduler.schedule_wake": Route("PUT", "agents/{agent_id}/next-wake"),
     "sleep_scheduler.cancel_wake": Route("DELETE", "agents/{agent_id}/next-wake"),

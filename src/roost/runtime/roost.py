@@ -24,6 +24,7 @@ from roost.runtime.handlers.runs import Runs
 from roost.runtime.handlers.schedules import Schedules, SleepScheduler
 from roost.runtime.handlers.talks.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
+from roost.runtime.handlers.tokens import Tokens
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.retention import Retention
 from roost.runtime.search_index import SearchIndex
@@ -83,6 +84,7 @@ class Roost:
         self.approvals = Approvals(self.context, notify)
         self.runs = Runs(self.context)
         self.monitor = Monitor(self.context, self.dispatcher, self.agents)
+        self.tokens = Tokens(self.context)
         self.talks = Talks(self.context, self.live_talks, self.placement, notify)
         self.retention = Retention(self.context, self.live_talks)
         self.search_index = SearchIndex(self.context)

@@ -65,6 +65,7 @@ class Theirs:
                 "letter_id": letter.letter_id,
                 "meeting_id": service.meetings.call("ann", "secret", optional=["agent:d"]),
                 "who": "agent:ann/d",
+                "token_id": service.tokens.create("ann", "hers").token.token_id,
                 "cursor": cursor,
                 "arrival": "0",
             }
@@ -112,7 +113,7 @@ OTHERS: dict[str, Any] = {
 }
 CURSORS = {"monitor.facts": "cursor", "monitor.wait": "cursor", "mail.arrivals": "arrival", "mail.wait": "arrival"}
 """Where `after` is a cursor: the same for everyone, and good for what is one's own."""
-OWN = {"agents.create", "agents.create_many", "events.publish", "meetings.call"}
+OWN = {"agents.create", "agents.create_many", "events.publish", "meetings.call", "tokens.create"}
 """What makes something of one's own, whatever others have."""
 
 
@@ -165,7 +166,7 @@ def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
 def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
     found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
     found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
-    found += [service.agents.memories("ann", "d"), service.approvals.list("ann")]
+    found += [service.agents.memories("ann", "d"), service.approvals.list("ann"), service.tokens.list("ann")]
     found += [service.meetings.view("ann", ids["meeting_id"])]
     return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
 

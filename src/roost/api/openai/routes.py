@@ -12,7 +12,7 @@ from roost.api.limits.bodies import BodyRoute
 from roost.api.openai.completions import Completions
 from roost.api.openai.models import MOST_MODELS, ChatModels
 from roost.api.openai.requests import ChatRequest
-from roost.api.routes.dependencies import User
+from roost.api.routes.dependencies import TalkReader, TalkWriter
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
@@ -44,7 +44,7 @@ def add(app: FastAPI, service: AsyncAgentService) -> None:
 def _add_completions(api: APIRouter, completions: Completions) -> None:
     @api.post("/chat/completions", response_class=Response, responses={200: {"content": _ANSWERS}})
     async def create_chat_completion(
-        request: Request, user: User, body: ChatRequest, roost_talk: Annotated[str | None, Header()] = None
+        request: Request, user: TalkWriter, body: ChatRequest, roost_talk: Annotated[str | None, Header()] = None
     ) -> Any:
         """Answer a conversation: `messages`, or the last of them in the talk that the header `Roost-Talk` names."""
         answer = completions.stream if body.stream else completions.complete
@@ -54,7 +54,7 @@ def _add_completions(api: APIRouter, completions: Completions) -> None:
 def _add_models(api: APIRouter, models: ChatModels) -> None:
     @api.get("/models")
     async def list_models(
-        user: User,
+        user: TalkReader,
         limit: Annotated[int, Query(ge=1, le=MOST_MODELS)] = MOST_MODELS,
         after: str | None = None,
     ) -> dict[str, Any]:
@@ -62,6 +62,6 @@ def _add_models(api: APIRouter, models: ChatModels) -> None:
         return await models.list(user, limit, after)
 
     @api.get("/models/{model_id:path}")
-    async def get_model(user: User, model_id: str) -> dict[str, Any]:
+    async def get_model(user: TalkReader, model_id: str) -> dict[str, Any]:
         """Return one model."""
         return await models.get(user, model_id)

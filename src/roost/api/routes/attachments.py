@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from roost.api.error_responses import HttpError
-from roost.api.routes.dependencies import User
+from roost.api.routes.dependencies import TalkReader, TalkWriter
 from roost.api.security import int_or_zero
 from roost.core.limits.limits import Limits
 from roost.core.talks.attachments import Attachment, check_size
@@ -31,7 +31,7 @@ def add(api: APIRouter, service: AsyncAgentService, limits: Limits) -> None:
         response_model=wired(Attachment),
         openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": _CONTENT}}},
     )
-    async def add_attachment(request: Request, user: User, name: Annotated[str, Query()]) -> Any:
+    async def add_attachment(request: Request, user: TalkWriter, name: Annotated[str, Query()]) -> Any:
         """Upload a file, which is the body, for a message."""
         try:
             data = await _body(request, limits.attachment_bytes)
@@ -45,7 +45,7 @@ def add(api: APIRouter, service: AsyncAgentService, limits: Limits) -> None:
         responses={200: {"content": {"*/*": _CONTENT}}},
     )
     async def get_attachment(
-        user: User, attachment_id: str, if_none_match: Annotated[str | None, Header()] = None
+        user: TalkReader, attachment_id: str, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
         """Return the bytes of a file; images may be shown by a browser, everything else is saved."""
         found, pieces = await service.roost.talks.open_attachment(user, attachment_id)

@@ -21,7 +21,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from roost.api.auth import Identity
 from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.api.routes.dependencies import scopes_of
 from roost.api.security import USER
+from roost.core.accounts.tokens import ALL
 from roost.core.journal.approvals import TalkApproval
 from roost.core.limits.limits import Limits
 from roost.core.talks.messages import Message, Page, Status
@@ -75,7 +77,7 @@ class LiveSockets:
         """Serve one tab until it disconnects, or Roost closes."""
         user: str | None = socket.scope.get(USER)
         address = socket.client.host if socket.client else ""
-        if user is None:
+        if user is None or ALL not in scopes_of(socket):
             return await socket.close(REFUSED)
         try:
             self._places.take(user, address)

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from roost.api.auth import Identity
 from roost.api.endpoints import Endpoint
-from roost.api.routes.dependencies import User, caller_of, while_connected
+from roost.api.routes.dependencies import SignedIn, caller_of, while_connected
 from roost.errors import Invalid
 from roost.protocol.examples import example_of
 from roost.protocol.namespaces import Method
@@ -109,7 +109,7 @@ class _RestRoute:
     def _parameters(self) -> list[inspect.Parameter]:
         """Return the parameters for FastAPI."""
         method, nested = self.endpoint.method, self.nested
-        parameters = [_parameter("request", Request), _parameter("user", User)]
+        parameters = [_parameter("request", Request), _parameter("user", SignedIn)]
         if argument := method.route.argument:
             parameters.append(_parameter(argument, Annotated[str, Path(alias=place_of(argument))]))
         if nested:

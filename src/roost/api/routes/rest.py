@@ -14,7 +14,7 @@ from roost.api.auth import CODE_LIFE, Identity
 from roost.api.endpoints import Endpoint
 from roost.api.error_responses import LOCAL
 from roost.api.routes import attachments, namespaces
-from roost.api.routes.dependencies import User, address_of, caller_of
+from roost.api.routes.dependencies import SignedIn, TalkReader, User, address_of, caller_of
 from roost.api.routes.etags import TaggedRoute
 from roost.api.routes.streams import Streams
 from roost.api.subscriptions import SubscribeParams
@@ -50,7 +50,7 @@ def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, ident
     @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse, tags=["talks"])
     async def stream_messages(
         request: Request,
-        user: User,
+        user: TalkReader,
         talk_id: str,
         last_event_id: LastEvent = None,
         after: After = None,
@@ -61,7 +61,7 @@ def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, ident
 
     @api.get("/agents/{agent_id}/stream", response_class=EventSourceResponse, tags=["agents"])
     async def stream_agent(
-        request: Request, user: User, agent_id: str, last_event_id: LastEvent = None, after: After = None
+        request: Request, user: SignedIn, agent_id: str, last_event_id: LastEvent = None, after: After = None
     ) -> EventSourceResponse:
         """Stream what the monitor records about an agent."""
         cursor = last_event_id or after or None
@@ -73,7 +73,7 @@ def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, ident
     @api.get("/meetings/{meeting_id}/stream", response_class=EventSourceResponse, tags=["meetings"])
     async def stream_meeting(
         request: Request,
-        user: User,
+        user: SignedIn,
         meeting_id: str,
         last_event_id: LastEvent = None,
         after: After = None,
@@ -93,7 +93,7 @@ _TOPICS = {"mail": "Stream each mail to the user when it arrives.", "monitor": "
 
 def _add_stream(api: APIRouter, streams: Streams, identity: Identity, topic: str, about: str) -> None:
     async def stream(
-        request: Request, user: User, last_event_id: LastEvent = None, after: After = None
+        request: Request, user: SignedIn, last_event_id: LastEvent = None, after: After = None
     ) -> EventSourceResponse:
         params = SubscribeParams(topic=topic, after=last_event_id or after or None)
         return await streams.follow(caller_of(request, user, identity), params)
@@ -111,11 +111,11 @@ def _add_stream(api: APIRouter, streams: Streams, identity: Identity, topic: str
 
 def _others(api: APIRouter, service: AsyncAgentService, identity: Identity) -> None:
     @api.get("/profiles")
-    async def profiles(user: User) -> ProfileList:
+    async def profiles(user: SignedIn) -> ProfileList:
         return ProfileList(profiles=[ProfileReply.of(profile) for profile in service.profiles()])
 
     @api.get("/health")
-    async def health(user: User) -> HealthReply:
+    async def health(user: SignedIn) -> HealthReply:
         return health_reply(service)
 
     @api.post("/links", status_code=201)

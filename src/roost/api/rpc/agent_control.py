@@ -89,12 +89,22 @@ PARAMS: dict[str, type[Request]] = {
     "async.getAgentStates": _NoParams,
 }
 """Parameters of the methods that differ from those of the service."""
+SCOPES = {
+    "async.createAgent": "agents:write",
+    "async.sleepAgent": "agents:write",
+    "async.sendTask": "tasks:write",
+    "async.scheduleTask": "schedules:write",
+    "async.sendMail": "mail:write",
+    "async.publishEvent": "events:write",
+    "async.getAgentStates": "monitor:read",
+}
+"""Scopes that tokens need for them."""
 
 
 def methods(service: AsyncAgentService, known: Mapping[str, RpcMethod]) -> dict[str, RpcMethod]:
     """Return the methods by name; `known` are those of the service."""
     control = _AgentControl(service)
-    own = {name: RpcMethod(params, getattr(control, _method(name))) for name, params in PARAMS.items()}
+    own = {name: RpcMethod(params, getattr(control, _method(name)), SCOPES[name]) for name, params in PARAMS.items()}
     return {name: known[method] for name, method in ALIASES.items()} | own
 
 

@@ -29,6 +29,8 @@ class RpcMethod:
 
     params: type[BaseModel]
     call: Callable[[Caller, Any], Awaitable[Any]]
+    scope: str
+    """Scope that a token needs."""
 
 
 def rpc_name(method: Method) -> str:
@@ -38,7 +40,7 @@ def rpc_name(method: Method) -> str:
 
 def of_endpoints(endpoints: Iterable[Endpoint]) -> dict[str, RpcMethod]:
     """Return the methods of the service by their names."""
-    return {rpc_name(one.method): RpcMethod(one.method.params, _caller_of(one)) for one in endpoints}
+    return {rpc_name(one.method): RpcMethod(one.method.params, _caller_of(one), one.method.scope) for one in endpoints}
 
 
 def _caller_of(endpoint: Endpoint) -> Callable[[Caller, BaseModel], Awaitable[Any]]:
@@ -59,6 +61,7 @@ class RpcMethods:
         method = self._methods.get(name)
         if method is None:
             raise RpcError(METHOD_NOT_FOUND, "no such method: see /docs/reference/json-rpc")
+        caller.require(method.scope)
         return await method.call(caller, validated(method.params, params))
 
 

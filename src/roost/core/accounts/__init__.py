@@ -1,0 +1,1 @@
+"""Accounts: the API tokens of users."""
