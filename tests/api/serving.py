@@ -25,8 +25,11 @@ from roost.settings import Settings
 from roost.sync import HANDLERS
 from tests.conftest import eventually
 
-_NEARBY: dict[str, Any] = {"trust_env": False, "verify": False}
-"""There is nothing on the way, and nothing to verify: all certificates there are would be read for each client."""
+_NEARBY: dict[str, Any] = {"trust_env": False, "verify": False, "timeout": 30}
+"""There is nothing on the way, and nothing to verify: all certificates there are would be read for each client.
+
+The disk of a busy machine may take seconds for a commit.
+"""
 SECRET = b"a secret of the tests, long enough"
 
 

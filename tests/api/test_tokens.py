@@ -43,7 +43,7 @@ NEEDED: dict[str, Any] = {
 
 def client(served: Served, secret: str, **headers: str) -> httpx.Client:
     authorization = {"Authorization": f"Bearer {secret}"}
-    return httpx.Client(base_url=served.url, headers=authorization | headers, trust_env=False)
+    return httpx.Client(base_url=served.url, headers=authorization | headers, trust_env=False, timeout=30)
 
 
 def created(served: Served, *scopes: str, user: str = "ann", expires_in: float | None = None) -> str:

@@ -48,8 +48,9 @@ def test_a_talk_is_found_by_its_title(visit: Visit) -> None:
     page = visit()
     say(page, "pears")
     expect_rest(page)
-    open_menu(page, "pears")
-    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_role("button", name="Menu of pears").press("Enter")
+    expect(page.get_by_role("menu")).to_be_focused()
+    page.keyboard.press("Enter")
     title = page.get_by_role("dialog").get_by_label("Title")
     title.fill("x" * 201)
     title.press("Enter")
@@ -93,3 +94,24 @@ def test_a_talk_is_downloaded_with_all_its_messages(visit: Visit, label: str, tm
     assert "You said: apples" in text
     if label == "JSON":
         assert json.loads(text)["messages"][0]["text"] == "apples"
+
+
+def test_a_talk_that_was_exported_can_be_imported(visit: Visit, tmp_path: Path) -> None:
+    page = visit()
+    say(page, "apples")
+    expect_rest(page)
+    open_menu(page, "apples")
+    page.get_by_role("menuitem", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("dialog").get_by_role("button", name="JSON").click()
+    download.value.save_as(tmp_path / "talk.json")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Import a talk").click()
+    files = page.get_by_role("dialog").locator("input[type=file]")
+    files.set_input_files({"name": "x.json", "mimeType": "application/json", "buffer": b"{}"})
+    expect(page.get_by_role("dialog")).to_contain_text("The transcript has no field 'kind'")
+    files.set_input_files(tmp_path / "talk.json")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect_messages(page, "apples", "You said: apples")
+    expect(page.get_by_role("button", name="Menu of apples")).to_have_count(2)

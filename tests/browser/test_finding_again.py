@@ -170,8 +170,10 @@ def test_a_talk_deleted_in_another_tab_says_so_and_leaves_a_new_one(visit: Visit
 def test_the_profile_chosen_for_a_new_talk_answers_it(visit: Visit) -> None:
     page = visit()
     expect(page.get_by_text("Says the same.")).to_be_visible()
-    page.get_by_role("button", name="other", exact=True).click()
-    expect(page.locator('[class*="st-key-card_chosen_"]')).to_contain_text("other")
+    card = page.get_by_role("button", name="other", exact=True)
+    card.press("Enter")
+    expect(page.locator('[class*="st-key-card_"]:has(.roost-chosen)')).to_contain_text("other")
+    expect(card).to_be_focused()
     say(page, "just this")
     expect(messages(page)).to_have_count(2)
     expect(messages(page).last).to_contain_text("just this")

@@ -112,7 +112,7 @@ def test_a_newcomers_path_by_visible_labels(page: Page, tmp_path: Path) -> None:
     page.get_by_role("button", name="Create a first agent").click()
     shot(page, "guide-built")
     page.get_by_role("button", name="Talk with first-agent").click()
-    expect(page.locator(".st-key-card_chosen_agent_first-agent")).to_be_visible()
+    expect(page.locator(".st-key-card_agent_first-agent .roost-chosen")).to_be_visible()
     say(page, "remember the milk")
     expect_messages(page, "remember the milk", "made a note")
     expect_rest(page)
@@ -129,7 +129,7 @@ def test_a_newcomers_path_by_visible_labels(page: Page, tmp_path: Path) -> None:
     shot(page, "connect-model")
     dialog.get_by_role("button", name=re.compile("tiny")).click()
     expect(page.get_by_text("You can now talk with tiny-1b")).to_be_visible()
-    expect(page.locator(".st-key-card_chosen_profile_tiny-1b")).to_be_visible()
+    expect(page.locator(".st-key-card_profile_tiny-1b .roost-chosen")).to_be_visible()
     expect(dialog).to_have_count(0)
     assert "ollama:tiny:1b" in (tmp_path / "profiles.toml").read_text()
 

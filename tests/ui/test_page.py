@@ -6,6 +6,7 @@ import time
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import TextInput
 
 import roost
 from roost.api.auth import Identity
@@ -120,6 +121,55 @@ def test_settings_are_kept_with_the_talk(tab: Tab) -> None:
     next(button for button in tab.app.sidebar.button if button.label == "Save").click().run()
     assert tab.talk_id is not None
     assert tab.service.get_session(USER, tab.talk_id).options == {"model": "some-model", "temperature": 0.5}
+
+
+def field_of(tab: Tab, label: str) -> TextInput:
+    return next(field for field in tab.app.sidebar.text_input if field.label == label)
+
+
+def save(tab: Tab) -> None:
+    next(button for button in tab.app.sidebar.button if button.label == "Save").click().run()
+    assert not tab.app.exception
+
+
+def test_a_temperature_can_be_removed_again(tab: Tab) -> None:
+    tab.say("hello")
+    tab.settle()
+    tab.look()
+    tab.app.sidebar.number_input[0].set_value(0.5)
+    save(tab)
+    assert tab.service.get_session(USER, str(tab.talk_id)).options == {"temperature": 0.5}
+    assert tab.look().app.sidebar.number_input[0].value == 0.5
+    tab.app.sidebar.number_input[0].set_value(None)
+    save(tab)
+    assert tab.service.get_session(USER, str(tab.talk_id)).options == {}
+
+
+def test_settings_that_another_tab_has_saved_meanwhile_are_kept(tab: Tab) -> None:
+    tab.say("hello")
+    tab.settle()
+    tab.look()
+    talk_id = str(tab.talk_id)
+    tab.service.configure(USER, talk_id, busy="queue", options={"model": "of another tab"})
+    tab.app.sidebar.text_area[0].set_value("Be brief.")
+    save(tab)
+    found = tab.service.get_session(USER, talk_id)
+    assert (found.options, found.busy) == ({"model": "of another tab", "instructions": "Be brief."}, "queue")
+
+
+def test_a_talk_with_an_agent_offers_no_other_profile(tab: Tab) -> None:
+    tab.service.agents.create(USER, "helper-of-settings", start=False)
+    try:
+        talk_id = tab.service.create_talk_session(USER, agent="helper-of-settings")
+        tab.open(talk_id)
+        assert [field.label for field in tab.app.sidebar.selectbox] == ["A message sent during an answer"]
+        field_of(tab, "Model").set_value("another")
+        save(tab)
+        assert tab.service.get_session(USER, talk_id).options == {"model": "another"}
+        with pytest.raises(roost.Invalid, match="configure the agent"):
+            tab.service.configure(USER, talk_id, profile=tab.service.profiles()[0].name)
+    finally:
+        tab.service.agents.delete(USER, "helper-of-settings")
 
 
 def test_the_sidebar_names_the_product_and_who_one_is(tab: Tab) -> None:

@@ -43,10 +43,11 @@ class Caller:
 class Endpoint:
     """Method of a namespace, called by users."""
 
-    def __init__(self, namespace: Any, method: Method, waits: ConcurrencyLimit) -> None:
+    def __init__(self, service: AsyncAgentService, method: Method, waits: ConcurrencyLimit) -> None:
         self.method = method
-        self._namespace = namespace
-        self._call = getattr(namespace, method.name)
+        self._service = service
+        self._namespace = service if method.namespace == "talks" else getattr(service, method.namespace)
+        self._call = getattr(self._namespace, method.name)
         self._waits = waits
 
     @property
@@ -54,9 +55,11 @@ class Endpoint:
         """Return whether the call may take long, and is cancelled if the caller disconnects."""
         return self.method.has(LONG)
 
-    async def call(self, caller: Caller, arguments: dict[str, Any]) -> Any:
-        """Call the method; return its result, or the thing whose id is its result."""
+    async def call(self, caller: Caller, arguments: dict[str, Any], *, of: str | None = None) -> Any:
+        """Call the method; return its result, or the thing whose id is its result. `of`: an agent that must exist."""
         caller.require(self.method.scope)
+        if of is not None:
+            await self._service.agents.get(caller.user, of.removeprefix("agent:"))
         found = await self._done(caller, arguments)
         if shown_by := self.method.route.shown_by:
             found = await getattr(self._namespace, shown_by)(caller.user, found)
@@ -83,9 +86,8 @@ def endpoints(service: AsyncAgentService) -> Iterator[Endpoint]:
     """Yield all methods that users may call."""
     waits = ConcurrencyLimit("waits")
     for name, kind in HANDLERS.items():
-        namespace = service if name == "talks" else getattr(service, name)
         for method in methods(name, kind):
-            yield Endpoint(namespace, method, waits)
+            yield Endpoint(service, method, waits)
 
 
 def public(found: Any) -> Any:

@@ -44,7 +44,7 @@ STATUS: dict[type[RoostError], int] = {
 
 LOCAL = "roost.local"
 """Key in the scope of a request: it carries the local token."""
-NO_OBJECT = "the body must be a JSON object in UTF-8, not too deep, with `Content-Type: application/json`"
+NO_OBJECT = "the body must be a JSON object in UTF-8, with `Content-Type: application/json`"
 MOST_REFUSALS = 5
 """Invalid fields named in one response."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.alias_generators import to_camel, to_pascal, to_snake
 
+from roost.core.talks.messages import MOST
 from roost.core.values import checks
 from roost.errors import Invalid
 from roost.protocol.routes import NESTED, NestedRoute, Route, cursor_of, place_of, route_of
@@ -174,12 +175,21 @@ class Method:
             return {"items": found, "next": following}
         return {self.route.result: found} if self.route.result and not self.route.shown_by else found
 
-    def next_page(self, found: Any, arguments: Mapping[str, Any]) -> dict[str, str] | None:
-        """Return the argument that reads the page after this one; None if this one is not full, or no page at all."""
-        argument = next((name for name in ("after", "before") if self.has(name)), None)
-        if not self.is_list or argument is None or len(found) < arguments.get("limit", self.fields["limit"][1]):
+    def page_limit(self, arguments: Mapping[str, Any]) -> int | None:
+        """Return the number of items of a page, if the result is one page of a longer list."""
+        if not self.is_list or self._cursor is None:
             return None
-        return {argument: str(getattr(found[-1], cursor_of(self.namespace, self.name)))}
+        limit: int = arguments.get("limit", self.fields["limit"][1])
+        return limit if 0 < limit < MOST else None
+
+    def next_page(self, items: Sequence[Any]) -> dict[str, str]:
+        """Return the argument that reads the page after these items."""
+        return {str(self._cursor): str(getattr(items[-1], cursor_of(self.namespace, self.name)))}
+
+    @property
+    def _cursor(self) -> str | None:
+        """Return the argument by which the next page is read."""
+        return next((name for name in ("after", "before") if self.has(name)), None)
 
     def arguments(self, request: BaseModel) -> dict[str, Any]:
         """Return the arguments of a request, without the user; missing ones keep their defaults."""

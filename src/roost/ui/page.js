@@ -37,6 +37,14 @@
     event.preventDefault();
   }, { capture: true });
 
+  // --- the first item of a menu: it looks focused, but the menu around it has the focus ------------------
+  document.addEventListener("keydown", (event) => {
+    if (!/^(Enter| )$/.test(event.key) || document.activeElement?.getAttribute("role") !== "menu") return;
+    event.preventDefault();
+    event.stopPropagation();
+    document.activeElement.querySelector('[role="menuitem"][data-focused="true"]')?.click();
+  }, { capture: true });
+
   // --- connection lost: a notice instead of Streamlit's dialog -------------------------------------
   const lost = document.createElement("div");
   lost.id = "roost-lost";

@@ -29,7 +29,7 @@ from roost.ui.live.approval_cards import CARDS, approval_cards
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import approval_list, mailbox, menu, permissions, sidebar
+from roost.ui.sidebar import approval_list, importing, mailbox, menu, permissions, sidebar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
 
@@ -179,6 +179,7 @@ def page(
     menu.dialog(service, user)
     approval_list.dialog(service, user, talks)
     mailbox.dialog(service, user)
+    importing.dialog(service, user)
     connect_model.dialog(connections if is_operator else None, draft)
     permissions.dialog(service, user)
     every = QUICK if running else CALM if calm else SLOW

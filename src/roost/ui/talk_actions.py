@@ -14,7 +14,7 @@ from roost.ui import approvals, dialogs, page_url
 from roost.ui.compose.element import Outgoing
 from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import search
+from roost.ui.sidebar import importing, search
 from roost.ui.talk_reader import TalkReader
 
 RECEIVED = 100
@@ -37,6 +37,7 @@ def receive(line: MessageSender, outgoing: Outgoing) -> bool:
 
 
 def _stop(line: MessageSender, stop: Outgoing, is_new: bool) -> bool:
+    st.session_state.pop("notice", None)  # such as that the agent is still answering
     try:
         if is_new and stop.talk_id:
             line.service.stop(line.user, stop.talk_id)
@@ -75,6 +76,8 @@ def command(service: AgentService, name: str, text: str) -> None:
         page_url.follow()
     elif name == "search":
         search.begin(text)
+    elif name == "import":
+        dialogs.show(importing.NAME)
     elif not isinstance(reading, TalkReader) or not reading.messages:
         st.session_state["notice"] = "There is no talk yet: send a message first."
     elif name in ("rename", "export", "delete"):

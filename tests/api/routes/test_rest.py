@@ -66,7 +66,8 @@ def test_following_next_reads_everything_once(served: Served) -> None:
                 found = list(pages(ann, f"{path}{sign}limit={limit}"))
                 ids = [one[name] for page in found for one in page]
                 assert (len(ids), len(set(ids))) == (count, count), (path, limit)
-                assert all(len(page) <= limit for page in found)
+                assert all(len(page) == limit for page in found[:-1])
+                assert 0 < len(found[-1]) <= limit
 
 
 def test_what_is_below_an_agent_is_of_this_agent_alone(served: Served) -> None:
@@ -82,8 +83,10 @@ def test_what_is_below_an_agent_is_of_this_agent_alone(served: Served) -> None:
         refused = ann.post("/api/v1/agents/other/tasks", json={"prompt": "x", "to": "agent:d0"})
         assert (refused.status_code, "to: unknown field" in refused.text) == (422, True)
         assert bob.post("/api/v1/agents/other/tasks", json={"prompt": "x"}).status_code == 404
-        answers = [bob.get(f"/api/v1/agents/{name}/tasks") for name in ("other", "never")]
-        assert [answer.json() for answer in answers] == [{"items": [], "next": None}] * 2
+        for kind in ("tasks", "schedules", "mail", "runs", "dead-letters", "memories", "history"):
+            answers = [bob.get(f"/api/v1/agents/{name}/{kind}") for name in ("other", "nobody")]
+            assert [answer.status_code for answer in answers] == [404, 404], kind
+            assert answers[0].text.replace("other", "") == answers[1].text.replace("nobody", ""), kind
 
 
 def test_an_idempotency_key_makes_a_repeated_request_count_once(served: Served) -> None:

@@ -9,10 +9,11 @@ from html import escape
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
 from roost import bundled_docs
+from roost.api.notices import missing_page
 from roost.errors import NotFound
 
 STYLE = (Path(__file__).with_name("docs.css")).read_text(encoding="utf-8")
@@ -41,8 +42,13 @@ def add(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     @app.get("/docs/{page:path}", include_in_schema=False)
-    def docs(page: str = "") -> Response:
-        return HTMLResponse(_shown(page.strip("/") or HOME))
+    def docs(request: Request, page: str = "") -> Response:
+        try:
+            return HTMLResponse(_shown(page.strip("/") or HOME))
+        except NotFound:
+            if "text/html" in request.headers.get("accept", ""):
+                return missing_page()
+            raise
 
 
 @lru_cache(maxsize=64)

@@ -46,11 +46,16 @@ class _RestRoute:
         async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
             _check_query(request, self._queried)
             arguments = self._arguments(request, given if body is None else given | method.arguments(body))
-            called = self.endpoint.call(caller_of(request, user, self.identity), arguments)
+            caller = caller_of(request, user, self.identity)
+            limit = method.page_limit(arguments)
+            asked = arguments if limit is None else arguments | {"limit": limit + 1}  # to know whether more follow
+            called = self.endpoint.call(caller, asked, of=self._parent(arguments))
             found = await (while_connected(request, called) if self.endpoint.is_long else called)
             if isinstance(found, Response):
                 return found
-            return method.reply(found, _following(request, method, arguments, found))
+            if limit is None or len(found) <= limit:
+                return method.reply(found)
+            return method.reply(found[:limit], _following(request, method.next_page(found[:limit])))
 
         answer.__signature__ = inspect.Signature(self._parameters())  # type: ignore[attr-defined]
         nothing: dict[str, Any] = {"response_class": Response} if method.gives is type(None) else {}
@@ -83,6 +88,11 @@ class _RestRoute:
         suffix = f"_of_{self.nested.parent.removesuffix('s')}" if self.nested else ""
         operation = method.full_name.replace(".", "_") + suffix
         return {"name": method.full_name, "operation_id": operation, "tags": [method.namespace]}
+
+    def _parent(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return the agent that must exist, for a route below it."""
+        is_of_agent = self.nested is not None and self.nested.parent == "agents"
+        return str(arguments[self.nested.argument]) if self.nested and is_of_agent else None
 
     @property
     def _fields(self) -> Mapping[str, tuple[Any, Any]]:
@@ -128,10 +138,8 @@ def _check_query(request: Request, known: Iterable[str]) -> None:
         raise Invalid(f"{unknown:.80}: unknown parameter{', use ' + ' or '.join(names) if names else ''}")
 
 
-def _following(request: Request, method: Method, arguments: Mapping[str, Any], found: Any) -> str | None:
-    """Return the URL of the next page, if there may be one."""
-    if (page := method.next_page(found, arguments)) is None:
-        return None
+def _following(request: Request, page: Mapping[str, str]) -> str:
+    """Return the URL of the next page."""
     url = request.url.include_query_params(**page)
     return f"{url.path}?{url.query}"
 

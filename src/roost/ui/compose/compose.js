@@ -13,6 +13,7 @@ const COMMANDS = [
   ["fork", "Continue from here in a new talk"],
   ["rename", "Rename this talk"],
   ["export", "Save this talk as Markdown or JSON"],
+  ["import", "Import a talk from a file"],
   ["delete", "Delete this talk"],
   ["search", "Search your talks: /search words"],
   ["shortcuts", "Show the keyboard shortcuts"],

@@ -69,8 +69,9 @@ def _draw(card: Card, draft: Draft) -> None:
     """Draw a card: its button covers all of it."""
     chosen = card.is_chosen(draft)
     kind = "agent" if card.is_agent else "profile"
-    with st.container(key=f"card_{'chosen' if chosen else 'other'}_{kind}_{card.name}", width=226):
-        st.html(avatar(card.label))
+    # The key stays when another card is chosen: a new one would take the focus from the button.
+    with st.container(key=f"card_{kind}_{card.name}", width=226):
+        st.html(f'<span class="{"roost-chosen" if chosen else ""}">{avatar(card.label)}</span>')
         st.button(
             plain(card.label),
             key=f"choose_{kind}_{card.name}",

@@ -43,7 +43,7 @@ SEARCH_LIMIT = 5.0
 
 def card() -> None:
     """Draw the card beside those of the agents."""
-    with st.container(key="card_other_connect", width=226):
+    with st.container(key="card_connect", width=226):
         st.html('<span class="roost-avatar" aria-hidden="true" style="--size:2rem;--hue:170">+</span>')
         st.button(LABEL, key="choose_connect", type="tertiary", wrap=False, on_click=dialogs.show, args=(LABEL,))
         st.caption(ABOUT)

@@ -17,6 +17,9 @@ from roost.ui.text import plain
 
 NAME = "Mail"
 SHOWN = 30
+MORE = 100
+MOST = 900
+"""Mails that the dialog shows."""
 
 
 def button(unread: int) -> None:
@@ -35,15 +38,24 @@ def dialog(service: AgentService, user: str) -> None:
 def _mailbox(service: AgentService, user: str) -> None:
     if problem := st.session_state.pop("mail_problem", ""):
         components.notice(problem)
+    shown = int(st.session_state.get("mails_shown", SHOWN))
     try:
-        mails = service.mail.inbox(user, newest=True, limit=SHOWN)
+        mails = service.mail.inbox(user, newest=True, limit=shown + 1)
     except RoostError as error:
         components.notice(public(error))
         return
     if not mails:
-        st.caption("Agents write to you here: an agent's brain calls `turn.mail`, and a task can report its result.")
-    for mail in mails:
+        st.caption("No mail. Agents write to you here, for example when a task is done.")
+    for mail in mails[:shown]:
         _row(service, user, mail)
+    if len(mails) > shown < MOST:
+        st.button("Older mail", key="older_mail", type="tertiary", on_click=_show_older, args=(shown,))
+    elif len(mails) > shown:
+        st.caption("Older mail: archive some of these, or run `roost mail ls` in a terminal.")
+
+
+def _show_older(shown: int) -> None:
+    st.session_state["mails_shown"] = min(shown + MORE, MOST)
 
 
 def _row(service: AgentService, user: str, mail: Mail) -> None:

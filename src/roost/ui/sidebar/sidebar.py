@@ -21,7 +21,7 @@ from roost.ui import page_url
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.design.avatars import avatar
-from roost.ui.sidebar import approval_list, mailbox, menu, permissions, search
+from roost.ui.sidebar import approval_list, importing, mailbox, menu, permissions, search
 from roost.ui.text import as_sentence, plain
 
 FIRST = 12
@@ -124,6 +124,7 @@ def _talks(talks: Sequence[Talk], open_root: str | None) -> None:
             menu.button(talk)
     if len(talks) > shown:
         st.button("More talks", key="more_talks", type="tertiary", on_click=_show_more, args=(shown,))
+    importing.button()
 
 
 def agent_name(talk: Talk) -> str:
@@ -148,7 +149,7 @@ def _settings(service: AgentService, user: str, talk: Talk | None, draft: Draft)
     if problem := st.session_state.pop("settings_problem", ""):
         st.error(problem)
     with st.form(form, border=False):
-        if talk:
+        if talk and not talk.agent:
             _profile_field(form, service.profiles(), talk.profile)
         _option_fields(form, stored.options, next((p for p in service.profiles() if p.name == stored.profile), None))
         policies = list(BUSY)
@@ -176,11 +177,13 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
         placeholder=(profile and profile.model) or usual,
         key=f"{form}_model",
     )
+    # A field that is given its value here could not be emptied.
+    st.session_state.setdefault(f"{form}_temperature", options.get("temperature"))
     st.number_input(
         "Temperature",
         0.0,
         2.0,
-        options.get("temperature"),
+        None,
         step=0.1,
         placeholder=usual,
         key=f"{form}_temperature",
@@ -195,17 +198,26 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
 
 @uninterrupted
 def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, form: str) -> None:
-    def value(name: str) -> Any:
-        return st.session_state.get(f"{form}_{name}")
-
-    options = {"model": value("model") or None, "instructions": value("instructions") or None}
-    options["temperature"] = value("temperature")
-    options = {name: given for name, given in options.items() if given is not None}
+    """Save what was changed in the form; another tab may have changed the rest meanwhile."""
+    stored = talk or draft
+    given = {name: st.session_state.get(f"{form}_{name}") for name in ("model", "temperature", "instructions")}
+    shown = {name: value for name, value in given.items() if value not in (None, "")}
+    changed = {name for name in given if shown.get(name) != stored.options.get(name)}
+    busy = st.session_state.get(f"{form}_busy")
     if talk is None:
-        draft.busy, draft.options = value("busy"), options
+        draft.busy, draft.options = str(busy), shown
         return
+    profile = st.session_state.get(f"{form}_profile", talk.profile)
     try:
-        profile = value("profile") if value("profile") != talk.profile else None
-        service.configure(user, talk.talk_session_id, profile=profile, busy=value("busy"), options=options)
+        newest = service.get_session(user, talk.talk_session_id).options
+        options = {name: value for name, value in newest.items() if name not in changed}
+        service.configure(
+            user,
+            talk.talk_session_id,
+            profile=profile if profile != talk.profile else None,
+            busy=busy if busy != talk.busy else None,
+            options=options | {name: value for name, value in shown.items() if name in changed} if changed else None,
+        )
+        st.toast("Saved.")
     except RoostError as error:
         st.session_state["settings_problem"] = as_sentence(error)

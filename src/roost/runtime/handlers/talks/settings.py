@@ -36,7 +36,7 @@ def options_json(options: Mapping[str, Any]) -> str:
         elif name == "model":
             kept[name] = checks.name(value, "the model")
         elif name == "instructions":
-            kept[name] = checks.text(value, "the instructions", most=100_000)
+            kept[name] = checks.text(value, "the text of the instructions", most=100_000)
         else:
             raise Invalid(f"the option {name!r:.80} is not known: use model, temperature or instructions")
     return json.dumps(kept)

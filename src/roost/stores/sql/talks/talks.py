@@ -14,7 +14,7 @@ from roost.core.limits.usage import Usage
 from roost.core.talks.messages import at
 from roost.core.talks.runs import Loaded
 from roost.core.talks.talk import BusyPolicy, Talk
-from roost.errors import LimitReached, NotFound
+from roost.errors import Invalid, LimitReached, NotFound
 from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.batching import Calls, batched_by
@@ -136,7 +136,9 @@ def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
 
 
 def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> Talk:
-    """Set `title`, `profile`, `busy` or `options`."""
+    """Set `title`, `profile`, `busy` or `options`. Raise Invalid for the profile of a talk with an agent."""
+    if "profile" in values and get(tx, user_id, talk_id).agent:
+        raise Invalid("this talk is with an agent, which has a profile of its own: configure the agent instead")
     columns = ", ".join(f"{name} = :{name}" for name in ("title", "profile", "busy", "options") if name in values)
     rows = tx.write(
         f"UPDATE talks SET {columns} WHERE talk_id = :talk AND user_id = :user RETURNING {_TALK}",
