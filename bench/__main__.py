@@ -8,10 +8,24 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import adk, agents, completions, crowd, live, local, meetings, messages, models, pages, startup, talks
+from bench import (
+    adk,
+    agents,
+    completions,
+    crowd,
+    live,
+    local,
+    meetings,
+    messages,
+    models,
+    pages,
+    protocols,
+    startup,
+    talks,
+)
 from bench.figures import BENCHES, Figure, progress
 
-MODULES = (talks, agents, crowd, messages, meetings, completions, startup, pages, live, local, models, adk)
+MODULES = (talks, agents, crowd, messages, meetings, protocols, completions, startup, pages, live, local, models, adk)
 
 
 def calibration() -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -16,8 +17,12 @@ from roost.api.routes.docs import PAGE, STYLE
 _STYLE = """
 .op { border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0; padding: .2rem .8rem; }
 .op summary { cursor: pointer; overflow-wrap: anywhere; }
-.verb { display: inline-block; min-width: 4rem; font-weight: 600; }
+.op small { opacity: 0.75; }
+.verb { display: inline-block; min-width: 4.5rem; font-weight: 600; }
 """
+_CODE = re.compile(r"`([^`]+)`")
+_HERE = "\0"
+"""Stands for the address of the server."""
 Schema = Mapping[str, Any]
 
 
@@ -29,14 +34,14 @@ def add(app: FastAPI) -> None:
     def api(request: Request) -> Response:
         if not made:
             made.append(page(app.openapi()))
-        return HTMLResponse(made[0])
+        return HTMLResponse(made[0].replace(_HERE, escape(str(request.base_url).rstrip("/"))))
 
 
 def page(schema: Schema) -> str:
     """Return the whole description as HTML."""
     found: dict[str, list[str]] = {name: [] for name in TAGS}
-    for path, operations in schema["paths"].items():
-        for verb, operation in operations.items():
+    for path, operations in sorted(schema["paths"].items()):
+        for verb, operation in sorted(operations.items()):
             found[operation["tags"][0]].append(_operation(schema, verb.upper(), path, operation))
     links = "".join(f'<a href="#{name}">{_title(name)}</a>' for name in found)
     body = "".join(
@@ -44,23 +49,30 @@ def page(schema: Schema) -> str:
         for name, parts in found.items()
     )
     intro = (
-        "<h1>HTTP API</h1><p>Every request, with its parameters, an example and what it returns. "
-        '<a href="/docs/reference/http">Sign-in, errors, pages and streams</a> are explained in the docs; '
+        "<h1>Requests of the HTTP API</h1><p>Every request, with its parameters, what it returns, and an example of its"
+        " body. Programs sign in with an API token: run <code>roost tokens create NAME</code>. "
+        '<a href="/docs/reference/http">Errors, lists and streams</a> are explained in the docs; '
         '<a href="/api/v1/openapi.json">openapi.json</a> is the same for programs.</p>'
     )
     return PAGE.format(
-        title="HTTP API", style=STYLE + _STYLE, pages=f'<a href="/docs">Docs</a>{links}', body=intro + body
+        title="Requests of the HTTP API",
+        style=STYLE + _STYLE,
+        pages=f'<a href="/docs">Docs</a>{links}',
+        body=intro + body,
     )
 
 
 def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return "OpenAI" if name == "openai" else name.replace("_", " ").capitalize()
 
 
 def _operation(schema: Schema, verb: str, path: str, operation: Schema) -> str:
-    about = escape(operation.get("description") or operation.get("summary") or "").replace("\n\n", "<br>")
-    parts = [f"<p>{about}</p>", _parameters(schema, operation), _example(verb, path, operation), _returns(operation)]
-    summary = f'<span class="verb">{verb}</span><code>{escape(path)}</code>'
+    text = escape(operation.get("description") or operation.get("summary") or "")
+    about = _CODE.sub(r"<code>\1</code>", text.replace("\n\n", "<br>"))
+    parts = [f"<p>{about}</p>", _parameters(schema, operation), _example(verb, path, operation)]
+    parts.append(_returns(schema, operation))
+    first = about.partition("<br>")[0].partition(". ")[0].rstrip(".")
+    summary = f'<span class="verb">{verb}</span><code>{escape(path)}</code> <small>{first}</small>'
     return f'<details class="op"><summary>{summary}</summary>{"".join(parts)}</details>'
 
 
@@ -107,12 +119,17 @@ def _example(verb: str, path: str, operation: Schema) -> str:
     if "example" not in content:
         return ""
     line = f"curl -X {verb} -H \"Authorization: Bearer $ROOST_TOKEN\" --json '{json.dumps(content['example'])}' \\\n"
-    return f"<pre><code>{escape(line)}  http://localhost:8501{escape(path)}</code></pre>"
+    return f"<pre><code>{escape(line)}  {_HERE}{escape(path)}</code></pre>"
 
 
-def _returns(operation: Schema) -> str:
+def _returns(schema: Schema, operation: Schema) -> str:
+    """Return what the reply is, with the names of its fields."""
     for status, reply in operation["responses"].items():
         if status.startswith("2"):
             kinds = [_type(one.get("schema", {})) for one in reply.get("content", {}).values()]
-            return f"<p>Returns {status}{', ' + escape(kinds[0]) if kinds else ''}.</p>"
+            model = schema["components"]["schemas"].get(kinds[0], {}) if kinds else {}
+            fields = ", ".join(f"<code>{escape(name)}</code>" for name in model.get("properties", ()))
+            return (
+                f"<p>Returns {status}{', ' + escape(kinds[0]) if kinds else ''}{': ' + fields if fields else ''}.</p>"
+            )
     return ""

@@ -58,7 +58,7 @@ def _shown(page: str) -> str:
     if page not in pages:
         raise NotFound("no such page: /docs lists the pages")
     links = "".join(_link(doc, is_current=name == page) for name, doc in pages.items())
-    links += '<a href="/docs/api">HTTP API</a>'
+    links += '<a href="/docs/api">Requests of the HTTP API</a>'
     body = "".join(_section(page, section, pages) for section in pages[page].sections())
     return PAGE.format(title=escape(pages[page].title), style=STYLE, pages=links, body=body)
 
