@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +16,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from roost import client as roost_client
 from roost.core.accounts.tokens import NOUNS
+from roost.errors import Forbidden
 from tests.api.serving import METHODS, Served, ask, send
 from tests.conftest import eventually
 
@@ -123,9 +129,34 @@ def test_a_token_acts_for_its_owner_alone(served: Served) -> None:
         assert ask(ann, "agents.get", agentId="his").status_code == 404
     with client(served, created(served), **{"Roost-User": "bob"}) as sly:
         answer = ask(sly, "agents.list")
-        assert (answer.status_code, "for one user" in answer.text) == (403, True)
+        assert (answer.status_code, "for another user" in answer.text) == (403, True)
     with client(served, created(served, user="bob")) as bob:
         assert [one["agentId"] for one in ask(bob, "agents.list").json()["items"]] == ["his"]
+
+
+def test_the_client_signs_in_with_a_token(served: Served) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    with roost_client.connect(served.url, created(served, "agents:read")) as remote:
+        assert [agent.agent_id for agent in remote.agents.list("ann")] == ["d"]
+        with pytest.raises(Forbidden, match="for another user"):
+            remote.agents.list("bob")
+        with pytest.raises(Forbidden, match="agents:write"):
+            remote.agents.create("ann", "e")
+
+
+def test_the_recipes_of_the_guide_work(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    served.service.agents.create("ann", "d", start=False)
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "api-tokens.md").read_text(encoding="utf-8")
+    secret = created(served, "agents:read")
+    [sample] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    exec(sample.replace("http://localhost:8501", served.url), {"token": secret})
+    assert "agent_id='d'" in capsys.readouterr().out
+    [line] = re.findall(r"^curl .*$", page, re.MULTILINE)
+    command = line.replace("http://localhost:8501", served.url)
+    done = subprocess.run(
+        ["bash", "-c", f"{command} -s"], env=os.environ | {"ROOST_TOKEN": secret}, capture_output=True
+    )
+    assert [one["agentId"] for one in json.loads(done.stdout)["items"]] == ["d"]
 
 
 def test_what_is_no_method_needs_a_scope_too(served: Served) -> None:

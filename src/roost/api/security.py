@@ -166,8 +166,8 @@ class SecurityMiddleware:
                 "the token is not valid: it was revoked, has expired, or is that of an earlier start of the server",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if headers.get(USER_HEADER, ""):
-            raise HttpError(403, "forbidden", f"this token is for one user: send it without {USER_HEADER}")
+        if unquote(headers.get(USER_HEADER, "")) not in ("", token.user_id):
+            raise HttpError(403, "forbidden", "this token is for another user: use the one who created it")
         if not self._rates.admits(token.user_id):
             raise _too_many()
         scope[USER], scope[SCOPES], scope[SECRET] = token.user_id, token.scopes, secret
