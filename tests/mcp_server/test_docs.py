@@ -36,7 +36,8 @@ def test_the_configured_command_serves_a_client(tmp_path: Path) -> None:
 
 
 def test_the_configured_address_serves_a_client(served: Served) -> None:
-    headers = {name: text.replace("TOKEN", served.identity.token) for name, text in HTTP["headers"].items()}
+    token = served.service.tokens.create("ann", "mcp").secret
+    headers = {name: text.replace("TOKEN", token) for name, text in HTTP["headers"].items()}
     assert HTTP["url"].endswith("/mcp")
 
     async def test() -> None:
