@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from roost import client as roost_client
 from roost.core.accounts.tokens import NOUNS
-from roost.errors import Forbidden
+from roost.errors import Forbidden, Unavailable
 from tests.api.serving import METHODS, Served, ask, send
 from tests.conftest import eventually
 
@@ -231,6 +231,24 @@ def test_json_rpc_checks_scopes_of_methods_and_subscriptions(served: Served) -> 
         socket.send(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "subscribe", "params": {"topic": "monitor"}}))
         assert json.loads(socket.recv(timeout=5))["error"]["data"]["code"] == "forbidden"
     assert served.service.agents.list("ann") == []
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/agents", "/api/v1/profiles", "/healthz"])
+def test_a_token_never_becomes_a_cookie(served: Served, path: str) -> None:
+    with client(served, created(served, "agents:read"), Accept="text/html") as ann:
+        assert "set-cookie" not in ann.get(path).headers
+
+
+def test_a_store_that_cannot_be_read_is_reported_as_such(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = created(served)
+
+    async def broken(_: object) -> None:
+        raise Unavailable("the store cannot be read: free some space")
+
+    monkeypatch.setattr(served.service.roost.context.store, "read", lambda *_: broken(None))
+    with client(served, secret) as ann:
+        answer = ann.get("/api/v1/profiles")
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the store cannot be read: free some space")
 
 
 def test_no_secret_is_stored_listed_or_logged(served: Served, caplog: pytest.LogCaptureFixture) -> None:

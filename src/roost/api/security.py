@@ -23,6 +23,7 @@ from roost.api.limits.rate_limits import RateLimit
 from roost.api.notices import expired_link
 from roost.api.tokens import TokenVerifier
 from roost.core.limits.limits import Limits
+from roost.errors import RoostError
 from roost.protocol.errors import USER_HEADER
 
 log = logging.getLogger("roost.api.security")
@@ -104,11 +105,11 @@ class SecurityMiddleware:
         )
         try:
             cookie = await self._let_in(scope, headers)
-        except HttpError as error:
+        except (HttpError, RoostError) as error:
             return await _turn_away(error, scope, receive, send)
         if scope["type"] == "http" and scope["path"] == "/enter" and scope["method"] == "GET":
             return await self._enter(scope)(scope, receive, send)
-        if _is_page_request(scope, headers):
+        if _is_page_request(scope, headers) and SCOPES not in scope:  # a cookie may do more than a token
             send = self._with_cookie(scope, cookie, send)
         body = self._bodies.body(_asker(scope))
         receive = self._bounded(scope, receive, body)
@@ -292,10 +293,11 @@ def _note(what: str, scope: Scope, **facts: Any) -> None:
     log.info(what, extra={**told, "user": scope.get(USER), "address": _address(scope), **facts})
 
 
-async def _turn_away(error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
+async def _turn_away(error: HttpError | RoostError, scope: Scope, receive: Receive, send: Send) -> None:
+    answer = reply_to(error)
     if scope["type"] == "http":
-        return await reply_to(error)(scope, receive, send)
-    _note("WebSocket rejected", scope, status=error.status_code)
+        return await answer(scope, receive, send)
+    _note("WebSocket rejected", scope, status=answer.status_code)
     await receive()
     return await send({"type": "websocket.close", "code": 1008})
 

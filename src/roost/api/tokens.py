@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from time import monotonic
 
 from starlette.types import Message, Receive, Scope, Send
@@ -46,7 +47,7 @@ class TokenVerifier:
         """Return the token of a secret, if it is valid."""
         if not secret.startswith(PREFIX) or len(secret) > 200:
             return None
-        read, token = self._known.get(secret, (0.0, None))
+        read, token = self._known.get(secret, (-inf, None))
         if monotonic() - read < REMEMBERED:
             return token
         token = await self._authenticate(secret)
