@@ -76,7 +76,7 @@ def test_commands_and_shortcuts(visit: Visit) -> None:
     expect_messages(page, "/etc/hosts is a file", "You said: /etc/hosts")
     expect_rest(page)
     line.press("/")
-    expect(commands.get_by_role("option")).to_have_count(10)
+    expect(commands.get_by_role("option")).to_have_count(11)
     line.press("Escape")
     expect(commands).to_have_count(0)
     expect(line).to_have_value("/")
