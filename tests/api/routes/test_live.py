@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from typing import Any
@@ -80,12 +81,22 @@ def test_an_answer_arrives_in_blocks_and_at_its_end_with_its_source(served: Serv
     assert reader.texts[2] == [f'<p dir="auto">{source.strip()}</p>\n']
 
 
-def test_a_reader_that_reconnects_in_the_middle_misses_nothing(served: Served) -> None:
-    talk = said(served, "go", "slow")
-    with opened(served) as socket:
-        first = Reader(socket, talk).read(lambda reader: "wört5" in "".join(reader.texts.get(2, [])))
-    with opened(served) as socket:
-        second = Reader(socket, talk, first.cursor).read(lambda reader: reader.is_done)
+def test_a_reader_that_reconnects_in_the_middle_misses_nothing(service: Open) -> None:
+    read = threading.Event()
+
+    async def halting(turn: roost.Turn) -> AsyncIterator[str]:
+        for number in range(40):
+            yield f"wört{number} 🐦 "
+            if number == 5:
+                await asyncio.to_thread(read.wait, 30)
+
+    with serving(service({"halting": halting})) as served:
+        talk = said(served, "go", "halting")
+        with opened(served) as socket:
+            first = Reader(socket, talk).read(lambda reader: "wört5" in "".join(reader.texts.get(2, [])))
+        read.set()
+        with opened(served) as socket:
+            second = Reader(socket, talk, first.cursor).read(lambda reader: reader.is_done)
     assert list(second.last) == [2]
     assert second.last[2]["source"] == "".join(f"wört{number} 🐦 " for number in range(40))
 
