@@ -110,8 +110,8 @@ LAYERS: dict[str, set[str]] = {
 # import each other. Imports for type checkers count.
 ORDERS: dict[str, tuple[str, ...]] = {
     "api": (
-        "auth error_responses notices openapi readiness tokens",
-        "limits pages",
+        "auth error_responses notices readiness tokens",
+        "limits openapi pages",
         "endpoints security",
         "subscriptions",
         "routes",

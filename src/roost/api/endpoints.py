@@ -55,11 +55,11 @@ class Endpoint:
         """Return whether the call may take long, and is cancelled if the caller disconnects."""
         return self.method.has(LONG)
 
-    async def call(self, caller: Caller, arguments: dict[str, Any], *, of: str | None = None) -> Any:
-        """Call the method; return its result, or the thing whose id is its result. `of`: an agent that must exist."""
+    async def call(self, caller: Caller, arguments: dict[str, Any], *, agent: str | None = None) -> Any:
+        """Call the method; return its result, or the thing whose id is its result. `agent` must exist."""
         caller.require(self.method.scope)
-        if of is not None:
-            await self._service.agents.get(caller.user, of.removeprefix("agent:"))
+        if agent is not None:
+            await self._service.agents.get(caller.user, agent)
         found = await self._done(caller, arguments)
         if shown_by := self.method.route.shown_by:
             found = await getattr(self._namespace, shown_by)(caller.user, found)

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from roost.api.auth import COOKIE
 from roost.protocol.errors import Problem
 
 TAGS = {
@@ -28,8 +29,13 @@ TAGS = {
 OPEN = ("/healthz", "/readyz", "/metrics")
 """Paths that need no sign-in."""
 _SIGN_IN = {
-    "token": {"type": "http", "scheme": "bearer", "description": "Token of the server."},
-    "cookie": {"type": "apiKey", "in": "cookie", "name": "roost", "description": "Cookie of a browser."},
+    "token": {"type": "http", "scheme": "bearer", "description": "API token."},
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "Cookie of a browser; its name has a suffix.",
+    },
 }
 
 

@@ -13,7 +13,6 @@ from time import monotonic
 from starlette.types import Message, Receive, Scope, Send
 
 from roost.core.accounts.tokens import PREFIX, ApiToken
-from roost.errors import RoostError
 
 log = logging.getLogger("roost.api.tokens")
 
@@ -88,7 +87,7 @@ class TokenVerifier:
             for secret in list(self._open):
                 try:
                     is_valid = await self.verified(secret) is not None
-                except RoostError as error:
+                except Exception as error:  # the next look may succeed; without one, no token would ever end
                     log.warning("tokens cannot be verified: %s", error)
                     break
                 for ended in () if is_valid else self._open.get(secret, ()):

@@ -45,11 +45,12 @@ class _RestRoute:
 
         async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
             _check_query(request, self._queried)
+            agent = given.get("agent_id") if self.nested else None
             arguments = self._arguments(request, given if body is None else given | method.arguments(body))
             caller = caller_of(request, user, self.identity)
             limit = method.page_limit(arguments)
             asked = arguments if limit is None else arguments | {"limit": limit + 1}  # to know whether more follow
-            called = self.endpoint.call(caller, asked, of=self._parent(arguments))
+            called = self.endpoint.call(caller, asked, agent=agent)
             found = await (while_connected(request, called) if self.endpoint.is_long else called)
             if isinstance(found, Response):
                 return found
@@ -88,11 +89,6 @@ class _RestRoute:
         suffix = f"_of_{self.nested.parent.removesuffix('s')}" if self.nested else ""
         operation = method.full_name.replace(".", "_") + suffix
         return {"name": method.full_name, "operation_id": operation, "tags": [method.namespace]}
-
-    def _parent(self, arguments: Mapping[str, Any]) -> str | None:
-        """Return the agent that must exist, for a route below it."""
-        is_of_agent = self.nested is not None and self.nested.parent == "agents"
-        return str(arguments[self.nested.argument]) if self.nested and is_of_agent else None
 
     @property
     def _fields(self) -> Mapping[str, tuple[Any, Any]]:

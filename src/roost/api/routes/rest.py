@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from sse_starlette import EventSourceResponse
 
 import roost
@@ -42,29 +42,30 @@ def routes(service: AsyncAgentService, endpoints: Iterable[Endpoint], identity: 
     return api
 
 
-LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", description="The cursor of the last event.")]
-After = Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")]
+def _cursor(
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Cursor of the last event.")] = None,
+    after: Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")] = None,
+) -> str | None:
+    return last_event_id or after or None
+
+
+ResumedAfter = Annotated[str | None, Depends(_cursor)]
+_TOPICS = {"mail": "Stream each mail to the user when it arrives.", "monitor": "Stream all that the monitor records."}
 
 
 def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, identity: Identity) -> None:
     @api.get("/talks/{talk_id}/stream", response_class=EventSourceResponse, tags=["talks"])
     async def stream_messages(
-        request: Request,
-        user: TalkReader,
-        talk_id: str,
-        last_event_id: LastEvent = None,
-        after: After = None,
-        follow: bool = False,
+        request: Request, user: TalkReader, talk_id: str, cursor: ResumedAfter, follow: bool = False
     ) -> EventSourceResponse:
         """Stream the messages of a talk while they are written, until the run ends, or with `follow` without end."""
-        return await streams.open(user, talk_id, last_event_id or after or None, follow, address_of(request))
+        return await streams.open(user, talk_id, cursor, follow, address_of(request))
 
     @api.get("/agents/{agent_id}/stream", response_class=EventSourceResponse, tags=["agents"])
     async def stream_agent(
-        request: Request, user: SignedIn, agent_id: str, last_event_id: LastEvent = None, after: After = None
+        request: Request, user: SignedIn, agent_id: str, cursor: ResumedAfter
     ) -> EventSourceResponse:
         """Stream what the monitor records about an agent."""
-        cursor = last_event_id or after or None
         if cursor is None:  # a stream that is resumed may end with the deletion of the agent
             await service.agents.get(user, agent_id)
         params = SubscribeParams(topic="agents", agent_id=agent_id, after=cursor)
@@ -75,12 +76,10 @@ def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, ident
         request: Request,
         user: SignedIn,
         meeting_id: str,
-        last_event_id: LastEvent = None,
-        after: After = None,
+        cursor: ResumedAfter,
         seen_by: Annotated[str | None, Query(alias="seenBy")] = None,
     ) -> EventSourceResponse:
         """Stream the view of a meeting after each change, until the meeting ends."""
-        cursor = last_event_id or after or None
         params = SubscribeParams(topic="meeting", meeting_id=meeting_id, seen_by=seen_by, after=cursor)
         return await streams.follow(caller_of(request, user, identity), params)
 
@@ -88,14 +87,9 @@ def _streams(api: APIRouter, service: AsyncAgentService, streams: Streams, ident
         _add_stream(api, streams, identity, topic, about)
 
 
-_TOPICS = {"mail": "Stream each mail to the user when it arrives.", "monitor": "Stream all that the monitor records."}
-
-
 def _add_stream(api: APIRouter, streams: Streams, identity: Identity, topic: str, about: str) -> None:
-    async def stream(
-        request: Request, user: SignedIn, last_event_id: LastEvent = None, after: After = None
-    ) -> EventSourceResponse:
-        params = SubscribeParams(topic=topic, after=last_event_id or after or None)
+    async def stream(request: Request, user: SignedIn, cursor: ResumedAfter) -> EventSourceResponse:
+        params = SubscribeParams(topic=topic, after=cursor)
         return await streams.follow(caller_of(request, user, identity), params)
 
     api.add_api_route(
