@@ -1,1 +1,1 @@
-"""What is fast, measured: one JSON line a figure, on a real SQLite file with synchronous=FULL."""
+"""Benchmarks: one JSON line a figure, on a real SQLite file with synchronous=FULL."""

@@ -11,6 +11,9 @@ from pathlib import Path
 from bench import (
     adk,
     agents,
+    cluster,
+    cluster_cuts,
+    cluster_failures,
     completions,
     crowd,
     live,
@@ -19,13 +22,34 @@ from bench import (
     messages,
     models,
     pages,
+    postgres,
     protocols,
+    shared_talks,
     startup,
     talks,
 )
-from bench.figures import BENCHES, Figure, progress
+from bench.figures import BENCHES, LONG, Figure, progress
 
-MODULES = (talks, agents, crowd, messages, meetings, protocols, completions, startup, pages, live, local, models, adk)
+MODULES = (
+    talks,
+    agents,
+    crowd,
+    messages,
+    postgres,
+    cluster,
+    cluster_cuts,
+    cluster_failures,
+    meetings,
+    protocols,
+    shared_talks,
+    completions,
+    startup,
+    pages,
+    live,
+    local,
+    models,
+    adk,
+)
 
 
 def calibration() -> Figure:
@@ -42,7 +66,7 @@ def main(names: list[str]) -> int:
         return 2
     figures = [calibration()]
     print(figures[0].line(), flush=True)
-    for name in names or BENCHES:
+    for name in names or [name for name in BENCHES if name not in LONG]:
         progress(f"measuring {name} …")
         gc.collect()  # what one has left behind is not the next one's
         with tempfile.TemporaryDirectory(

@@ -45,7 +45,7 @@ async def do(service: roost.AsyncAgentService, number: int, due: float) -> float
 
 
 async def alone(service: roost.AsyncAgentService, seconds: float) -> float:
-    """How many they do in a second, each one after the other."""
+    """Return how many they do in a second, each one after the other."""
     start = time.perf_counter()
 
     async def one_after_the_other(number: int) -> int:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 Bench = Callable[[Path], Iterator["Figure"]]
 BENCHES: dict[str, Bench] = {}
+LONG: set[str] = set()
+"""Benches that take minutes: they run only if they are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,11 @@ class Figure:
         return f"{self.metric:<34} {self.value:>12.4g} {self.unit:<8} {goal:<10} {verdict}"
 
 
-def bench(name: str) -> Callable[[Bench], Bench]:
+def bench(name: str, *, long: bool = False) -> Callable[[Bench], Bench]:
     def register(function: Bench) -> Bench:
         BENCHES[name] = function
+        if long:
+            LONG.add(name)
         return function
 
     return register

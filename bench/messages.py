@@ -24,8 +24,15 @@ async def echo(turn: roost.Turn) -> AsyncIterator[str]:
 @bench("requests")
 def requests(folder: Path) -> Iterator[Figure]:
     """One agent asks another: each request after the answer to the one before, and a hundred at a time."""
+    p50, rate, (alone, together) = requests_on(f"sqlite:///{folder}/requests.db")
+    yield Figure("request_p50", p50, "ms", alone, 0.8)
+    yield Figure("requests_100_in_flight", rate, "rt/s", together, 2.0 * AUTOGEN_REQUESTS, more_is_better=True)
+
+
+def requests_on(url: str, alone: int = 1_000, rounds: int = 50) -> tuple[float, float, tuple[int, int]]:
+    """Return the median of single requests in ms, requests per second of many, and how many there were."""
     times: list[float] = []
-    alone, rounds, at_once = 1_000, 50, 100
+    at_once = 100
 
     async def asker(turn: roost.Turn) -> AsyncIterator[str]:
         times.clear()
@@ -43,7 +50,7 @@ def requests(folder: Path) -> Iterator[Figure]:
         yield ""
 
     brains: dict[str, Any] = {"asker": asker, "echo": echo}
-    with roost.open(f"sqlite:///{folder}/requests.db", brains=brains) as service:
+    with roost.open(url, brains=brains) as service:
         service.agents.create("ann", "asker", profile="asker")
         service.agents.create("ann", "echo", profile="echo")
         p50 = 0.0
@@ -51,9 +58,7 @@ def requests(folder: Path) -> Iterator[Figure]:
             _ask(service, "alone")
             p50 = percentile(times, 50)
             _ask(service, "together")
-        yield Figure("request_p50", p50, "ms", alone, 0.8)
-        count, goal = rounds * at_once, 2.0 * AUTOGEN_REQUESTS
-        yield Figure("requests_100_in_flight", count / sum(times), "rt/s", count, goal, more_is_better=True)
+    return p50, rounds * at_once / sum(times), (alone, rounds * at_once)
 
 
 def _ask(service: roost.AgentService, how: str) -> None:

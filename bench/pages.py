@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import roost
 from bench.figures import Figure, bench, percentile
@@ -26,20 +26,28 @@ _TOKEN = re.compile(r"@(\d+\.\d{4})")
 
 
 class Tab:
-    """One open page."""
+    """One open page: that of a talk, or with `page` another one, which is drawn again with all news."""
 
-    def __init__(self, url: str, query: str = "", *, polls: bool = False, talk: str | None = None) -> None:
+    def __init__(
+        self, url: str, query: str = "", *, polls: bool = False, talk: str | None = None, page: str | None = None
+    ) -> None:
         self._url = url
         self.talk = talk
         self._query = query
         self._polls = polls
+        self._page = page
+        self._refresh = ""
+        """The element that asks for a new run of the page."""
         self._fragment = ("", 0.1)
         self._tasks: list[asyncio.Task[None]] = []
         self.cookie = ""
         self.looks = 0
-        """How often it has asked the page, or was told something by the stream."""
+        """Number of requests to the page, and of notices from the stream."""
+        self.drawn = asyncio.Event()
+        """A run of the page has ended."""
+        self.runs = 0
         self.lags: dict[str, float] = {}
-        """How late each token that told its time was here."""
+        """Latency of each token that named its time."""
 
     async def __aenter__(self) -> Self:
         import websockets
@@ -67,16 +75,17 @@ class Tab:
         if not self._polls:
             await self._live.close()
 
-    async def _ask(self, fragment: str | None, lost: str = "") -> None:
-        """Have the page run; `lost` is the element that reports that there is no stream."""
+    async def _ask(self, fragment: str | None, element: str = "", event: tuple[str, str] = ("stream", "lost")) -> None:
+        """Have the page run; an element may report an event, by default that there is no stream."""
         from streamlit.proto.BackMsg_pb2 import BackMsg
 
         message = BackMsg()
         message.rerun_script.query_string = self._query
-        if lost:
+        message.rerun_script.page_name = self._page or ""
+        if element:
             state = message.rerun_script.widget_states.widgets.add()
-            state.id = f"$$STREAMLIT_INTERNAL_KEY_{lost}__events"
-            state.json_trigger_value = json.dumps([{"event": "stream", "value": "lost"}])
+            state.id = f"$$STREAMLIT_INTERNAL_KEY_{element}__events"
+            state.json_trigger_value = json.dumps([{"event": event[0], "value": event[1]}])
         if fragment is not None:
             message.rerun_script.fragment_id = fragment
             message.rerun_script.is_auto_rerun = True
@@ -92,8 +101,13 @@ class Tab:
             kind = message.WhichOneof("type")
             if kind == "auto_rerun":
                 self._fragment = (message.auto_rerun.fragment_id, message.auto_rerun.interval)
+            elif kind == "script_finished":
+                self.runs += 1
+                self.drawn.set()
             elif kind == "delta":
                 component = message.delta.new_element.bidi_component
+                if component.component_name.endswith("roost_refresh"):
+                    self._refresh = component.id
                 element = component.id if component.component_name.endswith("message_list") else ""
                 if element and is_new:
                     is_new = False
@@ -102,9 +116,12 @@ class Tab:
                     self.lags.setdefault(token, time.time() - float(token))
 
     async def _listen(self) -> None:
-        await self._live.send(json.dumps({"open": self.talk}))
+        await self._live.send(json.dumps({"open": self.talk} if self._page is None else {"watch": {}}))
+        news = None
         async for frame in self._live:
             self.looks += 1
+            if self._page is not None and news != (news := json.loads(frame).get("news", news)):
+                await self._ask(None, self._refresh, ("refresh", str(news)))
             for token in _TOKEN.findall(str(frame)):
                 self.lags.setdefault(token, time.time() - float(token))
 
@@ -155,12 +172,12 @@ def tokens(folder: Path) -> Iterator[Figure]:
     yield Figure("token_lag_polling_p50", percentile(lags, 50) * 1e3, "ms", len(lags), 200)
 
 
-def _post(url: str, cookie: str, path: str, body: dict[str, str]) -> dict[str, object]:
+def _post(url: str, cookie: str, path: str, body: dict[str, Any]) -> dict[str, object]:
     from urllib.request import Request, urlopen
 
     headers = {"Cookie": cookie, "Origin": url, "Content-Type": "application/json"}
     with urlopen(Request(f"{url}/api/v1{path}", json.dumps(body).encode(), headers), timeout=10) as answer:
-        found: dict[str, object] = json.load(answer)
+        found: dict[str, object] = json.loads(answer.read() or b"{}")
         return found
 
 
@@ -195,6 +212,63 @@ def idle_tabs(folder: Path) -> Iterator[Figure]:
         used, slowest = asyncio.run(main(server))
     yield Figure("idle_tab_cpu", max(0.0, used / watched - idle) / count * 100, "% core", count, 0.2)
     yield Figure("answer_beside_100_tabs_p99", slowest * 1e3, "ms", count, 50)
+
+
+@bench("live-pages")
+def live_pages(folder: Path) -> Iterator[Figure]:
+    """A hundred open lists of agents while agents change twice a second; and the list of ten thousand agents."""
+    count, watched, agents = 100, 20.0, 10_000
+
+    async def main(server: Server, cookie: str) -> tuple[float, float, int]:
+        tabs = [Tab(server.url, page="agents") for _ in range(count)]
+        for tab in tabs:
+            tab.cookie = cookie
+            await tab.__aenter__()
+            await tab.drawn.wait()
+        await asyncio.sleep(5)  # until all have settled
+        with_tabs, before = cpu_seconds(server.pid), sum(tab.runs for tab in tabs)
+        changing = asyncio.create_task(asyncio.to_thread(_change, server.url, cookie, watched))
+        answers = await _answer_times(server.url, watched)
+        await changing
+        used, runs = cpu_seconds(server.pid) - with_tabs, sum(tab.runs for tab in tabs) - before
+        for tab in tabs:
+            await tab.__aexit__(None, None, None)
+        assert runs >= count * watched / 4, f"the tabs were drawn only {runs} times"
+        return used, percentile(answers, 99), runs
+
+    async def opened(server: Server, cookie: str) -> list[float]:
+        times = []
+        for _ in range(10):
+            tab = Tab(server.url, page="agents")
+            tab.cookie = cookie
+            start = time.perf_counter()
+            async with tab:
+                await tab.drawn.wait()
+                times.append(time.perf_counter() - start)
+        return times
+
+    with Server(folder / "live-pages", ROOST_LIMITS__OPEN_REQUESTS_PER_USER="200") as server:
+        cookie = visitor_cookie(server.url)
+        for number in range(20):
+            _post(server.url, cookie, "/agents", {"agentId": f"d{number}", "config": {"profile": "echo"}})
+        used, slowest, runs = asyncio.run(main(server, cookie))
+        for start in range(0, agents, 1_000):
+            ids = [f"e{number}" for number in range(start, start + 1_000)]
+            _post(server.url, cookie, "/agents/create-many", {"agentIds": ids, "config": {"profile": "echo"}})
+        times = asyncio.run(opened(server, cookie))
+    yield Figure("live_page_run_cpu", used / runs * 1e3, "ms", runs)
+    yield Figure("cpu_of_100_live_pages", used / watched * 100, "% core", count)
+    yield Figure("answer_beside_100_live_pages_p99", slowest * 1e3, "ms", count, 50)
+    yield Figure("list_of_10000_agents_p50", percentile(times, 50) * 1e3, "ms", len(times), 1_000)
+
+
+def _change(url: str, cookie: str, seconds: float) -> None:
+    """Stop and start an agent, twice a second."""
+    end, number = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        _post(url, cookie, f"/agents/d0/{'start' if number % 2 else 'stop'}", {})
+        number += 1
+        time.sleep(0.5)
 
 
 @bench("live-tabs")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect as aconnect
 from websockets.sync.client import connect
 
 import roost
+from bench.api_client import ApiClient
+from bench.fan_out import fan_out, held
 from bench.figures import Figure, bench, percentile
 from bench.startup import Server
-from roost.api.auth import identity
 
 COUNT, WARM = 320, 20
 READS, AT_ONCE = 4_000, 32
@@ -43,7 +42,7 @@ def protocols(folder: Path) -> Iterator[Figure]:
         yield from _figures("in_process", _timed(lambda: service.add_message("ann", talk, "hello")), "send")
         yield from _figures("in_process", _timed(lambda: service.agents.get("ann", "d")), "read")
     with Server(folder / "up", ROOST_CONFIG=str(folder / "roost.toml")) as server:
-        client = _Client(server.url, folder / "up")
+        client = ApiClient(server.url, folder / "up")
         talk = client.post("/api/v1/talks", {"profile": "echo"})["talkSessionId"]
         client.post("/api/v1/agents", {"agentId": "d", "start": False})
         path = f"/api/v1/talks/{talk}/messages"
@@ -56,6 +55,8 @@ def protocols(folder: Path) -> Iterator[Figure]:
             yield from _figures("rpc", _timed(lambda: ask("agent.get", {"agentId": "d"})), "read")
         rate = asyncio.run(_reads(client.socket, client.headers))
         yield Figure("rpc_reads_in_flight", rate, "1/s", READS, 2_000, more_is_better=True)
+    yield from fan_out(folder / "fan-out")
+    yield from held(folder / "held")
 
 
 def _timed(call: Callable[[], Any]) -> list[float]:
@@ -70,6 +71,7 @@ def _timed(call: Callable[[], Any]) -> list[float]:
 def _figures(place: str, seconds: list[float], what: str, goal: float | None = None) -> Iterator[Figure]:
     yield Figure(f"{place}_{what}_p50", percentile(seconds, 50) * 1e3, "ms", len(seconds), goal)
     yield Figure(f"{place}_{what}_p99", percentile(seconds, 99) * 1e3, "ms", len(seconds))
+    yield Figure(f"{place}_{what}s", len(seconds) / sum(seconds), "1/s", len(seconds), more_is_better=True)
 
 
 def _asking(socket: Any) -> Callable[[str, dict[str, Any]], Any]:
@@ -94,26 +96,3 @@ async def _reads(address: str, headers: dict[str, str]) -> float:
             if number < READS - AT_ONCE:
                 await socket.send(request)
         return READS / (time.perf_counter() - start)
-
-
-class _Client:
-    """A client with one HTTP connection that is kept, signed in as a visitor."""
-
-    def __init__(self, url: str, data: Path) -> None:
-        mine = identity(data)
-        self.headers = {"Cookie": f"{mine.cookie_name}={mine.cookie('ann')}", "Origin": url}
-        self.socket = url.replace("http", "ws") + "/rpc"
-        self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
-
-    def get(self, path: str) -> Any:
-        return self._answer("GET", path, None)
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        return self._answer("POST", path, json.dumps(body))
-
-    def _answer(self, verb: str, path: str, body: str | None) -> Any:
-        self._connection.request(verb, path, body, self.headers | {"Content-Type": "application/json"})
-        response = self._connection.getresponse()
-        text = response.read()
-        assert response.status < 300, text
-        return json.loads(text)

@@ -1,4 +1,4 @@
-"""How long it takes to begin: imports, help, the first page, and what a crash left behind."""
+"""Time until it begins: imports, help, the first page, and recovery after a crash."""
 
 from __future__ import annotations
 

@@ -45,6 +45,6 @@ with (
     task = service.tasks.send("ann", "planner", "a weekend in May")
     print(service.tasks.wait("ann", task, timeout=10).result)
 
-    while not (late := service.agents.inspect("ann", "planner").memory):
+    while not (late := service.agents.inspect("ann", "planner").turn_state):
         pass  # wait for the late answer of the weather worker
     print(late["late"])

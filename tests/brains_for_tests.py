@@ -24,7 +24,7 @@ async def until(told: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a brain was given in one turn."""
+    """Input of a brain in one turn."""
 
     text: str
     messages: tuple[Message, ...]
@@ -40,7 +40,7 @@ class Puppet:
         self._plays: dict[str, deque[tuple[Act, ...]]] = defaultdict(deque)
         self.turns: dict[str, list[Heard]] = defaultdict(list)
         self.rest: tuple[Act, ...] = ()
-        """What it does where nothing was laid out, if it is anything else."""
+        """Acts in a turn for which none were laid out."""
 
     def play(self, talk: str, *acts: Act) -> None:
         """Lay out what it does in the next turn for which nothing is laid out yet."""

@@ -1,4 +1,4 @@
-"""What all tests share: a service on a file of its own, and ways to wait that have an end."""
+"""Fixtures of all tests: a service on a file of its own, and ways to wait that have an end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from hypothesis import HealthCheck, settings
 
 import roost
 from roost.brains.defaults import KEYS
+from roost.client import RemoteService
 from roost.runtime import supervisor
 from roost.runtime.dispatch import timers
 from roost.runtime.handlers import tasks
 from roost.runtime.handlers.talks import reading
-from tests.servers import memory, postgres_server
+from tests.servers import memory, new_store, postgres_server
 
 T = TypeVar("T")
 
@@ -49,10 +50,16 @@ settings.register_profile("long", settings.get_profile("roost"), max_examples=2_
 settings.load_profile("roost")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Keep what is collected: the garbage collector need not look through all of it again and again."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What is here by now stays: the garbage collector need not look through all of it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 class Open(Protocol):
@@ -86,7 +93,7 @@ def settled(service: roost.AgentService, user: str, talk: str) -> tuple[roost.Me
     return everything(service, user, talk)
 
 
-def everything(service: roost.AgentService, user: str, talk: str) -> tuple[roost.Message, ...]:
+def everything(service: roost.AgentService | RemoteService, user: str, talk: str) -> tuple[roost.Message, ...]:
     """All messages of a talk, read page by page from the newest to the oldest."""
     page = service.get_messages(user, talk, limit=1_000)
     found = page.messages
@@ -133,7 +140,7 @@ def service(tmp_path: Path) -> Iterator[Open]:
         limits: roost.Limits = QUICK,
         tools: Sequence[roost.Tool] = (),
     ) -> roost.AgentService:
-        opened.append(roost.open(f"sqlite:///{tmp_path / name}", brains=brains, limits=limits, tools=tools))
+        opened.append(roost.open(new_store(tmp_path / name), brains=brains, limits=limits, tools=tools))
         return opened[-1]
 
     yield start

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -63,23 +64,35 @@ def find_model() -> Path:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """Run a PostgreSQL server of our own; give the URL of its database `postgres`.
+def postgres_server(*, durable: bool = False) -> Iterator[str]:
+    """Run a PostgreSQL server of our own; give the URL of its database `postgres`."""
+    with restartable_postgres(durable=durable) as server:
+        yield server.url
 
-    It listens on a socket in its own folder only, so it needs no free port and nobody else can reach it.
+
+@contextmanager
+def restartable_postgres(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """Run a PostgreSQL server of our own, which the test may stop and start.
+
+    It listens on a socket in its own folder only, so it needs no free port and nobody else can reach it. A durable one
+    writes to the disk and waits for it.
     """
     # Not in TMPDIR: a socket's path has at most 107 characters, and the server's account must get there.
     # Its programs stay on the disk: from memory they may not be run everywhere.
-    with _folder(memory() or "/tmp") as folder, _folder("/tmp") as programs_folder:
+    place = "/tmp" if durable else memory() or "/tmp"
+    with _folder(place) as folder, _folder("/tmp") as programs_folder:
         account = _account()
         programs = _find_programs(programs_folder if account else None)
         if account:
             for one in (folder, programs_folder):
                 os.chown(one, account.pw_uid, account.pw_gid)
-        cluster = _Cluster(folder, programs, account)
-        cluster.create()
-        with cluster.running():
-            yield cluster.url
+        server = PostgresServer(folder, programs, account, durable=durable)
+        server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
 
 
 @contextmanager
@@ -92,7 +105,7 @@ def _folder(place: str) -> Iterator[Path]:
 
 
 def memory() -> str | None:
-    """Where files are kept in memory, and as if on a disk by all who do not turn the machine off; if there is room.
+    """Return a folder in RAM, if there is room, where files are as safe as on a disk until the machine is turned off.
 
     A test writes many small files and syncs each write, which on a disk is most of what it waits for.
     """
@@ -121,14 +134,30 @@ def fresh_store(url: str) -> Iterator[str]:
         yield made
 
 
+def new_store(path: Path) -> str:
+    """Create a SQLite file with Roost's tables, copied from a template, unless it is there; return its URL."""
+    if not path.exists():
+        path.write_bytes(_template())
+    return f"sqlite:///{path}"
+
+
+@cache
+def _template() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        database(f"sqlite:///{path}", time.time).release()
+        return path.read_bytes()
+
+
 @contextmanager
 def _database(url: str, after: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} {after}".encode())
-        try:
-            yield _named(url, name)
-        finally:
+    try:
+        yield _named(url, name)
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:  # the server may have been restarted
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
@@ -169,31 +198,62 @@ def _copy_wheel(package: Path, folder: Path) -> Path:
     return folder / package.name
 
 
-class _Cluster:
+class PostgresServer:
     """One PostgreSQL cluster: its folder, its programs, and the account they run as."""
 
-    def __init__(self, folder: Path, programs: Path, account: pwd.struct_passwd | None) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, account: pwd.struct_passwd | None, *, durable: bool = False
+    ) -> None:
+        self._durable = durable
         self.url = f"postgresql://roost@/postgres?host={folder}"
         self._folder = folder
         self._programs = programs
         self._account = account
         self._log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._settings: list[str] = []
+
+    @property
+    def data(self) -> Path:
+        """Return the folder of the server's data and settings."""
+        return self._folder / "data"
+
+    def listen(self, port: int, **settings: str) -> None:
+        """Restart it on a port of this machine too, with these settings."""
+        self.stop()
+        given = {"listen_addresses": "127.0.0.1", "port": port, **settings}
+        self._settings = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
+        self.url = f"{self.url}&port={port}"
+        self.start()
+
+    def own(self, path: Path) -> None:
+        """Give a file to the account of the server, which alone may read it."""
+        path.chmod(0o600)
+        if self._account is not None:
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
 
     def create(self) -> None:
         options = ["-U", "roost", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"]
-        process = self._start("initdb", "-D", str(self._folder / "data"), *options)
+        process = self._start("initdb", "-D", str(self.data), *options)
         if process.wait(START_LIMIT) != 0:
             raise RuntimeError(f"initdb failed:\n{self._log.read_text()}")
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        options = ["-k", str(self._folder), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_wal_size=128MB"]
-        process = self._start("postgres", "-D", str(self._folder / "data"), *options)
+    def start(self) -> None:
+        options = ["-k", str(self._folder), "-c", "listen_addresses=", "-c", "max_wal_size=128MB"]
+        options += [] if self._durable else ["-c", "fsync=off"]
+        options += self._settings
+        self._process = self._start("postgres", "-D", str(self.data), *options)
         try:
-            self._wait_until_ready(process)
-            yield
-        finally:
-            _stop(process)
+            self._wait_until_ready(self._process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ask for a fast shutdown, which ends the sessions; after a while insist."""
+        if self._process is not None:
+            _stop(self._process)
+            self._process = None
 
     def _start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         account = self._account
@@ -230,7 +290,6 @@ def _has_ended(process: subprocess.Popen[bytes], *, within: float) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask for a fast shutdown, which ends the sessions; after a while insist."""
     process.send_signal(signal.SIGINT)
     if not _has_ended(process, within=STOP_LIMIT):
         process.send_signal(signal.SIGQUIT)

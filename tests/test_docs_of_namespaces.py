@@ -17,6 +17,7 @@ import roost
 from roost.core.monitoring.facts import Name
 from roost.sync import SyncNamespaces, SyncTalks
 from tests.test_docs import DOCS, PAGES, named
+from tools import javascript_client
 
 PAGE = DOCS / "reference" / "agents.md"
 NONE = inspect.Parameter.empty
@@ -49,6 +50,8 @@ def records() -> dict[str, type]:
         if is_dataclass(one) and isinstance(one, type) and one.__name__ not in found:
             found[one.__name__] = one
             waiting += get_type_hints(one).values()
+        if inspect.isclass(one) and issubclass(one, dict):  # with attributes
+            waiting += [*vars(one).get("__orig_bases__", ()), *get_type_hints(one).values()]
         waiting += get_args(one)
     del found["AgentConfig"]
     return found
@@ -65,7 +68,7 @@ def rows(section: str) -> list[str]:
 
 
 def sections(mark: str) -> dict[str, str]:
-    """What stands under the headings of this level, by heading, without what stands under any other."""
+    """Return the text under each heading of this level, without what stands under any other."""
     found = re.findall(rf"^{mark} (.+)\n((?:(?!#+ ).*\n)*)", PAGE.read_text(), re.MULTILINE)
     return dict(found)
 
@@ -104,7 +107,7 @@ def test_every_choice_in_what_the_faces_give_is_documented() -> None:
 
 
 def members(kind: object) -> set[str]:
-    """Those of an enum; facts have a page of their own."""
+    """Return the values of an enum; facts have a page of their own."""
     if isinstance(kind, type) and issubclass(kind, StrEnum) and kind is not Name:
         return {str(one) for one in kind}
     return set()
@@ -117,3 +120,10 @@ def test_no_page_names_a_method_that_there_is_not(page: Path) -> None:
     if page.parent.name == "reference" or page.name in ("agents.md", "monitor.md"):
         told += re.findall(rf"`({'|'.join(kinds)})\.(\w+)", page.read_text())
     assert [f"{namespace}.{name}" for namespace, name in told if name not in calls(kinds[namespace])] == []
+
+
+def test_the_javascript_client_has_the_methods_and_their_types() -> None:
+    advice = "run: make generate"
+    code = javascript_client.CODE.read_text()
+    assert javascript_client.with_methods(code) == code, advice
+    assert javascript_client.types() == javascript_client.TYPES.read_text(), advice

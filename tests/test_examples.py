@@ -10,7 +10,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def run(name: str, folder: Path) -> list[str]:
-    """What the example prints; it must say nothing on stderr."""
+    """Return what the example prints; it must print nothing on stderr."""
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     result = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)],

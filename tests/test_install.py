@@ -56,6 +56,7 @@ def test_the_wheel_has_the_command_the_pages_and_the_docs_of_the_guide(installed
     assert "/docs/" in run(installed, "python", "-c", GUIDE)
     files = {str(file.relative_to(Path(where).parent)) for file in (Path(where).parent / "ui").rglob("*")}
     assert {"ui/logo.svg", "ui/style.css", "ui/live/list.js", "ui/compose/compose.html"} <= files
+    assert {"roost.mjs", "roost.d.mts"} <= {file.name for file in (Path(where).parent / "client/javascript").iterdir()}
 
 
 def test_what_the_container_copies_exists_and_what_it_runs_is_a_command(installed: Path) -> None:

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from roost import log
 from roost.core.journal.steps import canonical
 from roost.core.values.secrets import HIDDEN, Redactor
 from roost.log_floods import KEPT, MOST_KINDS, WINDOW, FloodFilter
+from tests.outbound.receiver import receiving
 
 
 @pytest.fixture
@@ -110,6 +112,13 @@ def test_all_goes_to_the_file_and_warnings_to_the_terminal(
     assert (tmp_path / "roost.log").stat().st_mode & 0o777 == 0o600
     shown = capsys.readouterr().err
     assert shown == "warning: loud  [31m (reference ABCD)\n"
+
+
+def test_urls_that_are_requested_are_not_in_the_log(tmp_path: Path, root: logging.Logger) -> None:
+    log.set_up(tmp_path / "roost.log", level="debug", terminal=False)
+    with receiving() as receiver:
+        httpx2.post(f"http://127.0.0.1:{receiver.port}/services/T00/B00-of-a-secret-url")
+    assert "B00-of-a-secret-url" not in (tmp_path / "roost.log").read_text()
 
 
 def test_json_stays_json_and_secrets_are_found_behind_escapes() -> None:

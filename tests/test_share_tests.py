@@ -42,15 +42,30 @@ def test_processes_that_share_tests_run_each_test_once(tmp_path: Path, fails: st
     (tmp_path / "test_alone.py").write_text(ALONE)
     for name in "abcde":
         (tmp_path / f"test_{name}.py").write_text(TESTS)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.share_tests", "--processes", "3"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(share_tests.__file__).parents[1]), "FAILS": fails},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = share(tmp_path, 3, FAILS=fails)
     ran = (tmp_path / "ran.txt").read_text().splitlines()
     assert len(ran) == len(set(ran)) == 5 * 4 + 1
     assert done.returncode == code
     assert done.stdout.count("FAILED") == (4 if fails else 0)
+
+
+def test_folders_of_long_tests_come_first(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone")
+    for name in ("core", "journeys"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"test_{name}.py").write_text(TESTS.replace(".parent", ".parents[1]"))
+    share(tmp_path, 1)
+    ran = [line.split("/")[0] for line in (tmp_path / "ran.txt").read_text().splitlines()]
+    assert ran == ["journeys"] * 4 + ["core"] * 4
+
+
+def share(folder: Path, processes: int, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.share_tests"]
+    return subprocess.run(
+        [*command, "--processes", str(processes)],
+        cwd=folder,
+        env={"PYTHONPATH": str(Path(share_tests.__file__).parents[1]), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

@@ -24,6 +24,14 @@ from tests.servers import ROOT, find_chromium
 IMAGES = ROOT / "docs" / "images"
 SIZE = ViewportSize(width=1200, height=780)
 FRAMES_PER_SECOND = 4
+PAGES = [
+    ("agents", "/agents", "tour-watcher"),
+    ("agent", "/agents?agent=tour-planner", "Timeline"),
+    ("mail", "/mail", "The plan of the day"),
+    ("approvals", "/approvals", "asked by agent tour-buyer"),
+    ("monitor", "/monitor", "Duration of turns"),
+]
+"""Pages of the tour: name of the picture, path, and a text that is on it once it is drawn."""
 SETTINGS = """
 default_profile = "travel-desk"
 tools = ["tools.pictures:find_trains", "tools.pictures:book"]
@@ -165,19 +173,41 @@ def explain(page: Page, url: str) -> None:
     take(page, "answer.png")
 
 
+def tour(page: Page, url: str) -> None:
+    """Take pictures of the pages beside the talks, with the tour on them."""
+    page.goto(f"{url}/agents")
+    page.get_by_role("button", name="Build the tour").click()
+    expect(page.get_by_role("row").filter(has_text="tour-planner").filter(has_text="sleeping")).to_be_visible()
+    for name, path, text in PAGES:
+        page.goto(url + path)
+        expect(page.get_by_test_id("stMain").get_by_text(text).first).to_be_visible()
+        page.wait_for_timeout(1_500)
+        take(page, f"pages/{name}.png")
+    page.goto(f"{url}/meetings")
+    page.get_by_role("link", name="Tic-tac-toe in the garden").click()
+    expect(page.locator(".roost-cell").first).to_be_visible()
+    page.wait_for_timeout(1_500)
+    take(page, "pages/meeting.png")
+    page.goto(f"{url}/runs?agent=tour-planner&kind=task")
+    page.get_by_role("row").filter(has_text="Done").get_by_role("link").first.click()
+    expect(page.get_by_text("read the calendar").first).to_be_visible()
+    page.wait_for_timeout(1_500)
+    take(page, "pages/run.png")
+
+
 def main() -> None:
-    IMAGES.mkdir(exist_ok=True)
+    (IMAGES / "pages").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         (folder / "roost.toml").write_text(SETTINGS)
         with up(folder, free_port()) as (url, _):
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
-            for draw in (first_visit, plan, explain):
+            for draw in (first_visit, plan, explain, tour):
                 page = browser.new_context(viewport=SIZE).new_page()
                 draw(page, url)
                 page.context.close()
             browser.close()
-    for file in sorted(IMAGES.iterdir()):
+    for file in sorted(path for path in IMAGES.rglob("*") if path.is_file()):
         print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1024} KiB")
 
 

@@ -103,7 +103,7 @@ def first_working(paths: Iterable[str]) -> str | None:
 
 
 def works(path: str) -> bool:
-    """Whether it really shows a page: a stub or a missing library would be noticed only in the tests."""
+    """Return whether it really shows a page: a stub or a missing library would be noticed only in the tests."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
     quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     profile = CACHE / "chromium-profile"

@@ -1,7 +1,8 @@
 """pytest plugin: several processes share one test suite, file by file.
 
-`--processes 4` collects the tests once and forks that many workers. Each starts at its own place in the list, so
-folders stay together, and takes over what is left at the end. The first writes to the terminal, the others to
+`--processes 4` collects the tests once and forks that many workers. Folders whose tests start programs take longest per
+file: they come first, so that only short files are left at the end. In both parts each worker starts at its own place,
+so folders stay together, and takes over what the others have left. The first writes to the terminal, the others to
 `.cache/tests`, which is printed at the end. Tests marked `alone` measure how long something takes: they run after all
 others.
 """
@@ -13,10 +14,12 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+LONG_FOLDERS = {"browser", "cli", "client", "cluster", "faults", "journeys", "mcp_server"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,9 +51,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
                 workers = []
                 if number:
                     _write_to(session, folder / f"{number}.txt")
-                start = len(files) * number // count
-                mine = list(files.values())
-                _run(session, _claimed(folder, mine[start:] + mine[:start]))
+                _run(session, _claimed(folder, _order(list(files.values()), number / count)))
                 return True
             workers.append(worker)
         codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
@@ -99,12 +100,24 @@ def _run(session: pytest.Session, tests: Iterator[pytest.Item]) -> None:
         current = following
 
 
-def _claimed(folder: Path, files: list[list[pytest.Item]]) -> Iterator[pytest.Item]:
+def _order(files: list[list[pytest.Item]], place: float) -> Iterator[list[pytest.Item]]:
+    """Yield long files, then short ones, both from a place between 0 and 1 on."""
+    long = [items for items in files if LONG_FOLDERS.intersection(_path(items).parts)]
+    short = [items for items in files if items not in long]
+    for part in (long, short):
+        start = int(len(part) * place)
+        yield from part[start:] + part[:start]
+
+
+def _claimed(folder: Path, files: Iterable[list[pytest.Item]]) -> Iterator[pytest.Item]:
     """Yield the tests of the files that this process is the first to claim."""
     for items in files:
-        path = items[0].path.relative_to(items[0].config.rootpath)
         try:
-            (folder / f"{'-'.join(path.parts)}.claimed").touch(exist_ok=False)
+            (folder / f"{'-'.join(_path(items).parts)}.claimed").touch(exist_ok=False)
         except FileExistsError:
             continue
         yield from items
+
+
+def _path(items: list[pytest.Item]) -> Path:
+    return items[0].path.relative_to(items[0].config.rootpath)

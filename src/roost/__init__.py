@@ -4,8 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roost.client import AsyncRemoteService, RemoteService, aconnect, connect
+    from roost.core.accounts.current_user import CurrentUser
     from roost.core.agents.agent import Agent, AgentChange, AgentConfig
     from roost.core.agents.wake import all_of, any_of, at, event, load_below, mail
+    from roost.core.brain_data.memories import Memory
     from roost.core.envelopes.dead_letters import DeadLetter
     from roost.core.envelopes.events import Event
     from roost.core.envelopes.late_answers import LateAnswer
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from roost.core.meetings.games.games import Game, Outcome
     from roost.core.meetings.games.registry import register_game
     from roost.core.meetings.view.shown import MeetingSummary, MeetingView
-    from roost.core.memory.memories import Memory
     from roost.core.monitoring.facts import Fact, FactPage
     from roost.core.monitoring.health import Inspection
     from roost.core.schedules.schedule import Schedule
@@ -52,6 +54,7 @@ __all__ = [
     "AgentConfig",
     "AgentService",
     "AsyncAgentService",
+    "AsyncRemoteService",
     "Attachment",
     "AttachmentFile",
     "Brain",
@@ -61,6 +64,7 @@ __all__ = [
     "Change",
     "Chunk",
     "Conflict",
+    "CurrentUser",
     "DeadLetter",
     "Event",
     "Fact",
@@ -88,6 +92,7 @@ __all__ = [
     "PlainTurn",
     "Profile",
     "Receipt",
+    "RemoteService",
     "RoostError",
     "Schedule",
     "SearchPage",
@@ -101,10 +106,12 @@ __all__ = [
     "TurnStopped",
     "Unavailable",
     "Usage",
+    "aconnect",
     "all_of",
     "any_of",
     "aopen",
     "at",
+    "connect",
     "event",
     "load_below",
     "mail",
@@ -114,6 +121,8 @@ __all__ = [
 ]
 
 _NAMES = {
+    "client": "AsyncRemoteService RemoteService aconnect connect",
+    "core.accounts.current_user": "CurrentUser",
     "core.agents.agent": "Agent AgentChange AgentConfig",
     "core.envelopes.late_answers": "LateAnswer",
     "core.envelopes.dead_letters": "DeadLetter",
@@ -125,7 +134,7 @@ _NAMES = {
     "core.meetings.games.registry": "register_game",
     "core.meetings.games.games": "Game Outcome",
     "core.meetings.view.shown": "MeetingSummary MeetingView",
-    "core.memory.memories": "Memory",
+    "core.brain_data.memories": "Memory",
     "core.talks.attachments": "Attachment AttachmentFile",
     "core.talks.branches": "Branch",
     "core.talks.messages": "Change Message Page",

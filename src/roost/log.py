@@ -20,6 +20,8 @@ from roost.redaction import STANDARD
 
 MOST_BYTES = 10 * 1024 * 1024
 KEPT_FILES = 3
+HTTP_CLIENTS = ("httpx", "httpx2")
+"""Loggers that write each URL at the level info: URLs of webhooks are often secrets."""
 TRACEBACK = "traceback"
 """The field of a record with a traceback for the terminal."""
 
@@ -102,6 +104,8 @@ def set_up(file: Path | None, *, level: str = "info", terminal: bool = True, hid
         root.removeHandler(handler)
         handler.close()
     root.setLevel(level.upper())
+    for name in HTTP_CLIENTS:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
     if file is not None:
         root.addHandler(_file_handler(file, redactor))
     if terminal:

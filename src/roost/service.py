@@ -57,6 +57,10 @@ class AsyncAgentService(AsyncNamespaces):
     def health(self) -> Health:
         return self.roost.health()
 
+    def count_nodes(self) -> int:
+        """Return the number of nodes of the cluster that are alive; 1 without a cluster."""
+        return 1 if self.roost.membership is None else self.roost.membership.count
+
     async def heartbeat(self, age: float = 1.0) -> None:
         """Return if a commit succeeded within `age` seconds, or succeeds now; otherwise raise Unavailable."""
         await self.roost.context.store.heartbeat(age)

@@ -5,7 +5,6 @@ Errors name the key, its line in the file (or its variable), and the expected va
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import re
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -26,48 +26,43 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
+from roost.cluster_settings import ClusterSettings
 from roost.core.limits.limits import BadLimit, Limits
 from roost.core.values.checks import NAME_LENGTH
 from roost.core.values.secrets import is_plain, passwords_in
+from roost.core.webhooks.networks import LOOPBACK
 from roost.errors import Invalid
+from roost.oidc_settings import OidcSettings, is_loopback
 from roost.ports import Profile
 from roost.ports.servers import ServerConfig
 from roost.ports.tools import LIMIT, OUTPUT
+from roost.settings_errors import hint, place, sentence
 
 FILE = "roost.toml"
 PREFIX = "ROOST_"
-OTHER_VARIABLES = {"ROOST_CONFIG", "ROOST_SECRETS", "ROOST_DEBUG", "ROOST_CHROMIUM", "ROOST_UI_PORT"}
+OTHER_VARIABLES = {
+    "ROOST_CONFIG",
+    "ROOST_SECRETS",
+    "ROOST_DEBUG",
+    "ROOST_CHROMIUM",
+    "ROOST_UI_PORT",
+    "ROOST_TOKEN",
+    "ROOST_REJOINING",
+}
 """Variables that are not settings and read elsewhere."""
 
-LISTS = {"hosts", "trusted_proxies"}
+LISTS = {
+    ("hosts",),
+    ("trusted_proxies",),
+    ("webhook_networks",),
+    ("cluster", "nats"),
+    *(("oidc", name) for name in ("scopes", "allowed_domains", "allowed_emails", "admins")),
+}
 """Settings that are comma-separated lists in variables."""
-
-_EXPECTED = {
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "finite": "must be a finite number",
-    "string_type": "must be text in quotes",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_pattern": "must be a built-in brain, or module:function",
-    "path": "must be the path of a folder in quotes",
-    "tuple": "must be a list",
-    "dict": "must be a table",
-    "model": "must be a table",
-    "dataclass": "must be a table",
-    "missing": "is missing",
-}
-"""Messages for users, by the prefix of pydantic's error type; pydantic's own messages are for programmers."""
-
-_PATTERNS = {
-    "base_url": "must be a URL that begins with http:// or https://",
-    "key": "must be the name of a variable, such as OPENAI_API_KEY: the key itself belongs into secrets.toml",
-    "url": "must be a URL that begins with http:// or https://",
-    "token": "must be the name of a variable: the token itself belongs into secrets.toml",
-}
-"""Messages for strings of a certain format, by the name of the setting."""
+BOOLEANS = {("behind_proxy",), ("vision",)}
+"""Settings that are true or false, by the end of their path."""
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 
@@ -76,7 +71,8 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-Pattern = Annotated[str, Field(pattern=r"^[\w.\-*]{1,200}$")]
+# Its length is no part of the pattern: two hundred times all letters of Unicode take 0.05 s at every start.
+Pattern = Annotated[str, Field(pattern=r"^[\w.\-*]+$", max_length=200)]
 
 
 class ServerSettings(_Frozen):
@@ -124,8 +120,7 @@ class ProfileSettings(_Frozen):
     @model_validator(mode="after")
     def _asked(self) -> ProfileSettings:
         if self.brain == "llm" and (self.model is None or not re.fullmatch(r"[^:\s]+:\S.*", self.model)):
-            expected = 'must be "provider:name", such as "openai:gpt-5-mini"'
-            raise PydanticCustomError("limit", "{told}", {"key": "model", "told": expected})
+            raise _invalid("model", 'must be "provider:name", such as "openai:gpt-5-mini"')
         return self
 
 
@@ -139,9 +134,26 @@ class Settings(_Frozen):
     """Further host names of this server, such as the one of a proxy."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies whose forwarded client addresses are trusted."""
+    behind_proxy: bool = False
+    """A proxy adds TLS, and passes on what it receives from other machines."""
+    proxy_user_header: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,80}$")] | None = None
+    """Header in which a trusted proxy names the user that it has signed in."""
+    url: str | None = None
+    """URL at which browsers reach this server."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    """Key of the certificate; by default it is in the same file."""
+    oidc: OidcSettings | None = None
+    cluster: ClusterSettings | None = None
+    webhook_networks: tuple[str, ...] | None = None
+    """Networks besides the public ones that webhooks may reach; by default loopback while nobody else can sign in."""
     data: Path | None = None
     user: Name | None = None
     """User of the command line; by default the name of the account."""
+    server: str | None = None
+    """Server of the command line, in place of a store on this machine."""
+    ca_file: Path | None = None
+    """Certificates by which the command line trusts that server, in PEM format."""
     secret: SecretStr | None = None
     log: Literal["debug", "info", "warning", "error"] = "info"
     default_profile: Name | None = None
@@ -160,18 +172,49 @@ class Settings(_Frozen):
         try:
             return made(given)
         except BadLimit as error:
-            details = {"key": error.name, "told": error.expected}
-            raise PydanticCustomError("limit", "{told}", details) from None
+            raise _invalid(error.name, error.expected) from None
 
-    @field_validator("trusted_proxies")
+    @field_validator("trusted_proxies", "webhook_networks")
     @classmethod
-    def _networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for address in given:
+    def _networks(cls, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for address in given or ():
             try:
                 ipaddress.ip_network(address, strict=False)
             except ValueError:
                 raise ValueError("must be addresses or networks, such as 10.0.0.1 or 10.0.0.0/8") from None
         return given
+
+    @field_validator("url")
+    @classmethod
+    def _origin(cls, given: str | None) -> str | None:
+        parts = urlsplit(given or "")
+        if given is None:
+            return None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.username:
+            raise ValueError("must be a URL such as https://roost.example.com, without a path")
+        return f"{parts.scheme}://{parts.netloc.lower()}"
+
+    @model_validator(mode="after")
+    def _complete(self) -> Settings:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise _invalid("tls_cert", "must be given too, since there is a tls_key")
+        if self.proxy_user_header is not None and not self.trusted_proxies:
+            raise _invalid("trusted_proxies", "must be given too: only these may name the user in proxy_user_header")
+        if self.cluster is not None and not (self.store or "").startswith(("postgresql:", "postgres:")):
+            raise _invalid("store", "must be the PostgreSQL database of the cluster, such as postgresql://host/name")
+        if self.cluster is not None and self.secret is None:
+            raise _invalid("secret", "must be given in a cluster, the same on every node: it signs cookies and tokens")
+        return self
+
+    @field_validator("server")
+    @classmethod
+    def _plain_url(cls, given: str | None) -> str | None:
+        parts = urlsplit(given.strip()) if given else None
+        if parts is None:
+            return None
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise ValueError("must be the URL of a server without a password, such as https://roost.example.org")
+        return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
     @field_validator("secret")
     @classmethod
@@ -188,11 +231,22 @@ class Settings(_Frozen):
         """Return the secrets that the settings refer to, whatever the names of their variables are."""
         servers = self.mcp.values()
         keys = {server.token for server in servers} | {profile.key for profile in self.profiles.values()}
+        keys |= {self.oidc.client_secret} if self.oidc else set()
         given = {name for server in servers for name in server.environment}
         found = {name: value for name, value in os.environ.items() if name in keys | given}
         own = [self.secret.get_secret_value()] if self.secret else []
         own += passwords_in(self.store or "")
+        own += [one for url in (self.cluster.nats if self.cluster else ()) for one in passwords_in(url)]
         return own + [value for name, value in found.items() if name in keys or not is_plain(value)]
+
+    def client_secret(self) -> str | None:
+        """Return the secret for the identity provider. Raise Invalid if its variable is not set."""
+        if self.oidc is None or self.oidc.client_secret is None:
+            return None
+        if not (secret := os.environ.get(self.oidc.client_secret)):
+            name = self.oidc.client_secret
+            raise Invalid(f"oidc.client_secret names the variable {name}, which is not set: add it to secrets.toml")
+        return secret
 
     def profile_list(self) -> list[Profile]:
         found = []
@@ -209,13 +263,43 @@ class Settings(_Frozen):
         return (self._file.parent if self._file else Path()).absolute()
 
     @property
+    def allowed_networks(self) -> tuple[str, ...]:
+        """Return the networks that webhooks may reach. Those of a server for others do not reach its own machine."""
+        if self.webhook_networks is not None:
+            return self.webhook_networks
+        is_shared = self.is_exposed or self.hosts or self.proxies or self.proxy_user_header or self.url or self.oidc
+        return () if is_shared else LOOPBACK
+
+    @property
     def is_loopback(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
+
+    @property
+    def is_exposed(self) -> bool:
+        """Return whether other machines can reach this server."""
+        return self.behind_proxy or not self.is_loopback
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """Return the trusted proxies; behind a proxy these are by default the programs on this machine."""
+        return self.trusted_proxies or (("127.0.0.1", "::1") if self.behind_proxy else ())
+
+    @property
+    def public_hosts(self) -> tuple[str, ...]:
+        """Return the names by which browsers call this server."""
+        named = urlsplit(self.url).hostname if self.url else None
+        return (self.host, *self.hosts, *([named] if named else []))
+
+    @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """Return the files of the certificate and of its key."""
+        if self.tls_cert is None:
+            return None
+        return self.folder / self.tls_cert, self.folder / (self.tls_key or self.tls_cert)
+
+
+def _invalid(key: str, told: str) -> PydanticCustomError:
+    return PydanticCustomError("limit", "{told}", {"key": key, "told": told})
 
 
 def config_path(named: str | Path | None = None) -> Path | None:
@@ -242,7 +326,7 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
         settings = Settings.model_validate(values)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        raise Invalid("\n".join(_sentence(detail, text, file, names) for detail in details)) from None
+        raise Invalid("\n".join(sentence(detail, text, file, names) for detail in details)) from None
     settings._file = file
     return settings
 
@@ -272,7 +356,7 @@ def _variables(environ: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], tu
     for name in sorted(environ):
         keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
         if name.startswith(PREFIX) and environ[name] and keys[0] in Settings.model_fields:
-            value: Any = environ[name].split(",") if keys[0] in LISTS else environ[name]
+            value: Any = environ[name].split(",") if keys in LISTS else environ[name]
             yield keys, (name, value)
 
 
@@ -292,11 +376,9 @@ def _refuse_unknown(
     for key, value in values.items():
         path = (*at, key)
         if known is not None and key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(sorted(known))}"
-            raise Invalid(f"{_place(path, text, file, names)}there is no setting {'.'.join(path)!r}: {hint}")
-        if isinstance(value, bool):  # pydantic would accept it as 1 or 0, and no setting is a boolean
-            raise Invalid(f"{_place(path, text, file, names)}{'.'.join(path)} must not be {str(value).lower()}")
+            raise Invalid(f"{place(path, text, file, names)}there is no setting {'.'.join(path)!r}: {hint(key, known)}")
+        if isinstance(value, bool) and path[-1:] not in BOOLEANS:  # pydantic would accept it as 1 or 0
+            raise Invalid(f"{place(path, text, file, names)}{'.'.join(path)} must not be {str(value).lower()}")
         if isinstance(value, dict):
             _refuse_unknown(value, path, text, file, names)
 
@@ -307,72 +389,10 @@ def _known(at: tuple[str, ...]) -> list[str] | None:
             return list(Settings.model_fields)
         case ("limits",):
             return [field.name for field in fields(Limits)]
+        case ("oidc",):
+            return list(OidcSettings.model_fields)
         case ("profiles", _):
             return list(ProfileSettings.model_fields)
         case ("mcp", _):
             return list(ServerSettings.model_fields)
     return None
-
-
-def _sentence(detail: ErrorDetails, text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
-    path = tuple(str(part) for part in detail["loc"])
-    if detail["type"] == "limit":
-        path = (*path, detail["ctx"]["key"])
-    silent = (
-        path[:1] == ("secret",) or path[-1:] == ("key",) or detail["type"] in ("missing", "limit", "string_too_short")
-    )
-    given = "" if silent else f", not {detail['input']!r:.80}"
-    return f"{_place(path, text, file, names)}{'.'.join(path)} {_expected(detail)}{given}"
-
-
-def _expected(detail: ErrorDetails) -> str:
-    if detail["type"] == "string_pattern_mismatch" and (expected := _PATTERNS.get(str(detail["loc"][-1]))):
-        return expected
-    if detail["type"] == "string_pattern_mismatch" and "tools" in detail["loc"]:
-        return (
-            "must be module:function" if detail["loc"][0] == "tools" else "must be a tool's name, or a pattern of them"
-        )
-    if detail["type"] == "string_pattern_mismatch" and detail["loc"][0] == "games":
-        return "must be module:name, a class derived from roost.Game"
-    for kind, expected in _EXPECTED.items():
-        if detail["type"].startswith(kind):
-            return expected.format(**detail.get("ctx", {}))
-    what = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return what if what.startswith("must") else f"must be {what}"
-
-
-def _place(path: tuple[str, ...], text: str, file: Path | None, names: Mapping[Any, Any]) -> str:
-    """Return where a setting comes from: its variable, or its line."""
-    for end in range(len(path), 0, -1):
-        if path[:end] in names:
-            return f"{names[path[:end]][0]}: "
-    for end in range(len(path), 0, -1):
-        line = line_of(text, path[:end])
-        if line:
-            return f"{file}, line {line}: "
-    return ""
-
-
-def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """Return the line that sets a key: the first after which the parsed beginning of the file has it."""
-    lines = text.splitlines()
-    start = 1
-    for end in range(1, len(lines) + 1):
-        try:
-            value: Any = tomllib.loads("\n".join(lines[:end]))
-        except tomllib.TOMLDecodeError:
-            continue  # in the middle of a value of several lines
-        if _has(value, path):
-            return start
-        start = end + 1
-    return None
-
-
-def _has(value: Any, path: tuple[str, ...]) -> bool:
-    for key in path:
-        if isinstance(value, list) and key.isdigit():
-            return True
-        if not isinstance(value, dict) or key not in value:
-            return False
-        value = value[key]
-    return True

@@ -14,18 +14,23 @@ from roost.core.meetings.view.shown import MeetingView
 from roost.core.monitoring.facts import Fact
 from roost.core.talks.messages import Change
 from roost.hosts.pending import drive
-from roost.runtime.handlers.agents import Agents
+from roost.runtime.handlers.accounts.users import Users
+from roost.runtime.handlers.agents.agents import Agents
 from roost.runtime.handlers.approvals import Approvals
 from roost.runtime.handlers.dead_letters import DeadLetters
 from roost.runtime.handlers.events import Events
 from roost.runtime.handlers.mail import Mails
 from roost.runtime.handlers.meetings import Meetings
 from roost.runtime.handlers.monitor import Monitor
+from roost.runtime.handlers.nodes import Nodes
 from roost.runtime.handlers.runs import Runs
-from roost.runtime.handlers.schedules import Schedules, SleepScheduler
+from roost.runtime.handlers.schedules import Schedules
+from roost.runtime.handlers.sleep_scheduler import SleepScheduler
 from roost.runtime.handlers.talks.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
 from roost.runtime.handlers.tokens import Tokens
+from roost.runtime.handlers.webhooks.hooks import Hooks
+from roost.runtime.handlers.webhooks.webhooks import Webhooks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -172,10 +177,16 @@ class SyncAgents(SyncNamespace[Agents]):
     history = sync_method(Agents.history)
     inspect = sync_method(Agents.inspect)
     find = sync_method(Agents.find)
-    set_memory = sync_method(Agents.set_memory)
+    inbox = sync_method(Agents.inbox)
+    set_state = sync_method(Agents.set_state)
     memories = sync_method(Agents.memories)
     remember = sync_method(Agents.remember)
     forget = sync_method(Agents.forget)
+
+    def follow(self, user_id: str, agent_id: str | None = None, *, after: str | None = None) -> Iterator[Fact]:
+        """Yield each fact about an agent, or about all agents, from now or from a cursor on. Waits."""
+        cursor = drive(self._asynchronous._fact_cursor(user_id)) if after is None else after
+        return iterate(self._asynchronous.follow(user_id, agent_id, after=cursor))
 
 
 class SyncTasks(SyncNamespace[Tasks]):
@@ -210,11 +221,14 @@ class SyncMail(SyncNamespace[Mails]):
 
     send = sync_method(Mails.send)
     inbox = sync_method(Mails.inbox)
+    sent = sync_method(Mails.sent)
     get = sync_method(Mails.get)
     read = sync_method(Mails.read)
     reply = sync_method(Mails.reply)
     forward = sync_method(Mails.forward)
     archive = sync_method(Mails.archive)
+    delete = sync_method(Mails.delete)
+    import_mail = sync_method(Mails.import_mail)
     thread = sync_method(Mails.thread)
     unread_count = sync_method(Mails.unread_count)
     arrivals = sync_method(Mails.arrivals)
@@ -249,6 +263,8 @@ class SyncMeetings(SyncNamespace[Meetings]):
     cancel = sync_method(Meetings.cancel)
     view = sync_method(Meetings.view)
     list = sync_method(Meetings.list)
+    overview = sync_method(Meetings.overview)
+    views = sync_method(Meetings.views)
     minutes = sync_method(Meetings.minutes)
     wait = sync_method(Meetings.wait)
 
@@ -272,8 +288,8 @@ class SyncApprovals(SyncNamespace[Approvals]):
     list = sync_method(Approvals.list)
     get = sync_method(Approvals.get)
     in_talk = sync_method(Approvals.in_talk)
-    grant = sync_method(Approvals.grant)
-    refuse = sync_method(Approvals.refuse)
+    approve = sync_method(Approvals.approve)
+    decline = sync_method(Approvals.decline)
     answer = sync_method(Approvals.answer)
     allow_always = sync_method(Approvals.allow_always)
     permissions = sync_method(Approvals.permissions)
@@ -295,6 +311,8 @@ class SyncMonitor(SyncNamespace[Monitor]):
     states = sync_method(Monitor.states)
     wait = sync_method(Monitor.wait)
     metrics = sync_method(Monitor.metrics)
+    figures = sync_method(Monitor.figures)
+    edges = sync_method(Monitor.edges)
 
     def follow(self, user_id: str, *, after: str | None = None) -> Iterator[Fact]:
         """Yield each fact as it is recorded, from now or from a cursor on. Waits; ends with the process."""
@@ -306,6 +324,50 @@ class SyncTokens(SyncNamespace[Tokens]):
     create = sync_method(Tokens.create)
     list = sync_method(Tokens.list)
     revoke = sync_method(Tokens.revoke)
+
+
+class SyncUsers(SyncNamespace[Users]):
+    """For admins, and for the owner of the store."""
+
+    add = sync_method(Users.add)
+    list = sync_method(Users.list)
+    get = sync_method(Users.get)
+    disable = sync_method(Users.disable)
+    enable = sync_method(Users.enable)
+    reset = sync_method(Users.reset)
+    set_role = sync_method(Users.set_role)
+    delete = sync_method(Users.delete)
+    export = sync_method(Users.export)
+    audit = sync_method(Users.audit)
+
+
+class SyncWebhooks(SyncNamespace[Webhooks]):
+    """Only `test` waits for a receiver."""
+
+    create = sync_method(Webhooks.create)
+    list = sync_method(Webhooks.list)
+    get = sync_method(Webhooks.get)
+    change = sync_method(Webhooks.change)
+    pause = sync_method(Webhooks.pause)
+    resume = sync_method(Webhooks.resume)
+    rotate = sync_method(Webhooks.rotate)
+    delete = sync_method(Webhooks.delete)
+    test = sync_method(Webhooks.test)
+    deliveries = sync_method(Webhooks.deliveries)
+
+
+class SyncHooks(SyncNamespace[Hooks]):
+    create = sync_method(Hooks.create)
+    list = sync_method(Hooks.list)
+    get = sync_method(Hooks.get)
+    delete = sync_method(Hooks.delete)
+
+
+class SyncNodes(SyncNamespace[Nodes]):
+    """For admins, and for the owner of the store."""
+
+    list = sync_method(Nodes.list)
+    drain = sync_method(Nodes.drain)
 
 
 class AsyncNamespaces(AsyncTalks):
@@ -323,6 +385,10 @@ class AsyncNamespaces(AsyncTalks):
     runs: Runs
     monitor: Monitor
     tokens: Tokens
+    users: Users
+    webhooks: Webhooks
+    hooks: Hooks
+    nodes: Nodes
 
     def __init__(self, namespace: Callable[[str], Any]) -> None:
         self._talks = namespace("talks")
@@ -347,6 +413,10 @@ class SyncNamespaces(SyncTalks):
         self.runs = SyncRuns(asynchronous.runs)
         self.monitor = SyncMonitor(asynchronous.monitor)
         self.tokens = SyncTokens(asynchronous.tokens)
+        self.users = SyncUsers(asynchronous.users)
+        self.webhooks = SyncWebhooks(asynchronous.webhooks)
+        self.hooks = SyncHooks(asynchronous.hooks)
+        self.nodes = SyncNodes(asynchronous.nodes)
 
 
 NAMESPACES: Mapping[str, type] = {
@@ -362,6 +432,10 @@ NAMESPACES: Mapping[str, type] = {
     "runs": Runs,
     "monitor": Monitor,
     "tokens": Tokens,
+    "users": Users,
+    "webhooks": Webhooks,
+    "hooks": Hooks,
+    "nodes": Nodes,
 }
 """Namespaces by name, each an attribute of a service."""
 HANDLERS: Mapping[str, type] = {"talks": Talks, **NAMESPACES}

@@ -7,16 +7,22 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 from roost import keys, redaction, telemetry
 from roost.brains.profiles import ProfileRegistry
+from roost.cluster.joining import Cluster
 from roost.connections import added_profiles
+from roost.core.cluster.nodes import LeaseTimes
 from roost.core.limits.limits import Limits
 from roost.core.meetings.games.registry import register_game
 from roost.core.values.secrets import Redactor, passwords_in
+from roost.core.webhooks.networks import LOOPBACK, NetworkPolicy
 from roost.errors import Invalid, Unavailable
+from roost.hosts.store_clock import StoreClock
 from roost.hosts.threads import ThreadHost
+from roost.outbound.poster import HttpPoster
 from roost.ports import Brain, Host, Profile, Tool, ToolServer
 from roost.runtime.roost import Roost
 from roost.runtime.toolbox import Toolbox
@@ -64,16 +70,19 @@ def sqlite_path(url: str) -> Path | None:
     return Path(url.removeprefix("sqlite:///")).resolve()  # one name per file, also through symbolic links
 
 
-def database(url: str, now: Callable[[], float]) -> Database:
+def database(url: str, now: Callable[[], float], node: str = "", applied: Callable[[str], object] = bool) -> Database:
+    """Open the database of a URL, alone or as a node of a cluster; `applied` is called with each migration."""
     path = sqlite_path(url)
     if path is not None:
-        return Sqlite(path, now)
+        if node:
+            raise Invalid("a cluster needs PostgreSQL: set `store` to postgresql://host/name on every node")
+        return Sqlite(path, now, applied)
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from roost.stores.postgres import Postgres  # an extra
         except ImportError as error:
             raise Unavailable("PostgreSQL needs an extra: pip install 'roost[postgres]'") from error
-        return Postgres(url)
+        return Postgres(url, node, applied)
     raise Invalid(
         f"unknown store URL scheme {url.partition(':')[0]!r:.20}: use sqlite:///file.db or postgresql://host/name"
     )
@@ -90,17 +99,24 @@ def open_roost(
     hosting: bool = True,
     hidden: Iterable[str] = (),
     redactor: Redactor | None = None,
+    webhook_networks: Iterable[str] = LOOPBACK,
+    cluster: Cluster | None = None,
 ) -> Roost:
-    """Open a store and start a Roost on it. `redactor` is the one of a log that is already set up for Roost."""
-    host = host or ThreadHost()
+    """Open a store and start a Roost on it, alone or as a node of a cluster.
+
+    `redactor` is the one of a log that is already set up for Roost.
+    """
+    host = host or ThreadHost(None if cluster is None else StoreClock())
     Toolbox(tools)  # raises for invalid tools before anything is opened
-    store = Engine(host, database(url, host.clock.now), queued=limits.queued_writes)
+    node = "" if cluster is None else host.new_id("node")
+    store = Engine(host, database(url, host.clock.now, node), queued=limits.queued_writes)
     end_redacting = None
     if redactor is None:
         redactor = Redactor(os.environ)
         end_redacting = redaction.redact(redactor)
     redactor.hide(*hidden, *passwords_in(url))
-    brains.redactor = redactor
+    membership = None if cluster is None else cluster.join(host, store, node, brains)
+    store.database.is_member = membership is not None
     return Roost(
         host,
         store,
@@ -110,8 +126,10 @@ def open_roost(
         tools=tools,
         redactor=redactor,
         servers=tool_servers(host, servers, redactor),
+        poster=HttpPoster(NetworkPolicy.of(webhook_networks)),
         hosting=hosting,
         closed=end_redacting,
+        membership=membership,
     )
 
 
@@ -198,6 +216,33 @@ def from_settings(
         hosting=hosting,
         hidden=settings.hidden(),
         redactor=redactor,
+        webhook_networks=settings.allowed_networks,
+        cluster=cluster_of(settings, where),
+    )
+
+
+def cluster_of(settings: Settings, url: str) -> Cluster | None:
+    """Return how this process joins the cluster of its store; None if it has the store alone."""
+    if (given := settings.cluster) is None:
+        return None
+    try:
+        from roost.transports.nats import NatsServers, NatsTransport  # an extra
+    except ImportError as error:
+        raise Unavailable("a cluster needs an extra: pip install 'roost[nats]'") from error
+    from roost.cluster.child_lease import ChildLease
+
+    folder = settings.folder
+    ca, cert, key, credentials = (
+        file and folder / file for file in (given.ca, given.cert, given.key, given.credentials)
+    )
+    servers = NatsServers(given.nats, credentials, ca, cert, key)
+    times = LeaseTimes(given.lease, given.lease / 3, given.lease / 6)
+    return Cluster(
+        lambda host, cluster: NatsTransport(host, servers, cluster),
+        name=given.name or gethostname(),
+        url=settings.url or "",
+        times=times,
+        lease=lambda node, times, clock: ChildLease(url, node, times, clock),
     )
 
 

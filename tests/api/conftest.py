@@ -9,7 +9,7 @@ import pytest
 
 import roost
 from tests.api.serving import Served, serving
-from tests.conftest import Open
+from tests.conftest import QUICK, Open
 
 
 async def parrot(turn: roost.Turn) -> AsyncIterator[str]:
@@ -44,7 +44,18 @@ async def careful(turn: roost.Turn) -> AsyncIterator[str]:
 BRAINS: dict[str, roost.Brain] = {"parrot": parrot, "endless": endless, "slow": slow, "careful": careful}
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Server that the tests of a module share, for requests that change nothing: ann has an agent `d`, stopped."""
+    path = tmp_path_factory.mktemp("unchanged") / "roost.db"
+    with roost.open(f"sqlite:///{path}", brains=BRAINS, limits=QUICK, tools=[deploy]) as service:
+        service.agents.create("ann", "d", start=False)
+        with serving(service) as running:
+            yield running
+
+
 @pytest.fixture
-def served(service: Open) -> Iterator[Served]:
-    with serving(service(BRAINS, tools=[deploy])) as running:
+def served(service: Open, request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A server; with `limited(…)` before a test it has other limits."""
+    with serving(service(BRAINS, tools=[deploy]), limits=getattr(request, "param", {})) as running:
         yield running

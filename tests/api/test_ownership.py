@@ -85,6 +85,7 @@ def test_every_route_without_an_id_is_known_here(served: Served) -> None:
         ("get", "/api/v1/mail/stream"),
         ("get", "/api/v1/monitor/stream"),
         ("get", "/api/v1/profiles"),
+        ("get", "/api/v1/me"),
         ("get", "/api/v1/health"),
         ("post", "/api/v1/links"),
         ("get", "/healthz"),

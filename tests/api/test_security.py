@@ -1,17 +1,25 @@
-"""What stands before everything: names, origins, sizes, cookies, codes."""
+"""Checks before every request: names, origins, sizes, cookies, codes."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
 
 import roost
-from roost.api.auth import COOKIE_LIFE, Identity, kept_secret, local_user
+from roost.api.auth import COOKIE, COOKIE_LIFE, Identity, kept_secret, local_user
+from roost.api.credentials import Credential, CredentialKind, CredentialVerifier, Grant
+from roost.api.security import SecurityMiddleware
+from roost.api.sign_in.authentication import VisitorAuthentication
+from roost.settings import Settings
 from tests.api.serving import SECRET, Served, serving
 from tests.conftest import Open
 
@@ -86,14 +94,14 @@ def test_a_message_of_the_largest_size_is_taken_even_if_all_of_it_is_escaped(ser
 
 def test_a_visitor_gets_a_user_of_their_own_and_keeps_it(served: Served) -> None:
     with served.browser(None, **PAGE) as one, served.browser(None, **PAGE) as other:
-        given = one.get("/healthz").headers["set-cookie"]
-        other.get("/healthz")
+        given = one.get("/docs").headers["set-cookie"]
+        other.get("/docs")
         assert "HttpOnly" in given
         assert "SameSite=Lax" in given
         users = [served.identity.user_of_cookie(b.cookies[served.identity.cookie_name]) for b in (one, other)]
         assert users[0] != users[1]
         assert all(user and user.startswith("user_") for user in users)
-        assert "set-cookie" not in one.get("/healthz").headers
+        assert "set-cookie" not in one.get("/docs").headers
 
 
 def test_a_forged_or_changed_cookie_signs_nobody_in() -> None:
@@ -121,7 +129,7 @@ def test_a_forged_cookie_opens_nothing_and_is_replaced(served: Served) -> None:
     with served.browser(None) as thief:
         thief.cookies.set(served.identity.cookie_name, stranger.cookie("ann"))
         assert thief.get("/api/v1/talks").status_code == 401
-        thief.get("/healthz", headers=PAGE)
+        thief.get("/docs", headers=PAGE)
         assert thief.get("/api/v1/talks").status_code == 200
 
 
@@ -129,12 +137,36 @@ def test_a_cookie_ends_after_its_time_and_is_renewed_before() -> None:
     now = 1_800_000_000.0
     identity = Identity(SECRET, "local", now=lambda: now)
     cookie = identity.cookie("ann")
-    assert not identity.wants_renewal(cookie)
+    read = identity.read_cookie(cookie)
+    assert read is not None
+    assert not identity.wants_renewal(read)
     now += timedelta(days=2).total_seconds()
-    assert identity.wants_renewal(cookie)
+    assert identity.wants_renewal(read)
     assert identity.user_of_cookie(cookie) == "ann"
     now += COOKIE_LIFE
     assert identity.user_of_cookie(cookie) is None
+
+
+def test_a_token_brings_no_cookie_along_to_the_pages() -> None:
+    """Pages trust the cookie that they are shown: one of a session that has ended must not reach them."""
+    identity, seen = Identity(SECRET, "local"), list[str]()
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(Headers(scope=scope).get("cookie", ""))
+
+    async def verify(credential: Credential) -> Grant | None:
+        return Grant("bob", ("talks:read",)) if credential.kind is CredentialKind.TOKEN else None
+
+    async def nothing(*_: object) -> Any:
+        return None
+
+    middleware = SecurityMiddleware(page, identity=identity, settings=Settings(), verifier=CredentialVerifier(verify))
+    cookie = f"other=1; {COOKIE}={identity.session_cookie('ann', 1)}"
+    headers = {"host": "localhost", "authorization": "Bearer roost_x", "cookie": cookie}
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "websocket", "path": "/_stcore/stream", "headers": sent, "client": ("127.0.0.1", 1)}
+    asyncio.run(middleware(scope, nothing, nothing))
+    assert seen == ["other=1"]
 
 
 def test_two_roosts_on_one_machine_do_not_overwrite_each_others_cookies() -> None:
@@ -178,10 +210,21 @@ def test_a_code_is_worth_nothing_after_ten_minutes_and_a_wrong_one_never_is() ->
     now = 1_800_000_000.0
     identity = Identity(SECRET, "local", now=lambda: now)
     code = identity.invite()
-    assert not identity.redeem("")
-    assert not identity.redeem(code[:-1])
-    now += 601
-    assert not identity.redeem(code)
+    assert identity.read_code(code) is not None
+    until, _, rest = code.partition(".")
+    wrong = ("", "..", code[:-1], f"{code}x", f"{int(until) + 600}.{rest}", "\udcff.é")
+    assert [one for one in wrong if identity.read_code(one)] == []
+    assert Identity(b"another secret, long enough too", "local", now=lambda: now).read_code(code) is None
+    now += 600
+    assert identity.read_code(code) is None
+
+
+def test_a_code_is_valid_once_without_a_service_too() -> None:
+    """As in `roost ui`."""
+    identity = Identity(SECRET, "local")
+    authentication, codes = VisitorAuthentication(identity), [identity.invite() for _ in range(2)]
+    redeemed = [asyncio.run(authentication.redeem(code)) for code in (*codes, *codes, "")]
+    assert redeemed == [True, True, False, False, False]
 
 
 def test_the_token_signs_in_the_local_user_and_another_token_nobody(served: Served) -> None:
@@ -210,3 +253,22 @@ def test_the_header_that_names_a_user_counts_only_with_the_token(served: Served)
 def test_the_local_user_is_as_set_or_the_account() -> None:
     assert local_user("ann") == "ann"
     assert local_user()
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({}, "send an API token as `Authorization: Bearer TOKEN`"),
+        ({"Authorization": "roost_token"}, "the header must be `Authorization: Bearer TOKEN`"),
+        ({"Authorization": "Basic YTpi"}, "the header must be `Authorization: Bearer TOKEN`"),
+        ({"Authorization": "Bearer"}, "the header must be `Authorization: Bearer TOKEN`"),
+        ({"Authorization": "Bearer roost_token"}, "the token is not valid"),
+    ],
+)
+def test_the_error_for_a_request_without_a_user_names_the_header_to_send(
+    served: Served, headers: dict[str, str], told: str
+) -> None:
+    with served.browser(None, **headers) as client:
+        refused = client.get("/api/v1/talks")
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert told in refused.json()["detail"]

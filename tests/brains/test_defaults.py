@@ -1,4 +1,4 @@
-"""Who thinks when nothing is configured, and where keys come from."""
+"""The brain that answers when nothing is configured, and the places that keys come from."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import pytest
 from roost import BrainFailed, Profile
 from roost.brains.profiles import ProfileRegistry
 from roost.brains.single_flight import SingleFlight
+from roost.core.values.secrets import Redactor
 from roost.hosts.threads import ThreadHost
 from roost.service import AgentService
 from roost.wiring import open_roost
@@ -63,7 +64,7 @@ def profile(signals: Signals, function: str = "say") -> Profile:
 
 def opened(**options: Any) -> ProfileRegistry:
     shelf = ProfileRegistry(**options)
-    shelf.open(ThreadHost())
+    shelf.open(ThreadHost(), Redactor())
     return shelf
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
 
-from roost import tool
+from roost import ToolFailed, tool
 from roost.core.talks.side_channels import Channel, answered, called
 from roost.ports import Chunk, Turn
 
 PACE = 0.05
+RELEASED = Path("released")
+"""Created in the folder of the server, it ends an answer that is held."""
 MARKDOWN = """### Heading
 
 Some *emphasis* and `code`, <b>no bold</b>, <script>window.hacked = 1</script>
@@ -39,10 +44,27 @@ def reveal() -> str:
     return f"asked with {os.environ['CANARY_TOKEN']}"
 
 
+@tool
+async def price(sku: str) -> str:
+    """Takes a moment."""
+    await asyncio.sleep(PACE)
+    if sku == "ghost":
+        raise ValueError("no such thing")
+    return "4.25 <b>and</b> ![x](http://pictures.example/tool.png)"
+
+
 @tool(approval=True)
 def pay(euros: int, memo: str = "") -> str:
     """Asks a person first."""
     return f"{euros} paid"
+
+
+def _is_released() -> bool:
+    """Return whether the file exists, and remove it."""
+    with suppress(FileNotFoundError):
+        RELEASED.unlink()
+        return True
+    return False
 
 
 async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
@@ -52,6 +74,12 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
         case "slow":
             for number in range(1, int(rest) + 1):
                 yield f"word{number} "
+                await asyncio.sleep(PACE)
+            yield "end."
+        case "held":
+            for number in range(1, int(rest) + 1):
+                yield f"word{number} "
+            while not _is_released():  # noqa: ASYNC110 — another process decides it
                 await asyncio.sleep(PACE)
             yield "end."
         case "ponder":
@@ -70,6 +98,16 @@ async def steered(turn: Turn) -> AsyncIterator[str | Chunk]:
             yield Chunk(answered("1", await turn.call_tool("reveal", {}, call_id="1")), Channel.TOOLS)
             yield "half an answer"
             raise ValueError(os.environ["CANARY_TOKEN"])
+        case "clock":
+            yield f"The same first line.\nIt is {time.monotonic_ns()} now.\n"
+        case "work":
+            async with turn.model_call("planner", {"goal": turn.text}) as call:
+                await asyncio.sleep(PACE * 4)
+                call.response = {"text": "First the price.", "usage": {"input_tokens": 310, "output_tokens": 25}}
+            yield f"The price is {await turn.call_tool('price', {'sku': 'tea'})}.\n"
+            with suppress(ToolFailed):
+                await turn.call_tool("price", {"sku": "ghost"})
+            yield await turn.ask(f"agent:{rest}", "work") if rest else "done"
         case "pay":
             yield await turn.call_tool("pay", {"euros": int(rest)})
         case "order":

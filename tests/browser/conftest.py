@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 import roost
 from roost.api.auth import Identity, identity
 from roost.stores.sqlite import owner
-from tests.browser.brains import steered
+from tests.browser.brains import RELEASED, steered
 from tests.servers import ROOT, find_chromium
 
 ARGUMENTS = [
@@ -34,7 +34,7 @@ ARGUMENTS = [
 ]
 SETTINGS = """
 default_profile = "steered"
-tools = ["tests.browser.brains:reveal", "tests.browser.brains:pay"]
+tools = ["tests.browser.brains:reveal", "tests.browser.brains:pay", "tests.browser.brains:price"]
 
 [profiles.steered]
 brain = "tests.browser.brains:steered"
@@ -61,6 +61,11 @@ class Server:
     process: subprocess.Popen[bytes]
     token: str
     """Of its local user, for programs."""
+    folder: Path
+
+    def release(self) -> None:
+        """End the answer to `held N`, which has so far lasted as long as the test needs it."""
+        (self.folder / RELEASED).touch()
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     long_talk = _hold_long_talk(folder / "roost.db")
     with up(folder, free_port()) as (url, process):
         token = owner(folder / "roost.db.lock")["token"]
-        yield Server(url, identity(folder), long_talk, process, token)
+        yield Server(url, identity(folder), long_talk, process, token, folder)
 
 
 @contextmanager
@@ -138,6 +143,11 @@ def browser() -> Iterator[Browser]:
 Visit = Callable[..., Page]
 
 
+def expect_ready(page: Page) -> None:
+    """The page is drawn: the talk page has its input, every other one its title."""
+    expect(page.locator(".roost-input:enabled, .st-key-title h1").first).to_be_visible()
+
+
 @pytest.fixture
 def visit(server: Server, browser: Browser) -> Iterator[Visit]:
     """Open a page as a person of one's own, or as the named `user`; at the end nothing was asked of another host."""
@@ -154,7 +164,7 @@ def visit(server: Server, browser: Browser) -> Iterator[Visit]:
             context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])
         page = context.new_page()
         page.goto(server.url + path)
-        expect(page.locator(".roost-input")).to_be_editable()
+        expect_ready(page)
         return page
 
     yield opened

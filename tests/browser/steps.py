@@ -1,14 +1,15 @@
-"""What people do and see on the talk page."""
+"""Steps of people on the talk page, and what they see."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
+from roost.core.meetings.games.tictactoe import ROWS
 from tests.servers import ROOT
 
 expect.set_options(timeout=30_000)
@@ -25,6 +26,15 @@ _WATCH = """() => {
   };
   new MutationObserver(look).observe(document.body, {childList: true, subtree: true, characterData: true});
   look();
+}"""
+
+_WATCH_FADING = """() => {
+  window.faded = [];
+  const look = () => document.querySelectorAll("[data-stale=true], summary").forEach((shown) => {
+    const { opacity } = getComputedStyle(shown);
+    if (opacity !== "1") window.faded.push(`${shown.innerText.slice(0, 40)}: ${opacity}`);
+  });
+  new MutationObserver(look).observe(document.body, {childList: true, subtree: true, attributes: true});
 }"""
 
 _UNFOLDED = """() => {
@@ -69,6 +79,17 @@ def watched(page: Page) -> dict[str, Any]:
     return found
 
 
+def watch_fading(page: Page) -> None:
+    """Begin to look for what fades while the page is drawn again."""
+    page.evaluate(_WATCH_FADING)
+
+
+def faded(page: Page) -> list[str]:
+    """Return what has faded since `watch_fading`."""
+    found: list[str] = page.evaluate("() => window.faded")
+    return found
+
+
 def expect_steady(page: Page, count: int) -> None:
     """Expect this number of messages, of which none was ever shown twice or disappeared."""
     seen = watched(page)
@@ -100,12 +121,49 @@ def unfold_settings(page: Page) -> None:
     page.wait_for_function(_UNFOLDED)
 
 
+def choose(page: Page, field: Locator, name: str, *, exact: bool = False) -> None:
+    """Choose from a list; open it again, as a person would, if a run of the page has closed it."""
+    option = page.get_by_role("option", name=name, exact=exact)
+    for _ in range(5):
+        field.click()
+        with suppress(AssertionError):
+            expect(option).to_be_visible(timeout=5_000)
+            break
+    option.click()
+
+
 def choose_policy(page: Page, policy: str) -> None:
     """Set what happens in the next talk to a message that is sent while an answer is being written."""
     unfold_settings(page)
-    page.get_by_label("A message sent during an answer").click()
-    page.get_by_role("option", name=policy).click()
+    choose(page, page.get_by_label("A message sent during an answer"), policy)
     page.get_by_role("button", name="Save").click()
+
+
+class SlowPage:
+    """Runs of a page whose results can be held back, as on a slow machine. Create it before the page connects."""
+
+    def __init__(self, page: Page) -> None:
+        self._held: list[bytes | str] | None = None
+        page.route_web_socket("**/_stcore/stream", self._connect)
+
+    def _connect(self, route: WebSocketRoute) -> None:
+        self._browser = route
+        route.connect_to_server().on_message(self._pass)
+
+    def _pass(self, frame: bytes | str) -> None:
+        if self._held is None:
+            self._browser.send(frame)
+        else:
+            self._held.append(frame)
+
+    def hold(self) -> None:
+        self._held = []
+
+    def release(self) -> None:
+        """Let all through that was held back, and what follows."""
+        held, self._held = self._held or [], None
+        for frame in held:
+            self._browser.send(frame)
 
 
 @contextmanager
@@ -117,6 +175,26 @@ def slow(page: Page) -> Iterator[None]:
     session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
 
 
+def logged_errors(page: Page) -> list[str]:
+    """Return a list that fills with the errors that the browser logs from now on."""
+    found: list[str] = []
+    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: found.append(str(error)))
+    return found
+
+
+def best_cell(cells: list[str]) -> int:
+    """Return the cell of a game that wins for X, else one that keeps O from winning, else a free one."""
+    for mark in "XO":
+        for row in ROWS:
+            marks = [cells[cell - 1] for cell in row]
+            if marks.count(mark) == 2 and "" in marks:
+                return row[marks.index("")]
+    return next(cell for cell in (5, 1, 3, 7, 9, 2, 4, 6, 8) if not cells[cell - 1])
+
+
 def shot(page: Page, name: str) -> None:
+    """Take a picture when everything is there."""
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png")

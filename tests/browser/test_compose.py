@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.conftest import Server, Visit
 from tests.browser.steps import choose_policy, expect_messages, expect_rest, messages, say, shot, slow
@@ -35,6 +35,21 @@ def test_nothing_can_be_typed_before_enter_would_send_it(server: Server, browser
         assert at_once["canBeTypedInto"] is at_once["isReceived"]
         say(page, "Good morning")
         expect_messages(page, "Good morning", "You said: Good morning")
+
+
+def test_the_input_gets_the_focus_however_late_it_is_drawn(server: Server, browser: Browser) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        late: list[Route] = []
+        page.route("**/BidiComponent*.js", lambda route: late.append(route))
+        page.clock.install()
+        page.goto(server.url)
+        expect(page.locator("#roost-lost")).to_be_attached()  # the script of the page runs
+        page.clock.run_for(10_000)
+        assert late
+        for route in late:
+            route.continue_()
+        expect(page.locator(".roost-input")).to_be_focused()
 
 
 def test_lines_drafts_and_the_last_message_again(visit: Visit) -> None:
@@ -104,17 +119,19 @@ def test_commands_and_shortcuts(visit: Visit) -> None:
     expect(messages(page)).to_have_count(0)
 
 
-def test_what_a_message_does_during_an_answer_is_chosen_beside_it(visit: Visit) -> None:
+def test_what_a_message_does_during_an_answer_is_chosen_beside_it(visit: Visit, server: Server) -> None:
     page = visit()
     choice = page.get_by_role("radiogroup", name="A message sent during the answer")
     expect(choice).to_have_count(0)
-    say(page, "slow 40")
+    say(page, "held 2")
     expect(messages(page).last).to_contain_text("word2")
     expect(choice.get_by_role("radio", name="Interrupt")).to_be_checked()
     choice.get_by_role("radio", name="Queue").click()
     shot(page, "choice")
     say(page, "afterwards")
-    expect_messages(page, "slow 40", "word40 end.", "afterwards", "You said: afterwards")
+    expect(messages(page)).to_have_count(3)
+    server.release()
+    expect_messages(page, "held 2", "word2 end.", "afterwards", "You said: afterwards")
     expect_rest(page)
     expect(choice).to_have_count(0)
     say(page, "slow 4000")

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Server, Visit
 from tests.browser.steps import (
     delete,
+    expect_drawn,
     expect_messages,
     expect_rest,
     expect_steady,
@@ -21,14 +22,15 @@ from tests.browser.steps import (
 pytestmark = pytest.mark.browser
 
 
-def test_a_reload_in_the_middle_finds_the_answer_still_growing(visit: Visit) -> None:
+def test_a_reload_in_the_middle_finds_the_answer_still_growing(visit: Visit, server: Server) -> None:
     page = visit()
-    say(page, "slow 60")
+    say(page, "held 3")
     expect(messages(page).last).to_contain_text("word3")
     page.reload()
-    expect_messages(page, "slow 60", "word3")
+    expect_messages(page, "held 3", "word3")
     expect(page.get_by_text("Writing…")).to_be_visible()
-    expect_messages(page, "slow 60", "word60 end.")
+    server.release()
+    expect_messages(page, "held 3", "word3 end.")
     expect_rest(page)
 
 
@@ -69,7 +71,9 @@ def test_the_back_button_leads_to_the_talk_before(visit: Visit) -> None:
     say(page, "second talk")
     expect_messages(page, "second talk", "You said: second talk")
     page.go_back()
+    expect(page.get_by_text("What would you like to talk about?")).to_be_visible()
     expect(messages(page)).to_have_count(0)
+    expect_drawn(page)
     page.go_back()
     expect_messages(page, "first talk", "You said: first talk")
     page.go_forward()
@@ -89,16 +93,17 @@ def test_choosing_a_talk_in_the_list_opens_it(visit: Visit) -> None:
     expect_messages(page, "apples", "You said: apples")
 
 
-def test_an_answer_continues_while_another_talk_is_open(visit: Visit) -> None:
+def test_an_answer_continues_while_another_talk_is_open(visit: Visit, server: Server) -> None:
     page = visit()
-    say(page, "slow 60")
+    say(page, "held 2")
     expect(messages(page).last).to_contain_text("word2")
     page.get_by_role("button", name="New talk").click()
     expect(messages(page)).to_have_count(0)
-    expect(talk_titles(page)).to_have_text(["slow 60 ●"])
+    expect(talk_titles(page)).to_have_text(["held 2 ●"])
+    server.release()
     talk_titles(page).first.click()
-    expect_messages(page, "slow 60", "word60 end.")
-    expect(talk_titles(page)).to_have_text(["slow 60"])
+    expect_messages(page, "held 2", "word2 end.")
+    expect(talk_titles(page)).to_have_text(["held 2"])
 
 
 def test_a_talk_can_be_renamed_in_its_menu(visit: Visit) -> None:
@@ -134,19 +139,18 @@ def test_a_talk_is_deleted_in_its_menu_after_asking(visit: Visit) -> None:
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visit: Visit) -> None:
+def test_the_menu_of_a_talk_needs_no_mouse_and_escape_in_it_stops_no_answer(visit: Visit, server: Server) -> None:
     page = visit()
-    say(page, "slow 60")
+    say(page, "held 2")
     expect(messages(page).last).to_contain_text("word2")
-    page.get_by_role("button", name="Menu of slow 60").focus()
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Menu of held 2").press("Enter")
     expect(page.get_by_role("menuitem", name="Rename")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("menuitem", name="Rename")).to_have_count(0)
-    expect_messages(page, "slow 60", "word60 end.")
+    server.release()
+    expect_messages(page, "held 2", "word2 end.")
     expect_rest(page)
-    page.get_by_role("button", name="Menu of slow 60").focus()
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Menu of held 2").press("Enter")
     page.get_by_role("menuitem", name="Delete").press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text("Delete this talk?")
     page.keyboard.press("Escape")
@@ -205,12 +209,12 @@ def test_writing_in_a_long_talk_doubles_nothing(visit: Visit, server: Server) ->
 
 def test_a_path_without_a_page_is_answered_by_a_page_that_says_so(visit: Visit, server: Server) -> None:
     page = visit()
-    answer = page.goto(f"{server.url}/agents")
+    answer = page.goto(f"{server.url}/nothing")
     assert answer is not None
     assert answer.status == 404
     expect(page.get_by_role("heading")).to_have_text("There is no such page")
     page.get_by_role("link", name="the first page").click()
     expect(page.get_by_text("What would you like to talk about?")).to_be_visible()
-    for path in ("/agents", "/_stcore", "/static/../agents", "/talk/x"):
+    for path in ("/nothing", "/_stcore", "/static/../nothing", "/talk/x"):
         missing = page.request.get(f"{server.url}{path}", headers={"Accept": "application/json"})
         assert (missing.status, missing.json()["code"]) == (404, "not_found"), path

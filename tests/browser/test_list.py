@@ -11,20 +11,30 @@ from playwright.sync_api import Browser, Page, WebSocket, WebSocketRoute, expect
 
 from tests.browser.brains import MARKDOWN
 from tests.browser.conftest import SETTINGS, Server, Visit, free_port, up
-from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, talk_titles, watch
+from tests.browser.steps import SlowPage, expect_messages, expect_rest, expect_steady, messages, say, talk_titles, watch
 
 pytestmark = pytest.mark.browser
 
-TABS = 12
+TABS = 8
+"""More than the six connections that a browser opens to one host."""
 PANE = "document.querySelector('[data-testid=stMain]')"
 DISTANCE = f"() => {{ const pane = {PANE}; return pane.scrollHeight - pane.clientHeight - pane.scrollTop; }}"
 AT_THE_END = f"() => {{ const pane = {PANE}; return pane.scrollHeight - pane.clientHeight - pane.scrollTop < 3; }}"
 TOPS = """() => Object.fromEntries([...document.querySelectorAll('.roost-message')].map(
   (message) => [message.dataset.seq, Math.round(message.getBoundingClientRect().top)]))"""
 
+SCROLL_SLOWLY = f"""() => {{
+  const pane = {PANE};
+  setInterval(() => pane.dispatchEvent(new WheelEvent('wheel', {{ deltaY: -1 }})), 50);
+  pane.dispatchEvent(new WheelEvent('wheel', {{ deltaY: -1 }}));
+  pane.scrollTop -= 5;
+  return pane.scrollTop;
+}}"""
+"""The first moment of a smooth scroll, which lasts; its result is how far it has come."""
+
 
 def tops(page: Page) -> dict[str, int]:
-    """Where each message is on the screen, by its number."""
+    """Return the position of each message on the screen, by its number."""
     found: dict[str, int] = page.evaluate(TOPS)
     return found
 
@@ -57,6 +67,7 @@ def reading(visit: Visit) -> Page:
     expect(messages(page).last).to_contain_text("word2")
     page.wait_for_function(AT_THE_END)
     scroll(page, -2_000)
+    page.wait_for_function(f"() => ({DISTANCE})() > 1_500")  # a tab in the background scrolls no further
     return page
 
 
@@ -79,6 +90,43 @@ def test_the_end_is_followed_while_nothing_else_is_read(visit: Visit) -> None:
     for word in ("word5", "word30", "word60 end."):
         expect(messages(page).last).to_contain_text(word)
         page.wait_for_function(AT_THE_END)
+
+
+def test_a_scroll_upwards_is_not_ended_by_text_that_grows(visit: Visit) -> None:
+    page = visit()
+    say(page, "long 20000")
+    expect(messages(page).last).to_contain_text("the-very-end")
+    say(page, "slow 4000")
+    expect(messages(page).last).to_contain_text("word2")
+    page.wait_for_function(AT_THE_END)
+    top = page.evaluate(SCROLL_SLOWLY)
+    shown = messages(page).last.inner_text()
+    expect(messages(page).last).not_to_have_text(shown)
+    assert page.evaluate(f"() => {PANE}.scrollTop") == top
+    page.keyboard.press("End")
+    page.wait_for_function(AT_THE_END)
+    page.get_by_role("button", name="Stop").click()
+
+
+def test_a_scroll_upwards_is_not_ended_by_a_late_run_of_the_page(visit: Visit) -> None:
+    page = visit()
+    say(page, "long 20000")
+    expect(messages(page).last).to_contain_text("the-very-end")
+    expect_rest(page)
+    runs = SlowPage(page)
+    page.reload()
+    expect(messages(page).last).to_contain_text("the-very-end")
+    page.wait_for_function(AT_THE_END)
+    runs.hold()
+    say(page, "slow 4000")
+    expect(messages(page).last).to_contain_text("word2")
+    page.wait_for_function(AT_THE_END)
+    scroll(page, -2_000)
+    page.wait_for_function(f"() => ({DISTANCE})() > 1_500")
+    runs.release()
+    page.get_by_role("button", name="Stop").click()  # it is drawn by that run
+    expect(messages(page).last).to_contain_text("Interrupted")
+    assert page.evaluate(DISTANCE) > 1_500
 
 
 @pytest.mark.parametrize("way", ["End", "scrolling"])
@@ -129,7 +177,7 @@ def test_older_messages_appear_above_without_moving_the_page(visit: Visit, serve
     assert max(abs(after[seq] - top) for seq, top in before.items()) <= 1
 
 
-def test_twelve_tabs_of_one_browser_are_all_live(visit: Visit) -> None:
+def test_many_tabs_of_one_browser_are_all_live(visit: Visit) -> None:
     first = visit()
     say(first, "hello")
     expect_messages(first, "hello", "You said: hello")
@@ -137,14 +185,17 @@ def test_twelve_tabs_of_one_browser_are_all_live(visit: Visit) -> None:
     for tab in tabs[1:]:
         tab.goto(first.url)
         expect_messages(tab, "hello", "You said: hello")
-    say(first, "slow 100")
+    say(first, "slow 4000")
     for tab in tabs:
         expect(messages(tab).last).to_contain_text("word3")
         expect(tab.get_by_text("Writing…")).to_be_visible()
         expect(tab.locator(".roost-list")).to_have_attribute("data-stream", "live")
+    first.get_by_role("button", name="Stop").click()
     for tab in tabs:
-        expect(messages(tab).last).to_contain_text("word100 end.")
-        expect(messages(tab)).to_have_count(4)
+        expect(messages(tab).last).to_contain_text("Interrupted")
+    texts = [messages(tab).all_inner_texts() for tab in tabs]
+    assert len(texts[0]) == 4
+    assert texts == [texts[0]] * TABS
 
 
 def test_the_page_does_not_poll_while_the_stream_lives(visit: Visit) -> None:

@@ -79,8 +79,8 @@ def into_view(target: Locator) -> None:
     for _ in range(10):
         target.hover()
         with contextlib.suppress(AssertionError):
-            return expect(target).to_be_in_viewport(ratio=1, timeout=1_000)
-    return expect(target).to_be_in_viewport(ratio=1)
+            return expect(target).to_be_in_viewport(ratio=0.95, timeout=1_000)
+    return expect(target).to_be_in_viewport(ratio=0.95)
 
 
 def settings(page: Page) -> None:
@@ -148,7 +148,7 @@ STATES: tuple[Callable[[Page], None], ...] = (
 
 
 def sticking_out(page: Page) -> list[str]:
-    """What is wider than the window, or beyond its sides: the page, and its newest messages."""
+    """Return what is wider than the window, or beyond its sides: the page, and its newest messages."""
     width = page.viewport_size["width"] if page.viewport_size else 0
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     found = [f"the page: {wide} of {width} pixels"] if wide > width else []
@@ -159,8 +159,13 @@ def sticking_out(page: Page) -> list[str]:
     return found
 
 
+STILL = """() => document.getAnimations().every(
+  (one) => one.playState !== "running" || one.effect?.getComputedTiming().iterations === Infinity)"""
+
+
 def faults(page: Page) -> list[str]:
-    """What axe-core calls serious or critical: contrast, labels, roles, keyboard."""
+    """Return what axe-core calls serious or critical: contrast, labels, roles, keyboard; once nothing fades."""
+    page.wait_for_function(STILL)
     found = Axe().run(page).response["violations"]
     return [
         f"{fault['id']}: {node['html'][:200]} {node['failureSummary'][:200]}"

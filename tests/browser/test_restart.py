@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.brains import RELEASED
 from tests.browser.conftest import SETTINGS, free_port, up
 from tests.browser.steps import expect_messages, expect_rest, messages, say
 
@@ -30,15 +31,22 @@ def test_what_the_restart_cut_off_is_kept_as_interrupted_and_answered_anew_in_fu
     port = free_port()
     with up(tmp_path, port) as (url, _):
         page.goto(url)
-        say(page, "slow 60")
+        say(page, "held 3")
         expect(messages(page).last).to_contain_text("word3")
+        agents = page.context.new_page()
+        agents.goto(f"{url}/agents")
+        expect(agents.get_by_text("No agents yet")).to_be_visible()
+    (tmp_path / RELEASED).touch()
     with up(tmp_path, port):
         page.reload()
-        expect_messages(page, "slow 60", "Interrupted", "word60 end.")
+        expect_messages(page, "held 3", "Interrupted", "word3 end.")
         expect_rest(page)
         expect(messages(page).nth(1)).not_to_contain_text("end.")
         say(page, "thanks")
-        expect_messages(page, "slow 60", "Interrupted", "word60 end.", "thanks", "You said: thanks")
+        expect_messages(page, "held 3", "Interrupted", "word3 end.", "thanks", "You said: thanks")
+        made = {"agentId": "made.after", "config": {"profile": "other"}}
+        assert page.request.post(f"{url}/api/v1/agents", data=made, headers={"Origin": url}).ok
+        expect(agents.get_by_role("link", name="made.after")).to_be_visible()  # without a reload
 
 
 def test_workers_that_are_down_are_shown_once_until_the_server_is_restarted(page: Page, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.browser
 def streamlit(folder: Path) -> Iterator[str]:
     port = free_port()
     options = ["--server.port", str(port), "--server.address", "localhost", "--server.headless", "true"]
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "src/roost/ui/app.py"), *options]
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "src/roost/api/pages/standalone.py"), *options]
     environment = os.environ | {"ROOST_DATA": str(folder), "PYTHONPATH": f"{ROOT / 'src'}"}
     output = folder / f"output-{port}"
     with output.open("wb") as file:

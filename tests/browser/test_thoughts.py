@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from roost.core.talks.side_channels import answered
 from tests.browser.conftest import Visit
 from tests.browser.steps import expect_messages, expect_rest, expect_steady, messages, say, shot, watch
 
@@ -32,3 +33,13 @@ def test_thoughts_are_folded_and_stay_open_while_the_answer_grows(visit: Visit) 
     expect(messages(page).get_by_text("Thoughts and steps")).to_be_visible()
     expect(page.locator(".roost-input")).to_be_visible()
     shot(page, "thoughts-folded")
+
+
+def test_results_of_tools_that_a_client_has_run_are_cards_and_not_lines_of_json(visit: Visit) -> None:
+    page = visit()
+    say(page, answered("call_1", "18 degrees in the nest").strip())
+    folded = messages(page).get_by_text("Tool results")
+    folded.click()
+    expect(messages(page).get_by_label("Result")).to_have_text("18 degrees in the nest")
+    expect(messages(page).first.get_by_text('{"result"')).to_have_count(0)
+    shot(page, "tool-results")

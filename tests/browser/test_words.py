@@ -1,4 +1,4 @@
-"""What people and agents write is text: shown as it was meant, and harmless."""
+"""Words of people and agents are text: shown as they were meant, and harmless."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.servers import ROOT
 COMMAND = [sys.executable, "-m", "roost"]
 PATIENCE = 30
 FORKED: list[Forks] = []
-"""What runs commands in less time, while there is one."""
+"""Processes that run commands in less time, while there is one."""
 
 
 def environment(folder: Path) -> dict[str, str]:

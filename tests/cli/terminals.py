@@ -16,12 +16,12 @@ from tests.conftest import eventually
 class Terminal:
     """`seen`: all that was written to it so far."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, term: str = "dumb") -> None:
         self._own, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=folder,
-            env=environment(folder) | {"TERM": "dumb"},
+            env=environment(folder) | {"TERM": term},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -51,8 +51,8 @@ class Terminal:
 
 
 @contextmanager
-def terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
-    opened = Terminal(folder, *arguments)
+def terminal(folder: Path, *arguments: str, term: str = "dumb") -> Iterator[Terminal]:
+    opened = Terminal(folder, *arguments, term=term)
     try:
         yield opened
     finally:

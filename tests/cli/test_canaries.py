@@ -53,7 +53,7 @@ async def leaky(turn: Turn) -> AsyncIterator[str | Chunk]:
 
 
 class Leaked:
-    """What there is after a talk and a task with a brain that leaks wherever it can."""
+    """Everything that exists after a talk and a task with a brain that leaks wherever it can."""
 
     def __init__(self, served: Served, tracer: KeepingTracer) -> None:
         self.served = served
@@ -67,7 +67,7 @@ class Leaked:
         while len(open := service.approvals.list(USER)) < 2:
             service.monitor.wait(USER, service.monitor.facts(USER).cursor, timeout=0.05)
         for one in open:
-            service.approvals.grant(USER, one.approval_id)
+            service.approvals.approve(USER, one.approval_id)
         assert service.tasks.wait(USER, self.task).status == "failed"
         for _ in service.stream_messages(USER, self.talk):
             pass

@@ -171,6 +171,7 @@ def test_all_is_well_at_first(tmp_path: Path) -> None:
         "model",
         "data folder",
         "store",
+        "sign-in",
         "server",
         "port",
         "default profile",
@@ -186,7 +187,7 @@ def test_dead_letters_are_found(tmp_path: Path) -> None:
 
 
 def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
+    with up(tmp_path, command="serve") as running:
         code, found = findings(tmp_path)
     assert (code, found["server"][0]) == (0, "ok")
     assert f":{running.port}, 2 workers running" in found["server"][1]
@@ -262,7 +263,7 @@ def test_starting_roost_reports_a_broken_brain_with_file_and_line(tmp_path: Path
     refused = roost(tmp_path, "chat", stdin="hi\n")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "mine.py, line 3: SyntaxError" in refused.stderr
-    with up(tmp_path) as running:
+    with up(tmp_path, command="serve") as running:
         told = eventually(lambda: [row for row in running.output.splitlines() if "SyntaxError" in row])
     assert told[0].startswith("  Profile 'lost' cannot answer: the brain 'mine:brain' cannot be loaded")
     assert f"{tmp_path / 'mine.py'}, line 3" in told[0]
@@ -293,7 +294,7 @@ def test_a_file_that_is_no_database_is_found(tmp_path: Path) -> None:
 
 
 def test_a_dead_server_is_reported(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
+    with up(tmp_path, command="serve") as running:
         running.process.kill()
         running.process.wait(10)
         assert owner(running.lock)["pid"] == running.process.pid

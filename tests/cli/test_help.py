@@ -1,4 +1,4 @@
-"""What commands say of themselves, and of what was given to them: plain words, no types, no traces."""
+"""Help and errors of commands: plain words, no types, no traces."""
 
 from __future__ import annotations
 

@@ -7,15 +7,14 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from roost.client import RemoteService, connect
-from roost.client import http as client_http
-from tests.api.conftest import served
+from roost.client import RemoteService, connect, outages
+from tests.api.conftest import served, unchanged
 from tests.api.serving import Served
 from tests.client import looped
 
-__all__ = ["served"]
+__all__ = ["served", "unchanged"]
 
-Dial = Callable[[str, str | None], AbstractContextManager[RemoteService]]
+Dial = Callable[..., AbstractContextManager[RemoteService]]
 
 
 @pytest.fixture(params=["plain", "async"])
@@ -31,4 +30,4 @@ def remote(served: Served, dial: Dial) -> Iterator[RemoteService]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_http, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(outages, "FIRST_PAUSE", 0.001)

@@ -12,9 +12,9 @@ from roost.client import RemoteService, aconnect
 
 
 @contextmanager
-def connect(url: str, token: str | None = None) -> Iterator[RemoteService]:
+def connect(url: str, token: str | None = None, **options: Any) -> Iterator[RemoteService]:
     with asyncio.Runner() as runner:
-        service = aconnect(url, token)
+        service = aconnect(url, token, **options)
         yield cast(RemoteService, Looped(service, runner))
         runner.run(service.close())
 

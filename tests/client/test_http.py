@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 import roost
 from roost.client.http import HttpClient
 from roost.client.network import AsyncNetwork, BlockingNetwork
+from roost.client.outages import NOTED
 from roost.hosts.pending import drive
 
 Ask = Callable[[str], Any]
@@ -29,7 +30,7 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
         def serve() -> None:
             for answer in answers:
                 connection, _ = listener.accept()
-                with connection:
+                with connection, suppress(OSError):  # a client that has seen enough leaves
                     asked.append(connection.recv(65536))
                     connection.sendall(answer)
 
@@ -108,6 +109,27 @@ def test_an_answer_without_content_is_nothing(ask: Ask) -> None:
 def test_what_is_cut_off_or_no_answer_is_unavailable(ask: Ask, answer: bytes) -> None:
     with answering(answer) as (url, _), pytest.raises(roost.Unavailable, match="cannot reach the server"):
         ask(url)
+
+
+def test_the_wrong_scheme_is_named(ask: Ask) -> None:
+    with answering(b"") as (url, _), pytest.raises(roost.Unavailable, match="use https:// if it uses TLS"):
+        ask(url)
+    with (
+        answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (url, _),
+        pytest.raises(roost.Unavailable, match="does not use TLS: use http://"),
+    ):
+        ask(url.replace("http:", "https:"))
+
+
+def test_a_long_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    wire = HttpClient(BlockingNetwork, url, "token", patience=NOTED + 2)
+    with pytest.raises(roost.Unavailable, match="cannot reach the server"):
+        drive(wire.ask("GET", "/things", "ann", repeatable=True))
+    drive(wire.close())
+    [noted] = [one.getMessage() for one in caplog.records if one.name == "roost.client"]
+    assert noted.startswith(f"cannot reach the server at {url}; trying again for ")
 
 
 def test_an_answer_that_is_too_large_is_refused_before_it_is_read(ask: Ask) -> None:

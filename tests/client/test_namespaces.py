@@ -1,13 +1,19 @@
-"""Namespaces over the network match the service: the same calls give the same results and errors."""
+"""One suite for all forms of the service: the same calls give the same results and errors.
+
+The forms are plain methods and coroutines, in this process and over the network.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,16 +22,24 @@ from roost import sync
 from roost.client import AsyncRemoteService, RemoteService, aconnect, connect
 from roost.client import http as client_http
 from roost.client import namespaces as client_faces
+from roost.core.monitoring.figures import EdgeCount, FigureName
+from roost.core.talks.messages import Cursor, TalkLog
+from roost.hosts.pending import drive
 from roost.protocol import prometheus
 from roost.protocol.namespaces import methods
 from roost.sync import HANDLERS, NAMESPACES
 from tests.api.conftest import BRAINS, deploy
 from tests.api.serving import Served, serving
+from tests.client import looped
 from tests.client.conftest import Dial
 from tests.client.proxy import failing
-from tests.conftest import Open, eventually
+from tests.conftest import QUICK, Open, eventually
+from tests.outbound.receiver import receiving, reply
+from tests.servers import ROOT
 
 Face = roost.AgentService | RemoteService
+Form = Callable[..., Face]
+FORMS = ("async in process", "remote", "async remote")
 LATER = datetime(2040, 1, 1, 9, tzinfo=UTC)
 PLAIN = {
     "agents": sync.SyncAgents,
@@ -40,7 +54,27 @@ PLAIN = {
     "runs": sync.SyncRuns,
     "monitor": sync.SyncMonitor,
     "tokens": sync.SyncTokens,
+    "users": sync.SyncUsers,
+    "webhooks": sync.SyncWebhooks,
+    "hooks": sync.SyncHooks,
+    "nodes": sync.SyncNodes,
 }
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest, service: Open) -> Iterator[Form]:
+    """A factory of a service in another form than plain methods of this process."""
+    with ExitStack() as stack:
+
+        def opened(limits: roost.Limits = QUICK) -> Face:
+            own = service(BRAINS, name="form.db", tools=[deploy], limits=limits)
+            if request.param == "async in process":
+                return cast(Face, looped.Looped(own.asynchronous, stack.enter_context(asyncio.Runner())))
+            served = stack.enter_context(serving(own))
+            dial = connect if request.param == "remote" else looped.connect
+            return stack.enter_context(dial(served.url, served.identity.token))
+
+        yield opened
 
 
 # --- one story, twice ------------------------------------------------------------------------------------
@@ -101,8 +135,10 @@ def agents_story(s: Face) -> list[Any]:
     told += [s.agents.sleep("ann", "d", until=LATER, wake_on=wake_on), s.agents.wake("ann", "d", "enough")]
     told += [s.agents.sleep("ann", "d", until=LATER.timestamp()), s.agents.restart("ann", "d")]
     told += [s.agents.stop("ann", "e"), s.agents.history("ann", "d", limit=3), s.agents.delete("ann", "f")]
-    told += [s.agents.set_memory("ann", "e", {"aB_c": [1, {"x": None}]}), s.agents.inspect("ann", "e")]
+    told += [s.agents.set_state("ann", "e", {"aB_c": [1, {"x": None}]}), s.agents.inspect("ann", "e")]
     told += [s.agents.find("ann", "grüß"), s.agents.find("ann", "nothing")]
+    told += [s.agents.list("ann", text="grüß", profile="parrot", paused=False, failing=False)]
+    told += [s.agents.list("ann", paused=True), s.agents.inbox("ann", "d"), s.agents.inbox("ann", "d", after="x")]
     told += [s.agents.broadcast("ann", "hello"), s.agents.broadcast("ann", "hello", group="Nächte", ids="d*")]
     return told
 
@@ -139,6 +175,7 @@ def work_story(s: Face) -> list[Any]:
     [letter] = s.dead_letters.list("ann", kind="event")
     told += [letter, s.dead_letters.get("ann", letter.letter_id), s.dead_letters.list("ann", agent="d")]
     s.agents.configure("ann", "d", subscriptions=["data_ready"])
+    told += [s.dead_letters.list("ann", fault="untaken"), s.dead_letters.drop_all("ann", kind="task", fault="timeout")]
     told += [s.dead_letters.retry("ann", letter.letter_id), s.dead_letters.list("ann")]
     s.events.publish("ann", "lost")
     s.events.publish("ann", "lost", optional=True)
@@ -157,9 +194,16 @@ def mail_story(s: Face) -> list[Any]:
     s.mail.send("ann", "agent:d", "Work", "please")
     told += [s.mail.inbox("ann", "agent:d", limit=1), s.mail.unread_count("ann", "agent:d")]
     told.append(s.mail.inbox("ann", include_archived=True, before=None))
+    told.append(s.mail.sent("ann", limit=2, before=None))
+    old: dict[str, Any] = {"created": datetime(2026, 1, 1, tzinfo=UTC), "read_at": datetime(2026, 1, 2, tzinfo=UTC)}
+    for _ in range(2):
+        told.append(s.mail.import_mail("ann", "mail_019bd8a3f0000000000000001", "user:bob", "Old", "words", **old))
+    told.append(s.mail.get("ann", "mail_019bd8a3f0000000000000001"))
     page = s.mail.arrivals("ann", after="0", limit=1)
     told += [page, s.mail.wait("ann", page.cursor, 0), next(s.mail.follow("ann", after=page.cursor)).subject]
-    return [*told, s.mail.forward("ann", one, "agent:d", "see below", priority="low", key="f")]
+    told.append(s.mail.forward("ann", one, "agent:d", "see below", priority="low", key="f"))
+    s.mail.delete("ann", "mail_019bd8a3f0000000000000001")
+    return told
 
 
 def monitor_story(s: Face) -> list[Any]:
@@ -169,10 +213,17 @@ def monitor_story(s: Face) -> list[Any]:
     s.tasks.wait("ann", s.tasks.send("ann", "d", "hello"))
     stream = s.monitor.follow("ann", after=start.cursor)
     facts = [next(stream) for _ in range(5)]
+    s.agents.create("ann", "other", start=False)
+    for agent in ("d", None):
+        of_agents = s.agents.follow("ann", agent, after=start.cursor)
+        told.append([(fact.name, fact.about) for fact in (next(of_agents) for _ in range(2))])
+    told.append(next(s.agents.follow("ann", "other", after=start.cursor)).about)
     told += [(fact.name, fact.about, sorted(fact.data), fact.root) for fact in facts]
     told += [s.monitor.facts("ann", after=facts[0].cursor).facts[0] == facts[1], s.agents.find("ann", "AGAIN")]
-    s.agents.set_memory("ann", "d", {"aB_c": [1, None]})
+    s.agents.set_state("ann", "d", {"aB_c": [1, None]})
     eventually(lambda: s.agents.inspect("ann", "d").changes[0].after == "idle")
+    past: dict[str, Any] = {"since": datetime(2020, 1, 1, tzinfo=UTC), "until": datetime(2020, 1, 2, tzinfo=UTC)}
+    told += [s.monitor.figures("ann", **past, name="runs", width=7200.0), s.monitor.edges("ann", **past)]
     return [*told, s.agents.inspect("ann", "d"), s.monitor.states("ann")]
 
 
@@ -193,15 +244,15 @@ def memory_story(s: Face) -> list[Any]:
 def journal_story(s: Face) -> list[Any]:
     s.agents.create("ann", "d", profile="careful")
     told: list[Any] = [s.approvals.list("ann")]
-    for decide in ("grant", "refuse", "answer", "allow"):
+    for decide in ("approve", "decline", "answer", "allow"):
         task = s.tasks.send("ann", "d", decide)
         eventually(lambda: s.approvals.list("ann", limit=1))
         [asked] = s.approvals.list("ann")
         told += [asked, s.approvals.get("ann", asked.approval_id)]
-        if decide == "grant":
-            told.append(s.approvals.grant("ann", asked.approval_id))
-        elif decide == "refuse":
-            told.append(s.approvals.refuse("ann", asked.approval_id, reason="not today"))
+        if decide == "approve":
+            told.append(s.approvals.approve("ann", asked.approval_id))
+        elif decide == "decline":
+            told.append(s.approvals.decline("ann", asked.approval_id, reason="not today"))
         elif decide == "allow":
             told.append(s.approvals.allow_always("ann", asked.approval_id))
         else:
@@ -238,6 +289,7 @@ def meetings_story(s: Face) -> list[Any]:
     told += [s.meetings.decline("ann", three, "no time"), s.meetings.list("ann", participant="agent:d")]
     four = s.meetings.call("ann", "Four", required=["user:ann"], by="agent:d")
     told += [s.meetings.cancel("ann", four, "rain", by="agent:d"), s.meetings.cancel("ann", four, by="agent:d").reason]
+    told += [s.meetings.overview("ann", phase="failed"), s.meetings.views("ann", four)]
     return told
 
 
@@ -249,7 +301,57 @@ def tokens_story(s: Face) -> list[Any]:
     return [*told, s.tokens.revoke("ann", one.token.token_id), s.tokens.list("ann"), s.tokens.list("bob")]
 
 
+def users_story(s: Face) -> list[Any]:
+    one = s.users.add("root", "ann", role="admin")
+    two = s.users.add("root", "bob")
+    told: list[Any] = [one.account, two.account, s.users.get("root", "bob"), *s.users.list("root", limit=1)]
+    told += [*s.users.list("root", after="ann"), s.users.disable("root", "bob"), s.users.enable("root", "bob")]
+    told += [s.users.set_role("root", "bob", "admin"), s.users.reset("root", "bob").account]
+    told = [replace(account, session_epoch=0) for account in told]  # it begins with the time
+    told += [len(one.code), one.code != two.code, len(s.users.audit("root", limit=3))]
+    told += [sorted(json.loads(s.users.export("root", "bob").text)), s.users.export("root", "bob").after]
+    told += [s.users.delete("root", "bob"), len(s.users.list("root"))]
+    told += [s.nodes.list("root"), s.nodes.list("root", limit=1)]
+    with pytest.raises(roost.NotFound, match="it has left, or it never joined"):
+        s.nodes.drain("root", "node_never")
+    newest = s.users.audit("root", limit=1)[0].entry_id
+    return [*told, [(entry.actor, entry.action) for entry in s.users.audit("root", before=newest)]]
+
+
+def webhooks_story(s: Face) -> list[Any]:
+    with receiving(lambda connection: reply(connection, 503, b"busy")) as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        one = s.webhooks.create("ann", url, events=["AgentCreated", "Task*"], name="Grüße 🐦")
+        told: list[Any] = [one.webhook.name, one.webhook.events, one.secret[:6], len(one.secret)]
+        name = one.webhook.webhook_id
+        told += [s.webhooks.pause("ann", name).reason, s.webhooks.change("ann", name, events=["AgentCreated"]).events]
+        s.agents.create("ann", "d")
+        tested = s.webhooks.test("ann", name)
+        told += [tested.state, tested.status, tested.error, tested.reply, len(receiver.requests)]
+        shown = s.webhooks.deliveries("ann", name)
+        told += [[(one.event, one.state) for one in shown], len(s.webhooks.deliveries("ann", name, limit=1))]
+        told += [len(s.webhooks.deliveries("ann", name, before=shown[0].delivery_id))]
+        receiver.answer = lambda connection: reply(connection, 200)
+        told += [s.webhooks.resume("ann", name).paused, s.webhooks.rotate("ann", name).secret != one.secret]
+        eventually(lambda: len(receiver.requests) > 1)
+        eventually(lambda: all(one.state != "pending" for one in s.webhooks.deliveries("ann", name)))
+        told += [s.webhooks.get("ann", name).failures, len(s.webhooks.list("ann")), s.webhooks.list("bob")]
+        return [*told, s.webhooks.list("ann", after=name), s.webhooks.delete("ann", name), s.webhooks.list("ann")]
+
+
+def hooks_story(s: Face) -> list[Any]:
+    one = s.hooks.create("ann", event="build.done", name="Grüße 🐦", headers=["X-GitHub-Event"])
+    s.agents.create("ann", "d", start=False)
+    two = s.hooks.create("ann", agent="d", task="Do {body}", secret=False)
+    told: list[Any] = [one.hook, two.hook, one.path[:12], len(one.path), str(one.secret)[:6], two.secret]
+    told += [s.hooks.list("ann"), s.hooks.list("ann", after=one.hook.hook_id), s.hooks.get("ann", one.hook.hook_id)]
+    return [*told, s.hooks.delete("ann", one.hook.hook_id), len(s.hooks.list("ann")), s.hooks.list("bob")]
+
+
 STORIES = [
+    hooks_story,
+    webhooks_story,
+    users_story,
     tokens_story,
     talks_story,
     agents_story,
@@ -262,7 +364,7 @@ STORIES = [
     meetings_story,
 ]
 IDS = re.compile(
-    r"\b(talk|attachment|token|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)"
+    r"\b(talk|attachment|token|hook|key|approval|task|mail|meeting|schedule|event|change|dead|letter|thread|envelope|user|run)"
     r"_[0-9a-f]{24,25}\b"
 )
 TIMES = re.compile(
@@ -277,11 +379,11 @@ def alike(told: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: str(s.__name__))
-def test_a_scenario_has_the_same_result_over_the_network(
-    service: Open, served: Served, remote: RemoteService, story: Callable[[Face], list[Any]]
+def test_a_scenario_has_the_same_result_in_every_form(
+    service: Open, form: Form, story: Callable[[Face], list[Any]]
 ) -> None:
     own = service(BRAINS, name="own.db", tools=[deploy])
-    expected, told = story(own), story(remote)
+    expected, told = story(own), story(form())
     assert len(expected) > 8
     for mine, theirs in zip(alike(expected), alike(told), strict=True):
         assert mine == theirs
@@ -316,6 +418,18 @@ def test_the_numbers_are_the_services(served: Served, remote: RemoteService) -> 
     assert list(far) == list(own)
     assert prometheus.text(far[name] for name in counted) == prometheus.text(own[name] for name in counted)
     assert far["roost_run_seconds"].value == 1
+
+
+def test_figures_and_edges_are_the_services(served: Served, remote: RemoteService) -> None:
+    served.service.agents.create("ann", "d", profile="parrot")
+    served.service.tasks.wait("ann", served.service.tasks.send("ann", "d", "hello"))
+    eventually(lambda: served.service.monitor.metrics()["roost_runs_total"].value == 1)
+    drive(served.service.roost.figures.write(all_of_it=True))
+    asked: dict[str, Any] = {"since": datetime.now(UTC) - timedelta(hours=1), "until": LATER}
+    far = remote.monitor.figures("ann", **asked)
+    assert far == served.service.monitor.figures("ann", **asked)
+    assert [one.count for one in far.of(FigureName.RUNS)] == [1]
+    assert remote.monitor.edges("ann", **asked) == [EdgeCount("user:ann", "agent:ann/d", 1)]
 
 
 # --- no method is forgotten ------------------------------------------------------------------------------
@@ -354,6 +468,23 @@ def test_every_face_of_the_service_is_one_of_the_client(served: Served) -> None:
 
 # --- errors ----------------------------------------------------------------------------------------------
 
+
+def reject(s: Face) -> object:
+    talk = s.create_talk_session("ann", profile="endless", busy="reject")
+    s.add_message("ann", talk, "go")
+    return s.add_message("ann", talk, "again")
+
+
+def read_after_a_restored_backup(s: Face) -> object:
+    talk = s.create_talk_session("ann", profile="parrot")
+    return s.get_messages("ann", talk, after=Cursor(0).encode(TalkLog(talk, "of another generation")))
+
+
+def kick_oneself(s: Face) -> object:
+    meeting = s.meetings.call("ann", "Plans", optional=["agent:d"])
+    return s.meetings.kick("ann", meeting, "user:ann")
+
+
 REFUSED: list[tuple[type[Exception], Callable[[Face], object]]] = [
     (roost.NotFound, lambda s: s.agents.get("ann", "nobody")),
     (roost.NotFound, lambda s: s.tasks.send("ann", "nobody", "x")),
@@ -384,26 +515,37 @@ REFUSED: list[tuple[type[Exception], Callable[[Face], object]]] = [
     (roost.Invalid, lambda s: s.events.publish("ann", "e", [datetime(2030, 1, 1, tzinfo=UTC)])),
     (roost.Invalid, lambda s: s.events.publish("ann", "e", float("inf"))),
     (roost.Invalid, lambda s: s.events.publish("ann", "a..b")),
+    (roost.Busy, reject),
+    (roost.StaleCursor, read_after_a_restored_backup),
+    (roost.Forbidden, kick_oneself),
+    (roost.LimitReached, lambda s: s.agents.create_many("ann", ["e", "f"])),
     (TypeError, lambda s: s.agents.get("ann")),  # type: ignore[call-arg]
     (TypeError, lambda s: s.agents.get("ann", "d", wait=1)),  # type: ignore[call-arg]
 ]
 
 
-@pytest.mark.parametrize(("error", "call"), REFUSED)
-def test_what_the_service_refuses_the_client_refuses_with_the_same_error(
-    served: Served, remote: RemoteService, error: type[Exception], call: Callable[[Face], object]
-) -> None:
-    served.service.agents.create("ann", "d", start=False)
-    before = served.service.agents.get("ann", "d")
-    for side in (served.service, remote):
-        with pytest.raises(error):
-            call(side)
-    assert served.service.agents.list("ann") == [before]
+def test_what_the_service_refuses_every_form_refuses_with_the_same_error(service: Open, form: Form) -> None:
+    limits = replace(QUICK, agents_per_user=2)
+    for side in (service(BRAINS, name="own.db", limits=limits), form(limits)):
+        side.agents.create("ann", "d", start=False)
+        before = side.agents.get("ann", "d")
+        for number, (error, call) in enumerate(REFUSED):
+            with pytest.raises(error) as refused:
+                call(side)
+            assert type(refused.value) is error, number
+            [after] = side.agents.list("ann")
+            assert (after.agent_id, after.config, after.state) == ("d", before.config, before.state), number
 
 
-def test_the_sentence_of_a_refusal_is_the_services(served: Served, remote: RemoteService) -> None:
+def test_every_documented_error_is_raised_here() -> None:
+    page = (ROOT / "docs/reference/errors.md").read_text().partition("## ")[0]
+    documented = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) - {"NoAnswer", "BrainFailed", "ToolFailed"}
+    assert {error.__name__ for error, _ in REFUSED} >= documented - {"Unavailable"}  # see test_reconnect.py
+
+
+def test_the_sentence_of_a_refusal_is_the_services(service: Open, form: Form) -> None:
     sentences = []
-    for side in (served.service, remote):
+    for side in (service(BRAINS, name="own.db"), form()):
         with pytest.raises(roost.Invalid) as refused:
             side.agents.create("ann", "d", max_tasks=1)
         sentences.append(str(refused.value))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
 
 import roost
-from roost.client import RemoteService
+from roost.client import RemoteService, aconnect, connect
+from roost.core.accounts.users import Role
 from tests.api.serving import Served
 from tests.client.conftest import Dial
 from tests.client.proxy import failing
-from tests.conftest import eventually
+from tests.conftest import ENVIRONMENT, eventually
 
 
 def test_every_method_gives_what_the_service_itself_gives(served: Served, remote: RemoteService) -> None:
@@ -82,13 +85,14 @@ def test_stop_gives_its_receipt(served: Served, remote: RemoteService) -> None:
     ],
 )
 def test_errors_come_back_as_the_same_errors(
-    remote: RemoteService, error: type[Exception], content: str, options: dict[str, str]
+    unchanged: Served, dial: Dial, error: type[Exception], content: str, options: dict[str, str]
 ) -> None:
-    talk = remote.create_talk_session("ann", profile="endless")
-    remote.add_message("ann", talk, "go", key="k")
-    with pytest.raises(error):
-        remote.add_message("ann", talk, content, **options)
-    assert [m.content for m in remote.get_messages("ann", talk).messages if m.sender == "user"] == ["go"]
+    with dial(unchanged.url, unchanged.identity.token) as remote:
+        talk = remote.create_talk_session("ann", profile="endless")
+        remote.add_message("ann", talk, "go", key="k")
+        with pytest.raises(error):
+            remote.add_message("ann", talk, content, **options)
+        assert [m.content for m in remote.get_messages("ann", talk).messages if m.sender == "user"] == ["go"]
 
 
 def test_bad_ids_users_and_limits_are_refused_as_by_the_service(served: Served, remote: RemoteService) -> None:
@@ -145,7 +149,7 @@ def test_a_stream_that_breaks_again_and_again_is_whole(served: Served, dial: Dia
 def test_a_server_that_is_not_there_is_unavailable_in_bounded_time(served: Served, dial: Dial) -> None:
     with failing(served.url) as proxy:
         url = proxy.url
-    with dial(url, "token") as remote:
+    with dial(url, "token", patience=0.1) as remote:
         with pytest.raises(roost.Unavailable, match=url):
             remote.health()
         with pytest.raises(roost.Unavailable, match=url):
@@ -157,10 +161,18 @@ def test_a_wrong_token_is_forbidden(served: Served, dial: Dial) -> None:
         remote.list_sessions("ann")
 
 
-@pytest.mark.parametrize("url", ["localhost:8501", "ftp://localhost", "http://", ""])
-def test_a_url_that_is_none_is_refused(url: str, dial: Dial) -> None:
+@pytest.mark.parametrize(
+    "url", ["localhost:8501", "ftp://localhost", "http://", "", "http://[::1", "http://host:port", "http://x:99999", 5]
+)
+def test_a_url_that_is_none_is_refused(url: object, dial: Dial) -> None:
     with pytest.raises(roost.Invalid, match="http://host:port"), dial(url, None):
         pass
+
+
+def test_a_url_with_a_password_is_refused_and_not_repeated(dial: Dial) -> None:
+    with pytest.raises(roost.Invalid, match="pass a token") as refused, dial("http://ann:pass-word@localhost:1", None):
+        pass
+    assert "pass-word" not in str(refused.value)
 
 
 def test_a_closed_client_says_so(served: Served, dial: Dial) -> None:
@@ -179,6 +191,41 @@ def test_a_cursor_that_is_none_is_refused_as_by_the_service(served: Served, remo
             list(side.stream_messages("ann", talk, after=cursor))
 
 
+def test_a_revoked_token_ends_streams_with_an_error(served: Served, dial: Dial) -> None:
+    made = served.service.tokens.create("ann", "test")
+    talk = served.service.create_talk_session("ann", profile="parrot")
+    served.service.add_message("ann", talk, "hello")
+    with dial(served.url, made.secret) as remote:
+        stream = remote.stream_messages("ann", talk, follow=True)
+        assert next(stream).text == "hello"
+        served.service.tokens.revoke("ann", made.token.token_id)
+        with pytest.raises(roost.Forbidden, match="revoked"):
+            list(stream)
+
+
 def test_a_token_that_cannot_be_sent_is_refused(served: Served, dial: Dial) -> None:
     with dial(served.url, "a\nb") as remote, pytest.raises(roost.Invalid, match="token"):
         remote.health()
+
+
+def test_a_program_learns_the_user_of_its_token(served: Served, dial: Dial) -> None:
+    made = served.service.tokens.create("ann", "test", scopes=["agents", "mail:read"])
+    with dial(served.url, made.secret) as remote:
+        assert remote.me() == roost.CurrentUser("ann", ("agents", "mail:read"))
+        assert remote.agents.list("ann") == []
+        with pytest.raises(roost.Forbidden, match="another user"):
+            remote.agents.list("bob")
+        with pytest.raises(roost.Forbidden, match="talks:read"):
+            remote.list_sessions("ann")
+
+
+def test_a_program_learns_the_role_of_its_account(served: Served, dial: Dial) -> None:
+    served.service.users.add("local", "ann", role="admin")
+    with dial(served.url, served.service.tokens.create("ann", "test").secret) as remote:
+        assert remote.me() == roost.CurrentUser("ann", ("*",), Role.ADMIN)
+
+
+def test_the_client_is_a_public_name_that_costs_nothing_until_it_is_used() -> None:
+    assert (roost.connect, roost.aconnect) == (connect, aconnect)
+    program = "import roost, sys; assert not {'pydantic', 'httpx2', 'roost.client'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, check=True, timeout=60)

@@ -15,14 +15,15 @@ from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
 from roost.stores.engine import Engine
 from roost.wiring import database
-from tests.servers import fresh_store
+from tests.contracts.plans import plan as plan
+from tests.servers import fresh_store, new_store
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A new store of each kind: a file that does not exist yet, and a database that has its tables."""
+    """A new store of each kind: a file and a database that have their tables."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/contract.db"
+        yield new_store(tmp_path / "contract.db")
     else:
         with fresh_store(request.getfixturevalue("postgres")) as made:
             yield made
@@ -48,7 +49,7 @@ class Driven:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What is written meanwhile waits for its writer, and is one batch."""
+        """Hold the writer: writes meanwhile wait, and become one batch."""
         holds, go = threading.Event(), threading.Event()
 
         def hold(tx: Tx) -> None:

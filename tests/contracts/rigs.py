@@ -28,7 +28,7 @@ from tests.conftest import ENVIRONMENT, QUICK
 from tests.contracts.leading import Leader
 
 FAULTS = ("provider", "rate_limit", "bad_key", "too_long", "model")
-"""What every brain with a provider tells apart."""
+"""Faults that every brain with a provider distinguishes."""
 
 
 class Rig(ABC):
@@ -117,7 +117,7 @@ class FunctionRig(Rig):
 
 
 def _names(offered: Any) -> Iterator[str]:
-    """What is called by a name in it, however a provider wraps it."""
+    """Yield each name in it, however a provider wraps it."""
     for one in offered if isinstance(offered, list) else [offered]:
         if isinstance(one, dict) and isinstance(one.get("name"), str):
             yield one["name"]

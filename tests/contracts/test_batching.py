@@ -61,6 +61,7 @@ def at_once(tx: Tx, op: Callable[..., Any], calls: Calls) -> list[Any]:
 def forgotten(tx: Tx) -> None:
     for table in TABLES:
         tx.write(f"DELETE FROM {table}")
+    tx.capacity.clear()  # bounds of what is deleted
 
 
 def alike(value: Any) -> Any:
@@ -75,7 +76,7 @@ def alike(value: Any) -> Any:
 def both_ways(
     store: Driven, prepare: Callable[[Tx], Any], op: Callable[..., Any], calls: Callable[[Any], Calls]
 ) -> tuple[Any, Any]:
-    """What is given and written at once, and one by one."""
+    """Return results and rows of the calls written in one batch, and one by one."""
 
     def result(do: Callable[..., list[Any]]) -> tuple[Any, Any]:
         def act(tx: Tx) -> tuple[Any, Any]:
@@ -94,7 +95,7 @@ def rows_without_times(tx: Tx) -> dict[str, list[str]]:
 
 
 class Talk:
-    """How a talk stands before: `waiting` messages, perhaps an answer that is being written, perhaps just stopped."""
+    """Talk before the calls: `waiting` messages, perhaps an answer that is being written, perhaps just stopped."""
 
     def __init__(self, name: str, waiting: int, opened: bool, stopped: bool, busy: str) -> None:
         self.name, self.waiting, self.opened, self.stopped, self.busy = name, waiting, opened, stopped, busy
@@ -267,7 +268,7 @@ def test_tasks_are_posted_alike(store: Driven, data: st.DataObject) -> None:
 
 
 def told(jobs: Sequence[Pending[Any]]) -> list[Any]:
-    """What came of each, or why not."""
+    """Return the result of each job, or the text of its refusal."""
 
     async def results() -> list[Any]:
         found = []

@@ -1,4 +1,4 @@
-"""What holds for every brain, whatever thinks in it: see `rigs` for those that take part."""
+"""The contract of every brain: see `rigs` for those that take part."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_an_answer_that_breaks_off_fails_as_the_provider_and_keeps_what_it_said(
 
 @those_with("faults")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_are_distinguished(rig: Rig, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.runtime.execution.turn_execution.PAUSE", 0.01)
     rig.fail(fault)
     service = rig.open(tmp_path)
@@ -211,7 +211,7 @@ def test_faults_are_told_apart(rig: Rig, tmp_path: Path, fault: str, monkeypatch
 def test_it_calls_a_tool_and_the_next_run_sees_what_came_of_it(rig: Rig, tmp_path: Path) -> None:
     @roost.tool
     async def price(sku: str) -> float:
-        """What it costs."""
+        """Return the price."""
         return 4.25 if sku == "tea" else 0.0
 
     rig.play("Let me see.", Call("price", {"sku": "tea"}))
@@ -238,7 +238,7 @@ def test_runs_of_talks_and_meetings_are_replayed_and_ask_neither_model_nor_tool(
 
     @roost.tool
     async def price(sku: str) -> float:
-        """What it costs."""
+        """Return the price."""
         called.append(sku)
         return 4.25
 
@@ -310,7 +310,7 @@ def test_a_run_is_suspended_for_an_approval_and_continues_where_it_was(rig: Rig,
     assert [run.outcome for run in service.runs.list("ann", talk=talk)] == ["waiting"]
     assert everything(service, "ann", talk)[-1].content == "Let me see. "
     service.add_message("ann", talk, "and milk?", busy="queue")
-    service.approvals.grant("ann", asked.approval_id)
+    service.approvals.approve("ann", asked.approval_id)
     said = [m.content for m in settled(service, "ann", talk) if m.status != "withdrawn"]
     assert said[:2] == ["order tea", "and milk?"]
     assert said[2].startswith("Let me see. ")

@@ -22,7 +22,7 @@ import roost
 
 @roost.tool
 def price(sku: str) -> float:
-    '''What it costs.'''
+    '''Return the price.'''
     return 4.25
 
 

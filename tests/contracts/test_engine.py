@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from psycopg import errors
 
 from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import at
 from roost.errors import Invalid, Unavailable
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Pending, Tx
+from roost.stores import heartbeat
 from roost.stores.engine import Engine
 from roost.stores.sql.tables.dead_letters import add_dead_letter
 from roost.stores.sql.tables.timers import arm, arm_all
+from roost.stores.sqlite import SqliteConnection
 from roost.wiring import database
 from tests.conftest import eventually
 from tests.contracts.conftest import Driven
@@ -41,7 +46,7 @@ def put_and_refuse(tx: Tx, name: str) -> None:
 
 
 def names(tx: Tx) -> list[str]:
-    return [row[0] for row in tx.read("SELECT name FROM meta WHERE name <> 'schema' ORDER BY name")]
+    return [row[0] for row in tx.read("SELECT name FROM meta WHERE name NOT IN ('schema', 'oldest') ORDER BY name")]
 
 
 def test_what_is_written_can_be_read(store: Driven) -> None:
@@ -65,6 +70,22 @@ def test_one_that_fails_in_a_batch_fails_alone(store: Driven) -> None:
 
     drive(all_of_them())
     assert store.read(names) == ["a", "c"]
+
+
+def test_statements_of_any_size_are_written_in_one_batch(store: Driven) -> None:
+    sizes = (10, 20_000, 8_000_000, 0, 3_000_000, 30_000, 30_000)
+
+    def put_all(tx: Tx) -> None:
+        for number, size in enumerate(sizes):
+            tx.write(
+                "INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": f"x{number}", "value": "é" * size}
+            )
+
+    def lengths(tx: Tx) -> list[int]:
+        return [row[0] for row in tx.read("SELECT length(value) FROM meta WHERE name LIKE 'x%' ORDER BY name")]
+
+    store.write(put_all)
+    assert store.read(lengths) == list(sizes)
 
 
 def test_a_statement_that_fails_is_undone_whole(store: Driven) -> None:
@@ -149,6 +170,52 @@ def test_a_listener_to_deaths_that_fails_does_not_undo_what_was_committed(store:
     assert store.write(add_dead_letter, a_letter("letter_1")) is None
 
 
+def a_fact(about: str) -> FactRow:
+    return Name.AGENT_CREATED, 1.0, None, about, {}, ""
+
+
+def test_facts_are_reported_after_the_commit_before_its_callback(store: Driven) -> None:
+    told: list[object] = []
+    store.engine.listen(bool, reported=told.extend)
+    store.write(put, "a", "1", facts=lambda value: [a_fact(f"ann/{value}")], then=told.append)
+    assert told == [a_fact("ann/1"), "1"]
+
+
+def test_what_a_listener_writes_about_facts_is_part_of_their_transaction(store: Driven) -> None:
+    def keep(tx: Tx, rows: Sequence[FactRow]) -> None:
+        for row in rows:
+            put(tx, f"kept {row[3]}", "x")
+        if len(tx.died) > 1:
+            raise ConnectionError("too many letters")
+
+    store.engine.listen(bool, committing=keep)
+    store.write(put, "a", "1", facts=lambda _: [a_fact("ann/d")])
+    assert store.read(names) == ["a", "kept ann/d"]
+
+    def bury_two(tx: Tx) -> None:
+        add_dead_letter(tx, a_letter("letter_1"))
+        add_dead_letter(tx, a_letter("letter_2"))
+
+    with pytest.raises(Unavailable):
+        store.write(bury_two, facts=lambda _: [a_fact("ann/e")])
+    assert store.read(names) == ["a", "kept ann/d"], "neither the letters nor the fact"
+
+
+def test_a_refused_write_has_no_facts_and_facts_that_fail_do_not_undo_a_write(store: Driven) -> None:
+    def refuse(tx: Tx) -> None:
+        raise Invalid("no")
+
+    def fail(_: str) -> list[FactRow]:
+        raise RuntimeError("facts")
+
+    told: list[object] = []
+    store.engine.listen(bool, committing=lambda tx, rows: told.extend(rows), reported=told.extend)
+    with pytest.raises(Invalid):
+        store.write(refuse, facts=lambda _: [a_fact("ann/d")])
+    assert store.write(put, "a", "1", facts=fail) == "1"
+    assert (told, store.read(names)) == ([], ["a"])
+
+
 def test_closing_does_what_is_queued_first(url: str) -> None:
     host = ThreadHost()
     first = Engine(host, database(url, host.clock.now), queued=10_000)
@@ -189,7 +256,7 @@ def test_a_store_that_is_open_cannot_be_opened_again(url: str, store: Driven) ->
 
 @contextmanager
 def one_reader_held(store: Driven) -> Iterator[list[str]]:
-    """What is read meanwhile waits for the only reader; what it does then."""
+    """Hold the only reader: reads meanwhile wait for it; yield what it does then."""
     holds, go, done = threading.Event(), threading.Event(), list[str]()
     for reader in store.engine._readers[1:]:
         reader.pump.close()
@@ -284,6 +351,33 @@ def test_a_read_sees_what_was_written_when_it_was_asked_for(store: Driven) -> No
         return await (await asking)
 
     assert drive(asked_meanwhile()) == ["a", "b"]
+
+
+def without_space(tx: Tx) -> None:
+    """Fail as on a full disk."""
+    if not isinstance(tx, SqliteConnection):
+        raise errors.DiskFull("could not extend file")
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise error
+
+
+def test_after_a_write_without_space_a_heartbeat_needs_space(store: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def with_room(tx: Tx, writer: str, now: float) -> None:
+        written.append(writer)
+        real(tx, writer, now)
+
+    real = heartbeat.write_with_room
+    monkeypatch.setattr(heartbeat, "write_with_room", with_room)
+    with pytest.raises(Unavailable, match="disk is full"):
+        store.write(without_space)
+    store.write(put, "a", "small")  # proves nothing
+    for _ in range(2):
+        drive(store.engine.heartbeat(60.0))
+    assert len(written) == 1
+    assert [name for name in store.read(names) if name.startswith("room")] == []
 
 
 def test_time_is_the_stores(store: Driven) -> None:

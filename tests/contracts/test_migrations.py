@@ -13,7 +13,8 @@ from roost.errors import Unavailable
 from roost.hosts.threads import ThreadHost
 from roost.ports import Tx
 from roost.stores import migrations
-from roost.stores.postgres import PostgresConnection
+from roost.stores.postgres_connection import PostgresConnection
+from roost.stores.sql.journal import approvals
 from roost.stores.sqlite import SqliteConnection
 from roost.wiring import database
 from tests.brains_for_tests import parrot
@@ -159,6 +160,46 @@ def test_marks_in_the_due_time_of_an_older_store_become_a_status(tmp_path: Path)
     connection.close()
 
 
+DECISIONS = {"granted": "approved", "refused": "declined", "allowed": "allowed", "answered": "answered", "": None}
+
+
+def test_decisions_of_an_older_store_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.touch()
+    connection = SqliteConnection(path, now, read_only=False)
+    try:
+        assert decisions_after(connection, "sqlite") == DECISIONS
+    finally:
+        connection.close()
+
+
+@pytest.mark.postgres
+def test_decisions_of_an_older_database_can_be_read(postgres: str) -> None:
+    with fresh_database(postgres) as empty:
+        connection = PostgresConnection(empty, read_only=False)
+        try:
+            assert decisions_after(connection, "postgres") == DECISIONS
+        finally:
+            connection.close()
+
+
+def decisions_after(connection: SqliteConnection | PostgresConnection, dialect: str) -> dict[str, str | None]:
+    """Migrate a store with approvals of schema 29; return the decisions that are read, by those that were stored."""
+    migrations.migrate(connection, dialect=dialect, to=29)
+    connection.begin()
+    for decision in DECISIONS:
+        connection.write(
+            "INSERT INTO approvals (approval_id, user_id, holder, envelope_id, step, run_id, kind, tool, arguments,"
+            " created, decision) VALUES (:id, 'ann', '', '', 1, '', 'call', 'pay', '{}', 0, :decision)",
+            {"id": f"approval {decision}", "decision": decision},
+        )
+    connection.commit()
+    migrations.migrate(connection, dialect=dialect)
+    found = approvals.listed(connection, "ann", True, 9, "b")
+    connection.rollback()
+    return {one.approval_id.removeprefix("approval "): one.decision for one in found}
+
+
 @pytest.mark.postgres
 def test_an_empty_database_gets_the_same_tables_as_the_stores_of_the_tests_have(postgres: str, tmp_path: Path) -> None:
     with fresh_store(postgres) as copied, fresh_database(postgres) as empty:
@@ -219,7 +260,7 @@ def test_a_newer_store_is_refused_and_left_as_it_was(url: str, tmp_path: Path) -
     made = database(url, now)
     connection = made.connect(read_only=False)
     connection.begin()
-    connection.write("UPDATE meta SET value = '999' WHERE name = 'schema'")
+    connection.write("UPDATE meta SET value = '999' WHERE name IN ('schema', 'oldest')")
     connection.commit()
     connection.close()
     made.release()

@@ -13,7 +13,7 @@ import pytest
 import roost
 from roost.stores import migrations
 from roost.stores.migrations import repair
-from roost.stores.postgres import PostgresConnection
+from roost.stores.postgres_connection import PostgresConnection
 from roost.stores.sqlite import SqliteConnection
 from roost.wiring import database
 from tests.conftest import QUICK, eventually

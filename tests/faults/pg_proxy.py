@@ -22,7 +22,7 @@ class PostgresProxy:
         self._open.set()
         self._commit = b""
         self.lost = 0
-        """How many replies to a commit were lost."""
+        """Number of replies to a commit that were lost."""
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()

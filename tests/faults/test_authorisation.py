@@ -23,7 +23,7 @@ FAST = roost.Limits(drain=0.5, stop_patience=0.3, request_burst=1e9, address_req
 NEVER = {
     "agentId": "nobody",
     "taskId": "task_0000000000000000000000",
-    "mailId": "mail_0000000000000000000000",
+    "mailId": "mail_0000000000000000000000000",
     "scheduleId": "schedule_000000000000000000",
     "meetingId": "meeting_0000000000000000000",
     "approvalId": "approval_000000000000000000",

@@ -58,7 +58,7 @@ def test_an_agent_that_blocks_its_loop_fails_that_task_and_does_the_others(
     assert roosted.monitor.metrics()["roost_abandoned_threads"].values[()] == 1
     release.set()
     eventually(lambda: roosted.health().abandoned == 0)
-    assert roosted.agents.inspect("ann", "d").memory == {}
+    assert roosted.agents.inspect("ann", "d").turn_state == {}
     assert not roosted.mail.inbox("ann")
     eventually(lambda: roosted.monitor.states("ann")["d"].health == "alive")
 

@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 
 import roost
-from roost.stores import postgres as adapter
+from roost.stores import postgres_connection as adapter
 from tests.conftest import QUICK, eventually, everything, settled
 from tests.faults.pg_proxy import PostgresProxy, proxied
 from tests.servers import fresh_store
@@ -127,7 +127,7 @@ def test_no_call_fails_after_a_restart_of_the_server(service: roost.AgentService
 def test_a_server_that_hangs_is_given_up_in_time_and_used_again_when_it_answers(
     service: roost.AgentService, proxy: PostgresProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter.Raw, "reply_timeout", 0.5)
+    monkeypatch.setattr(adapter.DriverConnection, "reply_timeout", 0.5)
     monkeypatch.setattr(adapter, "CONNECT_TIMEOUT", 2)  # the least that the driver takes
     talk = service.create_talk_session("ann", profile="talker", busy="queue")
     service.add_message("ann", talk, "before")
@@ -149,7 +149,7 @@ def test_a_server_that_hangs_is_given_up_in_time_and_used_again_when_it_answers(
 def test_many_calls_do_not_wait_for_a_server_that_hangs_one_after_the_other(
     service: roost.AgentService, proxy: PostgresProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter.Raw, "reply_timeout", 0.5)
+    monkeypatch.setattr(adapter.DriverConnection, "reply_timeout", 0.5)
     monkeypatch.setattr(adapter, "CONNECT_TIMEOUT", 2)
     talk = service.create_talk_session("ann", profile="talker", busy="queue")
     service.add_message("ann", talk, "before")

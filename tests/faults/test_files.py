@@ -86,7 +86,7 @@ def test_a_file_of_a_newer_program_is_refused_and_not_a_byte_is_touched(tmp_path
     path = tmp_path / "roost.db"
     talk = filled(path)
     newer = sqlite3.connect(path)
-    newer.execute("UPDATE meta SET value = '999' WHERE name = 'schema'")
+    newer.execute("UPDATE meta SET value = '999' WHERE name IN ('schema', 'oldest')")
     newer.commit()
     newer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     newer.close()
@@ -94,7 +94,7 @@ def test_a_file_of_a_newer_program_is_refused_and_not_a_byte_is_touched(tmp_path
     refused(path, "newer Roost .schema 999.*nothing was changed")
     assert print_of(tmp_path) == before
     newer = sqlite3.connect(path)
-    newer.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(len(migrations.steps())),))
+    newer.execute("UPDATE meta SET value = ? WHERE name IN ('schema', 'oldest')", (str(len(migrations.steps())),))
     newer.commit()
     newer.close()
     with roost.open(f"sqlite:///{path}", limits=QUICK) as service:

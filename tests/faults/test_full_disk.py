@@ -22,12 +22,12 @@ LIMITS = roost.Limits(drain=0.5, stop_patience=0.3, checkpoint_every=0.02)
 class Disk:
     """A small disk of its own; where none can be mounted, a limit that SQLite itself keeps."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, mount: bool = True) -> None:
         self.folder = folder
         self.mounted = False
         self.service: roost.AgentService | None = None
         command = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)]
-        if shutil.which("mount") and os.geteuid() == 0:
+        if mount and shutil.which("mount") and os.geteuid() == 0:
             self.mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def fill(self) -> None:
@@ -152,12 +152,12 @@ def test_steering_while_the_disk_is_full_loses_no_word(service: Open, monkeypatc
 
 
 def test_opening_on_a_full_disk_is_refused_with_a_sentence_and_works_when_there_is_space(
-    service: Open, disk: Disk
+    service: Open, disk: Disk, tmp_path: Path
 ) -> None:
     if disk.mounted:  # else there is no disk to be full before anything is open
         disk.fill()
         with pytest.raises(roost.Unavailable, match="full"):
-            service(name="disk/roost.db", limits=LIMITS)
+            roost.open(f"sqlite:///{tmp_path}/disk/roost.db", limits=LIMITS)
         disk.free()
     roosted = service(name="disk/roost.db", limits=LIMITS)
     assert roosted.list_sessions("ann") == []

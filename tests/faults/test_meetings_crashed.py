@@ -59,7 +59,7 @@ async def has_heard(service: AsyncAgentService, meeting: str) -> bool:
 
 
 async def check(service: AsyncAgentService, meeting: str, slow: Slow) -> int:
-    """How many runs came to their end with late words."""
+    """Return the number of runs that ended with late words."""
     views = [await service.meetings.view("ann", meeting, seen_by=who) for who in ("user:ann", "agent:d")]
     assert views[0].words == views[1].words
     assert views[0].refused == views[1].refused
@@ -74,7 +74,7 @@ async def check(service: AsyncAgentService, meeting: str, slow: Slow) -> int:
 
 
 def crash_and_return(simulation: Simulation, side: str, commit: int) -> tuple[bool, int]:
-    """Whether the power was cut, and how many runs came to their end with late words."""
+    """Return whether the power was cut, and the number of runs that ended with late words."""
     slow, crashed = Slow(), False
     service = simulation.start({"slow": slow.brain}, QUICK)
     setattr(simulation.database, side, commit)

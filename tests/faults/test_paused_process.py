@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 import roost
+from roost.stores.postgres import Postgres
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything, settled
 from tests.servers import fresh_store
 
@@ -90,14 +91,14 @@ def test_one_that_was_replaced_while_it_was_paused_writes_nothing(postgres: str)
         with psycopg.connect(url, autocommit=True) as admin:  # as the network does, when it cuts off a machine
             mine = "pid <> pg_backend_pid() AND datname = current_database()"
             cut = admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}".encode())
-            assert len(cut.fetchall()) == 7
+            assert len(cut.fetchall()) > Postgres.writers + Postgres.readers
         with roost.open(url, brains={"slow": slow, "worker": worker}, limits=QUICK) as service:
             settled(service, "ann", talk)
             eventually(lambda: not service.agents.get("ann", "d").queue_depth, 30)
-            before = everything(service, "ann", talk), service.agents.inspect("ann", "d").memory
+            before = everything(service, "ann", talk), service.agents.inspect("ann", "d").turn_state
             said = come_back(child)
             assert all(line.startswith("refused") for line in said), said
-            assert (everything(service, "ann", talk), service.agents.inspect("ann", "d").memory) == before
+            assert (everything(service, "ann", talk), service.agents.inspect("ann", "d").turn_state) == before
     assert before[0][-1].content == "answered first"
     assert before[1]["done"] == 20
 
@@ -114,5 +115,5 @@ def test_a_paused_process_keeps_its_file_and_continues(tmp_path: Path) -> None:
         settled(service, "ann", talk)
         found = [m.content for m in everything(service, "ann", talk) if m.sender == "user"]
         eventually(lambda: not service.agents.get("ann", "d").queue_depth, 30)
-        assert service.agents.inspect("ann", "d").memory["done"] == 20
+        assert service.agents.inspect("ann", "d").turn_state["done"] == 20
     assert found == ["first", "written by the one that came back"]

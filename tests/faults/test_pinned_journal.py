@@ -11,6 +11,7 @@ import pytest
 
 import roost
 from roost.cli.commands.server.health_checks import _file
+from roost.settings import Settings
 from roost.stores import wal
 from tests.conftest import QUICK, everything
 
@@ -38,7 +39,7 @@ def test_a_pinned_journal_is_bounded_and_starts_over_when_its_reader_ends(
                 acknowledged += 1
         assert 2**20 < journal.stat().st_size < 8 * 2**20
         assert re.search(r"the store's journal has [1-4] MB and cannot restart", caplog.text)
-        assert next(finding.what for finding in _file(path, None)) == "journal"
+        assert next(finding.what for finding in _file(Settings(), path, None)) == "journal"
         reader.execute("ROLLBACK")
         service.add_message("ann", talk, "after")
         assert journal.stat().st_size < 2**20

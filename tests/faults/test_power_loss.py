@@ -17,7 +17,7 @@ from tests.servers import ROOT
 
 
 def run_until_power_is_lost(database: str, log: Path, seed: int, writes: int) -> tuple[int, int]:
-    """How often it had synced, and how many writes were lost."""
+    """Return the number of syncs, and of lost writes."""
     command = [sys.executable, "-m", "tests.faults.driver_power_loss", database, str(log), str(seed), str(writes)]
     run = subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == ENDED, run.stderr
@@ -38,7 +38,7 @@ def test_what_was_acknowledged_survives_power_loss_and_is_done_once(tmp_path: Pa
     with roost.open(database, brains={"worker": worker}, limits=QUICK) as service:
         eventually(lambda: not service.agents.get("ann", "d").queue_depth, 30)
         eventually(lambda: not any(talk.running for talk in service.list_sessions("ann")), 30)
-        done = Counter(service.agents.inspect("ann", "d").memory["done"])
+        done = Counter(service.agents.inspect("ann", "d").turn_state["done"])
         talks = {talk: [m.content for m in everything(service, "ann", talk)] for _, talk, _ in acknowledged}
         assert service.dead_letters.list("ann") == []
     assert set(done.values()) == {1}

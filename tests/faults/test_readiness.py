@@ -16,11 +16,12 @@ import pytest
 import roost
 from roost.api import readiness
 from roost.hosts.pending import drive
+from roost.stores import heartbeat
 from roost.stores.presence import COARSE, Presence
 from roost.stores.sqlite import SqliteConnection
 from tests.api.serving import Served, serving
 from tests.conftest import QUICK, Open, eventually, everything
-from tests.faults.test_full_disk import Disk, disk
+from tests.faults.test_full_disk import Disk, disk, refused_while_full
 
 __all__ = ["disk"]
 
@@ -54,6 +55,10 @@ def heartbeats(path: Path) -> list[float]:
     return [float(value) for (value,) in found]
 
 
+async def write_small(served: Served) -> None:
+    await served.service.roost.context.store.write(heartbeat.write, "a test", 1.0)
+
+
 def store_of(served: Served) -> Path:
     path: Path = served.service.roost.context.store.database.path  # type: ignore[attr-defined]
     return path
@@ -62,13 +67,33 @@ def store_of(served: Served) -> Path:
 def test_a_full_disk_is_not_ready_and_space_makes_it_ready_again(service: Open, disk: Disk) -> None:
     disk.service = service(name="disk/roost.db", limits=QUICK)
     with serving(disk.service) as served:
+        talk = disk.service.create_talk_session("ann", profile="echo")
         assert probe(served) == (200, "")
         disk.fill()
+        if not disk.mounted:  # then only a write finds out
+            refused_while_full(disk.service, talk)
         eventually(lambda: probe(served)[0] == 503)
         assert "the disk is full" in probe(served)[1]
         assert str(disk.folder) not in probe(served)[1]
         disk.free()
         eventually(lambda: probe(served) == (200, ""))
+
+
+def test_heartbeats_that_fit_into_a_full_store_do_not_make_it_ready(served: Served, tmp_path: Path) -> None:
+    full = Disk(tmp_path, mount=False)
+    full.service = served.service
+    talk = served.service.create_talk_session("ann", profile="echo")
+    assert probe(served) == (200, "")
+    full.fill()
+    refused_while_full(served.service, talk)
+    eventually(lambda: probe(served)[0] == 503)
+    assert "the disk is full" in probe(served)[1]
+    drive(write_small(served))
+    assert 1.0 in heartbeats(store_of(served))
+    assert probe(served)[0] == 503
+    full.free()
+    eventually(lambda: probe(served) == (200, ""))
+    served.service.add_message("ann", talk, "after")
 
 
 def test_a_sync_that_fails_is_not_ready_and_no_write_is_acknowledged(
@@ -114,13 +139,13 @@ def test_a_file_that_is_gone_is_not_ready_and_takes_no_writes(served: Served, wh
     kept = served.service.create_talk_session("ann", profile="echo")
     assert probe(served)[0] == 200
     away = path.with_name("away.db")
-    if what == "removed":
-        path.unlink()
-    else:
-        path.rename(away)
-        if what == "replaced":
-            shutil.copy(away, path)
-    with served.browser("ann") as ann:
+    with served.browser("ann") as ann:  # its cookie is read from the store
+        if what == "removed":
+            path.unlink()
+        else:
+            path.rename(away)
+            if what == "replaced":
+                shutil.copy(away, path)
         answer = ann.post("/api/v1/talks", json={"profile": "echo"})
         assert answer.status_code == 503
         message = answer.json()["detail"]
@@ -140,16 +165,22 @@ def test_an_answer_is_not_shown_as_streaming_by_a_process_that_has_lost_its_stor
     served.service.add_message("ann", talk, "go")
     eventually(lambda: everything(served.service, "ann", talk)[-1].status == "streaming")
     path = store_of(served)
-    path.rename(path.with_name("away.db"))
-
-    def is_refused() -> bool:
-        with served.browser("ann") as ann:
-            return ann.get(f"/api/v1/talks/{talk}/messages").status_code == 503
-
-    eventually(is_refused)
+    with served.browser("ann") as ann:  # its cookie is read from the store
+        path.rename(path.with_name("away.db"))
+        eventually(lambda: ann.get(f"/api/v1/talks/{talk}/messages").status_code == 503)
     with pytest.raises(roost.Unavailable, match="moved, removed or replaced"):
         for _ in served.service.stream_messages("ann", talk):
             pass
+
+
+def test_the_first_read_of_a_file_that_is_gone_says_so(service: Open) -> None:
+    opened = service()  # SQLite opens a file when it is used
+    path: Path = opened.roost.context.store.database.path  # type: ignore[attr-defined]
+    path.rename(path.with_name("away.db"))
+    with pytest.raises(roost.Unavailable, match="moved, removed or replaced"):
+        opened.list_sessions("ann")
+    path.with_name("away.db").rename(path)
+    assert opened.list_sessions("ann") == []
 
 
 def test_a_change_of_the_folder_is_checked_although_its_time_is_the_same(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import roost
 from roost.client import connect
-from roost.stores import backups
+from roost.stores.copies import backups
 from roost.ui.talk import continued
 from roost.ui.talk_reader import TalkReader
 from tests.api.serving import serving
@@ -204,7 +204,7 @@ def test_a_backup_of_a_newer_program_is_refused(tmp_path: Path) -> None:
     opened(path).close()
     backups.back_up(path, copy)
     with sqlite3.connect(copy) as newer:
-        newer.execute("UPDATE meta SET value = '999' WHERE name = 'schema'")
+        newer.execute("UPDATE meta SET value = '999' WHERE name IN ('schema', 'oldest')")
     newer.close()
     before = path.read_bytes()
     with pytest.raises(roost.Unavailable, match="newer Roost"):

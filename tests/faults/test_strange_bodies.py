@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roost
+from roost.api import endpoints
 from roost.api.error_responses import HttpError
 from roost.api.limits import bodies
 from roost.brains.chat.dialogue import ToolCall
@@ -27,6 +28,7 @@ from roost.protocol.namespaces import methods
 from roost.sync import NAMESPACES
 from tests.api.serving import Served, serving
 from tests.conftest import Open
+from tests.faults.raw_http import answer, request, sockets
 
 JSON = {"Content-Type": "application/json"}
 MANY_FIELDS = b"{" + b",".join(b'"f%d":0' % number for number in range(1_000_000)) + b"}"
@@ -51,13 +53,14 @@ def served(service: Open) -> Iterator[Served]:
 
 
 def waits_of(url: str, stop: threading.Event) -> Iterator[float]:
-    """Seconds that each of many looks at /healthz has waited."""
+    """Seconds that each of many looks at /healthz has waited; the first one does not depend on `stop`."""
     with httpx.Client(base_url=url, trust_env=False) as client:
-        while not stop.is_set():
+        while True:
             began = time.monotonic()
             assert client.get("/healthz", timeout=60).status_code == 200
             yield time.monotonic() - began
-            stop.wait(0.01)
+            if stop.wait(0.01):
+                return
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -228,6 +231,13 @@ FAST = roost.Limits(
 )
 
 
+@pytest.fixture
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a request without a timeout that waits for news, and finds none, soon."""
+    monkeypatch.setattr(endpoints, "LONGEST_WAIT", 0.1)
+
+
+@pytest.mark.usefixtures("_short_waits")
 def test_odd_values_in_any_field_are_answered_or_refused(service: Open) -> None:
     with serving(service(limits=FAST), limits=FAST) as served:
         fuzz(served, seed=1, count=400)
@@ -235,7 +245,25 @@ def test_odd_values_in_any_field_are_answered_or_refused(service: Open) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("_short_waits")
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_odd_values_in_any_field_for_long(service: Open, seed: int) -> None:
     with serving(service(limits=FAST), limits=FAST) as served:
         fuzz(served, seed, count=5_000)
+
+
+def test_a_body_with_two_lengths_is_refused_and_what_follows_is_not_a_request(served: Served) -> None:
+    lengths = "Content-Length: 2\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json"
+    hidden = request(served, "GET", "/api/v1/me", "ann")
+    with sockets(served, 1, request(served, "POST", "/api/v1/talks", "ann", lengths, b"0\r\n\r\n" + hidden)) as [one]:
+        got = answer(one)
+        while piece := one.recv(65_536):  # until it is closed
+            got += piece
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert got.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("length", ["9" * 15, "9" * 16, "9" * 20])
+def test_a_length_beyond_all_limits_is_refused_before_the_body(served: Served, length: str) -> None:
+    with sockets(served, 1, request(served, "POST", "/api/v1/talks", "ann", f"Content-Length: {length}")) as [one]:
+        assert answer(one).startswith(b"HTTP/1.1 413 ")

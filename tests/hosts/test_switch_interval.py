@@ -92,3 +92,20 @@ def test_the_switch_interval_grows_with_the_number_of_threads() -> None:
     finally:
         one.end()
         crowd.end()
+
+
+def test_the_interval_is_exact_again_after_many_threads_have_ended() -> None:
+    """Until all have ended it may differ by a quarter from the one for their number."""
+    first, rest = Beside(), Beside()
+    try:
+        for crowd, count in ((first, 60), (rest, 28)):
+            for _ in range(count):
+                crowd.on_thread(crowd.block)
+        eventually(lambda: sys.getswitchinterval() > 2 * LONG)
+        first.end()
+        eventually(lambda: sys.getswitchinterval() < 1.6 * LONG)
+        rest.end()
+        eventually(lambda: sys.getswitchinterval() == pytest.approx(LONG))
+    finally:
+        first.end()
+        rest.end()

@@ -24,7 +24,7 @@ def open_game(database: str) -> tuple[roost.AgentService, str]:
         for name, profile in NAMES.items():
             service.agents.create("ann", name, profile=profile, max_attempts=1_000)
     for name in NAMES:
-        service.agents.set_memory("ann", name, {"pace": PACE, "seed": SEED})
+        service.agents.set_state("ann", name, {"pace": PACE, "seed": SEED})
     players = ["agent:crow", "agent:finch"]
     game = service.meetings.call(
         "ann", "A game", required=players, game="tic-tac-toe", setting={"players": players}, by="agent:owl", key="once"

@@ -2,7 +2,7 @@
 
     python driver_messages.py DATABASE
 
-It runs until it is killed. What each of the crew has heard is in its memory.
+It runs until it is killed. What each of the crew has heard is in its state.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Scene:
         self.ledger = folder / "ledger"
         self.both = threading.Barrier(2)
         self.meanwhile: Callable[[str], object] = str
-        """What happens in a meeting while a tool acts."""
+        """Called in a meeting while a tool acts."""
 
     def passes(self, point: str) -> None:
         """Die here, the first time; if the other run comes to such a point too, together."""
@@ -40,7 +40,7 @@ class Scene:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def acted(self, key: str) -> str | None:
-        """What the ledger has of this key."""
+        """Return the entry of the ledger with this key."""
         lines = self.ledger.read_text().splitlines() if self.ledger.exists() else []
         return next((line.split()[1] for line in lines if line.split()[0] == key), None)
 

@@ -165,7 +165,7 @@ def test_a_reader_of_a_steered_answer_never_sees_the_words_of_one_message_in_ano
     opened = LiveTalk.opened
 
     def look(live: LiveTalk, *args: Any) -> None:
-        """What is there for a reader at the very moment a message is opened."""
+        """Record what a reader finds at the very moment a message is opened."""
         opened(live, *args)
         seen.update((m.seq, m.content) for m in (live.newest(1) or Page((), "", False)).messages)
 

@@ -35,7 +35,7 @@ def threads() -> list[str]:
 
 
 def files() -> list[str]:
-    """What this process has open, but for the folder listing itself."""
+    """Return the open files of this process, without the folder listing itself."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -91,7 +91,7 @@ def test_an_answer_that_ends_in_time_is_whole(service: Open) -> None:
 
 
 def _refuses(service: roost.AgentService, talk: str) -> bool:
-    """Whether it takes no more messages, and says so clearly."""
+    """Return whether it takes no more messages, and says so clearly."""
     if not service.roost.talks.closing:
         return False
     with pytest.raises(roost.Unavailable, match="is closing: send the message again"):

@@ -85,7 +85,7 @@ def test_a_stop_of_what_is_being_interrupted_already_is_receipted_in_order(servi
 
 
 def _told(lane: TalkLane) -> bool:
-    """Whether its run has taken note that it is to end."""
+    """Return whether its run has acknowledged the stop."""
     return lane.run is not None and lane.run.acknowledged is not None
 
 

@@ -64,7 +64,7 @@ def check(scene: Scene) -> None:
 
 
 def answered(message: roost.Message) -> list[str]:
-    """What a whole answer says that it answers."""
+    """Return the questions that a whole answer says it answers."""
     return message.content.partition("answers ")[2].split(",") if message.sender == "agent" else []
 
 

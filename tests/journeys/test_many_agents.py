@@ -24,7 +24,7 @@ def sizes(quick: int, promised: int) -> pytest.MarkDecorator:
 
 
 def resident() -> float:
-    """MiB of memory that this process has."""
+    """MiB of RAM that this process has."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -54,7 +54,7 @@ def test_a_million_agents_are_opened_listed_and_woken(service: Open, many: int) 
     assert [agent.agent_id for agent in page[:2]] == ["a0020000", "a0020001"]
     assert opened < 1, "it reads no agent before one is asked for"
     assert sorted(waits)[len(waits) // 2] < 0.25, "one is found among a million as fast as among ten"
-    assert grown < 50, "those that rest are not in memory"
+    assert grown < 50, "idle agents are not in RAM"
 
 
 @pytest.mark.timeout(240)

@@ -27,7 +27,7 @@ def test_a_crew_killed_again_and_again_hears_everything_once_and_in_order(tmp_pa
         asked = sorted(zip(answers[::2], answers[1::2], strict=True))
         assert asked == [(name, str(number + 1)) for name in CREW for number in range(PLANS)]
         for name in CREW:
-            heard = service.agents.inspect("ann", name).memory["heard"]
+            heard = service.agents.inspect("ann", name).turn_state["heard"]
             assert len(heard) == len(set(heard))
             kinds = ("all", "one") if name == "w0" else ("all",)
             for plan in range(PLANS):  # while one waits for answers, the next one begins

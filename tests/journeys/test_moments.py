@@ -80,7 +80,7 @@ def test_a_stop_committed_right_after_its_lane_was_taken_over_stops_it(
     assert [m.content for m in whole] == ["first", "begun", "second", "heard second"]
 
 
-def test_a_reader_who_finds_a_message_in_the_store_before_the_memory_has_it_is_shown_it(
+def test_a_reader_who_finds_a_message_in_the_store_before_the_ram_has_it_is_shown_it(
     service: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roosted = service({"puppet": Puppet()})

@@ -46,7 +46,7 @@ def test_an_answer_is_followed_over_kills_of_the_server(tmp_path: Path) -> None:
     talk, text = "", Text()
     stored: list[dict[str, Any]] = []
     for number in range(KILLS + 1):
-        with up(tmp_path, "--no-browser") as running, opened(running) as socket:
+        with up(tmp_path, command="serve") as running, opened(running) as socket:
             client = Client(socket)
             if not talk:
                 talk = client.call("talk.createTalkSession", profile="slow")["talkSessionId"]

@@ -1,4 +1,4 @@
-"""What comes a second time: a worker that wakes, a cursor used again, another stop, another name for a file."""
+"""Second times: a worker that wakes, a cursor used again, another stop, another name for a file."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def finish(service: roost.AgentService) -> None:
     for _ in range(100):
         assert service.dead_letters.list("ann") == []
         for asked in service.approvals.list("ann"):
-            service.approvals.grant("ann", asked.approval_id)
+            service.approvals.approve("ann", asked.approval_id)
         if len(service.mail.inbox("ann", "agent:tester")) == 2 and not any(
             agent.queue_depth for agent in service.agents.list("ann")
         ):
@@ -42,7 +42,7 @@ def test_a_team_killed_ten_times_does_everything_once(tmp_path: Path, seed: int)
         mails = service.mail.inbox("ann", "agent:tester")
         assert sorted(mail.body for mail in mails) == ["built by coder-1", "built by coder-2"]
         eventually(lambda: all(mail.processed for mail in service.mail.inbox("ann", "agent:tester")))
-        tested = service.agents.inspect("ann", "tester").memory["tested"]
+        tested = service.agents.inspect("ann", "tester").turn_state["tested"]
         assert sorted(tested) == ["built by coder-1", "built by coder-2"]
         assert [task.result for task in service.tasks.list("ann", agent="planner")] == ["planned"]
     done = ledger.read_text().split("\n")[:-1]

@@ -17,7 +17,7 @@ from tests.api.serving import Served
 
 T = TypeVar("T")
 ERAS = ("auto", "legacy")
-"""How a client begins: with requests that stand alone (2026-07-28), or with the handshake of older clients."""
+"""Ways for a client to begin: with requests that stand alone (2026-07-28), or with the handshake of older clients."""
 
 
 @asynccontextmanager

@@ -14,13 +14,14 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from roost.api.limits.concurrency import PER_USER
 from roost.api.routes.mcp import SESSION
+from roost.core.limits.limits import Limits
 from tests.api.serving import Served
 from tests.conftest import eventually
 from tests.mcp_server.connection import ERAS, called, connected, refused, run
 from tests.test_shape import loaded_by
 
+MOST = Limits().open_requests_per_user
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 INITIALIZE: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
@@ -168,8 +169,8 @@ def test_calls_are_bounded_and_a_cancelled_call_stops_waiting_and_not_the_answer
     async def test() -> None:
         endless = {"message": "x", "profile": "endless", "wait": 300}
         async with connected(served, era=era) as client:
-            calls = [asyncio.create_task(client.call_tool("talk", endless)) for _ in range(PER_USER)]
-            await asyncio.to_thread(eventually, lambda: len(served.service.list_sessions("ann")) == PER_USER)
+            calls = [asyncio.create_task(client.call_tool("talk", endless)) for _ in range(MOST)]
+            await asyncio.to_thread(eventually, lambda: len(served.service.list_sessions("ann")) == MOST)
             assert await refused(client, "list_agents") == "too many open MCP calls: close some and try again"
             async with connected(served, "bob", era) as other:
                 assert await called(other, "list_agents")
@@ -178,7 +179,7 @@ def test_calls_are_bounded_and_a_cancelled_call_stops_waiting_and_not_the_answer
             await asyncio.gather(*calls, return_exceptions=True)
             await _eventually_accepted(client)
         talks = served.service.list_sessions("ann")
-        assert [talk.running for talk in talks] == [True] * PER_USER
+        assert [talk.running for talk in talks] == [True] * MOST
 
     run(test())
 
@@ -220,7 +221,7 @@ def test_only_the_client_of_a_call_cancels_it(served: Served) -> None:
 
 def test_a_client_that_disconnects_frees_its_place(served: Served) -> None:
     body = message("tools/call", name="talk", arguments={"message": "x", "profile": "endless", "wait": 300})
-    for _ in range(PER_USER + 3):
+    for _ in range(MOST + 3):
         with served.browser("ann") as browser:
             browser.headers.update(ACCEPT)
             with browser.stream("POST", "/mcp", json=body) as response:

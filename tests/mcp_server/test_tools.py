@@ -232,7 +232,7 @@ def test_an_answer_that_needs_an_approval_is_returned_at_once(served: Served) ->
             assert answer["status"] == "waiting_for_approval"
             assert "roost approvals ls" in answer["next_step"]
             [approval] = served.service.approvals.list("ann")
-            served.service.approvals.grant("ann", approval.approval_id)
+            served.service.approvals.approve("ann", approval.approval_id)
             rest = await called(client, "read_talk", talk_id=answer["talk_id"], after=1, wait=60)
             assert rest["messages"][-1]["text"] == "deployed v2"
 

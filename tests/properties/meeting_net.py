@@ -40,7 +40,7 @@ YEAR = 365 * 86_400_000
 
 
 class Net:
-    """People of whom the first calls a meeting; a share of their messages is lost, repeated or reordered."""
+    """People, the first of which calls a meeting; a share of their messages is lost, repeated or reordered."""
 
     def __init__(self, seed: int, size: int, *, faults: float = 0.3) -> None:
         self.random = Random(seed)
@@ -142,7 +142,7 @@ class Net:
         return any(known) and not any(one is not None and one.status is ParticipantStatus.KICKED for one in known)
 
     def settle(self) -> None:
-        """What travels is lost; all who are not kicked ask each other until nobody learns anything."""
+        """Lose what travels; all who are not kicked ask each other until nobody learns anything."""
         self.travelling.clear()
         self.sides = dict.fromkeys(self.names, 0)
         pairs = [(one, other) for one in self.names for other in self.names if one < other]
@@ -153,7 +153,7 @@ class Net:
     # --- what people do ------------------------------------------------------------------------------
 
     def wise(self, person: Person, view: View) -> Body | None:
-        """What makes sense to one who has this view; mostly lawful."""
+        """Return a body that makes sense with this view; mostly lawful."""
         me, random = person.address, self.random
         mine = view.participants.get(me)
         if (body := due(view, me, person.now, grace=100)) is not None:

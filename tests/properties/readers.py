@@ -45,7 +45,7 @@ class Reader:
 
 
 def said(turns: list[tuple[str, list[str]]]) -> list[tuple[str, str]]:
-    """What a talk of such turns looks like at the end; an answer without a word leaves no message."""
+    """Return the messages of a talk of such turns at its end; an answer without a word leaves no message."""
     return [
         entry for question, chunks in turns for entry in [("user", question), ("agent", "".join(chunks))] if entry[1]
     ]

@@ -84,7 +84,7 @@ async def whole(service: AsyncAgentService) -> list[AgentChange]:
     return found[::-1]
 
 
-async def at_rest(service: AsyncAgentService) -> None:
+async def settled(service: AsyncAgentService) -> None:
     """Let it do what is left; then its history ends in the state that it is in."""
     await service.agents.resume("ann", "d")
     await service.agents.start("ann", "d")
@@ -111,7 +111,7 @@ def test_history_is_a_chain_and_ends_where_the_agent_is(tmp_path: Path, seed: in
         await made(service)
         await asyncio.gather(*(meddle(service, seed * 10 + one, 25) for one in range(3)))
         before = await whole(service)
-        await at_rest(service)
+        await settled(service)
         after = await whole(service)
         assert after[: len(before)] == before, "what is on record is not changed any more"
         return after
@@ -138,7 +138,7 @@ def test_it_is_one_also_across_power_cuts(tmp_path: Path, seed: int) -> None:
             simulation.run(story())
         if simulation.host is not None and life < 3:
             simulation.crash()
-    simulation.run(at_rest(simulation.service))
+    simulation.run(settled(simulation.service))
     is_chain(simulation.run(whole(simulation.service)))
     simulation.crash()
 

@@ -17,7 +17,7 @@ from tests.runtime.handlers.mailing import BRAINS
 
 @dataclass(slots=True)
 class Known:
-    """What a mail should be like."""
+    """Mail as the model knows it."""
 
     mail_id: str
     sender: str

@@ -32,7 +32,7 @@ from roost.core.meetings.log.log import Log
 from roost.core.meetings.participants.decisions import due
 from roost.core.meetings.participants.versions import Versions
 from roost.core.meetings.view import floor
-from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.fold import LogReader, fold
 from roost.core.meetings.view.minutes import minutes
 from roost.core.meetings.view.view import Phase, View
 from roost.errors import Invalid
@@ -93,7 +93,7 @@ def test_a_view_that_grew_is_the_view_of_the_whole(seed: int, size: int, length:
     for person in net.people.values():
         assert person.view == fold(person.log)
         whole = whole.merged(person.log)
-    log, reader = Log(MEETING, net.names[0]), Reader()
+    log, reader = Log(MEETING, net.names[0]), LogReader()
     for entry in net.random.sample(list(whole), whole.size):
         log = log.added(entry)
         if net.random.random() < 0.3:
@@ -189,7 +189,7 @@ def test_a_game_of_tic_tac_toe_comes_out_as_it_was_played(seed: int, cells: list
 
 
 def player_does(net: Net, name: str, cells: list[int]) -> Accepted | Started | Moved | Ended | None:
-    """What a player or the host does next by its own view: the next cell is known, as it is the next of a list."""
+    """Return the next act of a player or the host by its own view; the next cell is that of a list."""
     view = net.people[name].view
     if view.call is None or view.is_over:
         return None
@@ -210,7 +210,7 @@ def test_every_floor_rule_agrees_with_what_was_let_through(seed: int, size: int,
     """Walks through the order once more: each word that counts was said by one who had the floor."""
     net, view = settled(seed, size, length)
     counted = {word.entry_id for word in view.words}
-    log, reader = Log(MEETING, net.names[0]), Reader()
+    log, reader = Log(MEETING, net.names[0]), LogReader()
     if any(placed.entry.kind in (EntryKind.KICKED, EntryKind.ENDED) for placed in net.creator.log.order):
         return  # These reach back, and what was let through at first need not have been in the end.
     for placed in net.creator.log.order:

@@ -18,7 +18,7 @@ from tests.conftest import eventually, everything
 from tests.properties.conftest import USER, Home
 from tests.properties.readers import Reader
 
-LITTLE = roost.Limits(drain=0.5, stop_patience=0.3, talks_in_memory=5)
+LITTLE = roost.Limits(drain=0.5, stop_patience=0.3, talks_in_ram=5)
 TALKS, THREADS, ROUNDS = 50, 6, 8
 
 

@@ -15,7 +15,7 @@ from tests.properties.readers import Reader, said
 
 TURNS = st.lists(st.tuples(ANY_TEXT, st.lists(ANY_TEXT, max_size=4)), min_size=1, max_size=3)
 POLLS = st.lists(st.sets(st.integers(0, 2)), min_size=1, max_size=6)
-"""Which of three readers look, at each of the moments, over and over."""
+"""Readers, of three, that look at each of the moments, over and over."""
 
 
 @given(TURNS, POLLS)

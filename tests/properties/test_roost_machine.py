@@ -34,7 +34,7 @@ LASTING = 20.0531
 LONG = 10.0
 """Seconds that a long task takes."""
 HURDLES: set[str] = set()
-"""Whether a fragile task fails."""
+"""Hurdles; a fragile task fails while there is one."""
 
 
 async def worker(turn: Turn) -> AsyncIterator[str]:
@@ -52,15 +52,15 @@ async def worker(turn: Turn) -> AsyncIterator[str]:
 
 @dataclass
 class Model:
-    """What an agent should be like."""
+    """Agent as the model knows it."""
 
     state: str = "idle"
     paused: bool = False
     wait: tuple[str, float, str, str] | None = None
-    """How it sleeps: the kind of condition, the time, the event, the priority of mail."""
+    """Condition of its sleep: the kind, the time, the event, the priority of mail."""
     reason: str | None = None
     inbox: list[tuple[str, str]] = field(default_factory=list)
-    """What waits: kind, and the task, the name of the event or the priority of the mail."""
+    """Waiting work: kind, and the task, the name of the event or the priority of the mail."""
     handled: int = 0
     letters: int = 0
     """Dead letters of its own."""
@@ -75,10 +75,10 @@ class Everything(RuleBasedStateMachine):
         self.service = self.simulation.start({"worker": worker}, LIMITS)
         self.agents: dict[str, Model] = {}
         self.tasks: dict[str, tuple[str, str]] = {}
-        """Which agent a task went to, and what it says."""
+        """Agent and text of each task."""
         self.expiring: dict[str, float] = {}
         self.ends: dict[str, tuple[str, str | None]] = {}
-        """What became of those that are over: the status, and the result."""
+        """Status and result of tasks that have ended."""
         self.letters = 0
         """Events that nobody took."""
         self.mail = 0
@@ -324,7 +324,7 @@ class Everything(RuleBasedStateMachine):
         self.agents[name].inbox.append((kind, what))
 
     def _settle(self) -> None:
-        """What happens without a call: agents wake, those that may work have worked, the rest expires."""
+        """Do what happens without a call: agents wake, those that may work have worked, the rest expires."""
         for model in self.agents.values():
             reason = self._reason(model) if model.state == "sleeping" and not model.paused else None
             self._expire(model, self._wakes_at(model) if reason else self.simulation.clock.now())
@@ -336,7 +336,7 @@ class Everything(RuleBasedStateMachine):
                 model.inbox.clear()
 
     def _wakes_at(self, model: Model) -> float:
-        """When it woke: at its time, if it waited for nothing else."""
+        """Return the time at which it woke: its own, if it waited for nothing else."""
         assert model.wait is not None
         now = self.simulation.clock.now()
         return min(model.wait[1], now) if model.wait[0] in ("time", "any", "all") else now
@@ -391,8 +391,8 @@ class Everything(RuleBasedStateMachine):
             assert (name, agent.state, agent.paused) == (name, model.state, model.paused)
             assert (name, agent.wake_reason) == (name, model.reason)
             assert (name, agent.queue_depth) == (name, len(model.inbox))
-            memory = self.run(self.service.agents.inspect("ann", name)).memory
-            assert (name, memory.get("handled", 0)) == (name, model.handled), "each once"
+            state = self.run(self.service.agents.inspect("ann", name)).turn_state
+            assert (name, state.get("handled", 0)) == (name, model.handled), "each once"
         tasks = {task.task_id: task for task in self.run(self.service.tasks.list("ann", limit=1_000))}
         assert {task: (one.status, one.result) for task, one in tasks.items() if one.is_over} == self.ends
         assert tasks.keys() == self.tasks.keys()

@@ -18,7 +18,7 @@ from roost.testing import Crash, Simulation
 from tests.runtime.conftest import QUICK
 
 Op = tuple[str, str]
-"""What a turn does next: `wait`, `ask`, or count a name; a count `across` reads before a wait and writes after it."""
+"""Next act of a turn: `wait`, `ask`, or count a name; a count `across` reads before a wait and writes after it."""
 
 
 async def counts(turn: Turn) -> AsyncIterator[str]:
@@ -108,4 +108,4 @@ def test_increments_by_turns_that_wait_in_the_middle_add_up(
         [[kept]] = simulation.rows("SELECT memory FROM agents WHERE address = 'ann/d'")
         assert json.loads(kept or "{}") == expected(tasks + talks)
         seen = simulation.run(simulation.service.agents.inspect("ann", "d"))
-        assert seen.memory == expected(tasks + talks)
+        assert seen.turn_state == expected(tasks + talks)

@@ -11,7 +11,7 @@ import pytest
 
 from roost import AsyncAgentService, Brain, Limits, Message, Tool, Turn, aopen
 from roost.testing import Simulation
-from tests.servers import fresh_store
+from tests.servers import fresh_store, new_store
 
 T = TypeVar("T")
 Scenario = Callable[[AsyncAgentService], Awaitable[T]]
@@ -47,7 +47,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         with fresh_store(request.getfixturevalue("postgres")) as url:
             yield _threads(url)
     elif kind == "threads":
-        yield _threads(f"sqlite:///{tmp_path}/threads.db")
+        yield _threads(new_store(tmp_path / "threads.db"))
     else:
         yield _simulated(tmp_path, int(seed))
 
@@ -73,6 +73,7 @@ def _threads(url: str) -> World:
 
 def _simulated(folder: Path, seed: int) -> World:
     simulation = Simulation(folder, seed)
+    new_store(simulation.path)
 
     def run(
         brains: Mapping[str, Brain], scenario: Scenario[T], limits: Limits = QUICK, tools: Sequence[Tool] = ()

@@ -28,7 +28,7 @@ NOTHING_KEPT = replace(
     keep_talks_days=1e-9,
     keep_journals_days=1e-9,
 )
-FOR_EVER = replace(
+UNLIMITED = replace(
     QUICK,
     keep_runs_days=0,
     keep_events_days=0,
@@ -88,7 +88,7 @@ def counts(path: Path) -> dict[str, int]:
 
 
 async def sweep(service: AsyncAgentService) -> dict[str, int]:
-    """When all that was done until now is a moment old."""
+    """Sweep when everything done until now is a moment old."""
     clock = service.roost.context.host.clock
     start = clock.now()
     await until(lambda: clock.now() > start + 0.005)
@@ -102,7 +102,7 @@ def test_what_is_over_and_too_old_is_gone_and_the_agent_lives_on(world: World) -
         task = await service.tasks.send("ann", "d", "work")
         return removed, await service.tasks.wait("ann", task, timeout=20)
 
-    removed, task = world({"busy": busy}, story, FOR_EVER)
+    removed, task = world({"busy": busy}, story, UNLIMITED)
     assert set(removed.values()) <= {0}
     assert task.status == "done"
 
@@ -222,7 +222,7 @@ def test_a_sweep_removes_a_little_at_a_time(world: World, monkeypatch: pytest.Mo
         removed = await sweep(service)
         return sizes, removed["events"]
 
-    sizes, removed = world({"busy": busy}, story, replace(FOR_EVER, keep_events_days=1e-9))
+    sizes, removed = world({"busy": busy}, story, replace(UNLIMITED, keep_events_days=1e-9))
     assert (sum(sizes), removed) == (20, 20)
     assert max(sizes) == 3
 

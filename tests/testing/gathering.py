@@ -7,14 +7,17 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import (
+    ClusterFaults,
+    ClusterSimulation,
     Faults,
     Simulation,
     aeventually,
+    cluster_invariants,
     insist,
     meeting_views,
     meetings_agree,
@@ -25,24 +28,40 @@ from roost.testing import (
 QUICK = roost.Limits(drain=0.3, stop_patience=0.15)
 CONFIG: dict[str, Any] = {"max_attempts": 60, "retry_delay": 0.05, "idle_timeout": 0.5, "profile": "member"}
 WORDS = 2
-"""What each agent says."""
+"""Number of words that each agent says."""
 LONG = 130.0
 """Seconds: longer than the longest pause before others are asked what one has missed."""
 
 
 async def member(turn: Turn) -> AsyncIterator[str]:
-    """Says two things, each once; counts them in its memory, which is written with them."""
+    """Says two things, each once; counts them in its state, which is written with them."""
     if (spoken := turn.state.get("spoken", 0)) < WORDS and turn.meeting.may_speak:
         turn.state["spoken"] = spoken + 1
         yield f"{turn.agent_id} {spoken + 1}"
 
 
 BRAINS: dict[str, roost.Brain] = {"member": member}
+SIZES = (2, 2, 2, 3, 3, 4)
+"""Numbers of agents, of which the seed chooses one."""
+Simulated = TypeVar("Simulated", bound=Simulation)
 
 
-def simulate(seed: int, faults: Faults | None = None, sizes: Sequence[int] = (2, 2, 2, 3, 3, 4)) -> Simulation:
-    """One whole run; all that must hold of it is looked at. `sizes`: how many agents there may be, beside a person."""
-    dice = Random(f"gathering {seed}")
+def simulate(seed: int, faults: Faults | None = None, sizes: Sequence[int] = SIZES) -> Simulation:
+    """Play a whole gathering in one process, and check all that must hold of it."""
+    return meet(Simulation(seed=seed, faults=Faults.some(seed) if faults is None else faults), sizes)
+
+
+def simulate_on_nodes(seed: int, faults: ClusterFaults | None = None) -> ClusterSimulation:
+    """Play a whole gathering on three nodes; each call of a person goes to any of them."""
+    simulation = ClusterSimulation(seed=seed, faults=ClusterFaults.some(seed) if faults is None else faults)
+    return meet(simulation, SIZES, cluster_invariants)
+
+
+def meet(
+    simulation: Simulated, sizes: Sequence[int], invariants: Callable[[Simulated], object] = lambda _: None
+) -> Simulated:
+    """Play the gathering that the seed chooses; return the simulation, closed."""
+    dice = Random(f"gathering {simulation.seed}")
     names = list("abcdefg"[: dice.choice(sizes)])
     floor = dice.choice(("free", "free", "round_robin", "raise_hand"))
     event = dice.choice(("", "late", "leave", "kick", "stop") if len(names) > 1 else ("", "late"))
@@ -74,11 +93,12 @@ def simulate(seed: int, faults: Faults | None = None, sizes: Sequence[int] = (2,
                 await insist(lambda: s.agents.start("ann", "b"))
         return meeting
 
-    with Simulation(seed=seed, faults=Faults.some(seed) if faults is None else faults) as simulation:
+    with simulation:
         meeting = simulation.play(story, BRAINS, QUICK)
         _let_them_agree(simulation)
         nothing_lost(simulation)
         nothing_twice(simulation)
+        invariants(simulation)
         there = names if event not in ("leave", "kick") else [name for name in names if name != "b"]
         _check_words(simulation, meeting, there, may_lose_the_floor=event == "stop" and floor != "free")
     return simulation
@@ -108,18 +128,18 @@ def _let_them_agree(simulation: Simulation) -> None:
 
 
 def _check_words(simulation: Simulation, meeting: str, there: list[str], *, may_lose_the_floor: bool) -> None:
-    """What each agent has said, by its own count, was said once, in its order, and all of it is in every view.
+    """Check that what each agent has said, by its own count, is once and in order in every view.
 
     A speaker may lose the floor at the moment at which another participant comes back: every view shows that.
     """
-    memories = dict(simulation.rows("SELECT agent_id, json_extract(memory, '$.spoken') FROM agents"))
+    counts = dict(simulation.rows("SELECT agent_id, json_extract(memory, '$.spoken') FROM agents"))
     [view] = [view for who, view in meeting_views(simulation)[meeting].items() if who == "user:ann"]
     texts = [word.text for word in view.words]
     assert [text for text, count in Counter(texts).items() if count > 1] == []
     assert view.participants.keys() >= {f"agent:ann/{name}" for name in there}
     for name in there:
         spoken = [text for text in texts if text.startswith(f"{name} ")]
-        wanted = [f"{name} {number}" for number in range(1, (memories[name] or 0) + 1)]
+        wanted = [f"{name} {number}" for number in range(1, (counts[name] or 0) + 1)]
         void = [one for one in view.refused if one.kind == "said" and one.entry_id.author == f"agent:ann/{name}"]
         assert may_lose_the_floor or not void, void
         assert len(spoken) + len(void) == len(wanted), (spoken, void)

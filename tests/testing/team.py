@@ -32,7 +32,7 @@ PARTS = 3
 
 
 def _count(turn: Turn) -> None:
-    """What was done is in the memory, and how often. Turns that run side by side share it, but no name in it."""
+    """Count in the state what was done. Turns that run side by side share it, but no name in it."""
     done = f"{turn.kind} {turn.subject}{turn.text}"
     turn.state[done] = turn.state.get(done, 0) + 1
 
@@ -128,7 +128,7 @@ async def _is_finished(service: AsyncAgentService) -> bool:
 SPARED: dict[str, tuple[str, ...]] = {
     "order": ("handover_lost", "handover_delayed"),
 }
-"""What does not hold under these faults: what is handed over late is overtaken."""
+"""Checks that do not hold under these faults: late hand-overs are overtaken."""
 
 
 def simulate(seed: int, faults: Faults | None = None) -> Simulation:
@@ -142,7 +142,7 @@ def simulate(seed: int, faults: Faults | None = None) -> Simulation:
 def check(simulation: Simulation, spared: Mapping[str, Sequence[str]] = SPARED) -> None:
     """Nothing is lost, doubled or out of order, everyone remembers all that was done, once, and nobody is stuck."""
     spares = {what for what, names in spared.items() if any(simulation.faults.chances[name] for name in names)}
-    asleep = _come_to_rest(simulation)
+    asleep = _run_until_idle(simulation)
     assert not asleep or "sleep" in spares, f"{asleep} never wake up"
     nothing_lost(simulation)
     all_ended(simulation, End.DONE)
@@ -150,11 +150,11 @@ def check(simulation: Simulation, spared: Mapping[str, Sequence[str]] = SPARED) 
         nothing_twice(simulation)
     if "order" not in spares:
         in_order(simulation)
-    if "memory" not in spares:
+    if "state" not in spares:
         all_remembered(simulation)
 
 
-def _come_to_rest(simulation: Simulation) -> list[Any]:
+def _run_until_idle(simulation: Simulation) -> list[Any]:
     """Return the agents that never wake up. A clock that was set back makes a sleep that much longer."""
     asleep: list[Any] = []
     busy: list[str] = []
@@ -179,6 +179,6 @@ def all_remembered(simulation: Simulation) -> None:
         "porter": [f"mail about {o}no. number for {o}?" for o in orders] + ["event order.taken"] * ORDERS,
         "owl": ["task hoot 0", "task hoot 1"],
     }
-    for name, memory in simulation.rows("SELECT agent_id, memory FROM agents"):
-        remembered = sorted(Counter(json.loads(memory or "{}")).elements())
+    for name, state in simulation.rows("SELECT agent_id, memory FROM agents"):
+        remembered = sorted(Counter(json.loads(state or "{}")).elements())
         assert remembered == sorted(expected[name]), f"{name} remembers {remembered}"

@@ -1,4 +1,4 @@
-"""What the simulation has found, by the faults that showed it."""
+"""Defects that the simulation has found, by the faults that showed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulation has found and was mended."""
+"""Defects that the simulation has found, and that were fixed."""
 
 from __future__ import annotations
 

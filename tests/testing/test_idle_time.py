@@ -57,7 +57,7 @@ def test_what_is_due_comes_at_its_time_and_brains_see_that_time() -> None:
 
         simulation.run(begin())
         simulation.advance(10 * DAY)
-        seen = [datetime.fromisoformat(one) for one in _memory(simulation.run(service.agents.inspect("ann", "owl")))]
+        seen = [datetime.fromisoformat(one) for one in _times(simulation.run(service.agents.inspect("ann", "owl")))]
         woken = simulation.run(service.agents.history("ann", "bat"))[0]
         assert len(seen) == 10
         assert all(one.tzinfo is not None and (one.hour, one.minute, one.second) == (6, 0, 0) for one in seen)
@@ -65,8 +65,8 @@ def test_what_is_due_comes_at_its_time_and_brains_see_that_time() -> None:
         assert timedelta() <= woken.at - start - timedelta(days=3, seconds=5) < timedelta(seconds=0.1)
 
 
-def _memory(seen: roost.Inspection) -> list[str]:
-    return list(seen.memory["times"])
+def _times(seen: roost.Inspection) -> list[str]:
+    return list(seen.turn_state["times"])
 
 
 def test_a_clock_that_is_set_is_noticed_while_time_is_skipped() -> None:

@@ -27,7 +27,7 @@ async def told(service: AsyncAgentService, agent: str, what: str) -> None:
 
 
 async def heard(service: AsyncAgentService) -> list[str]:
-    return list((await service.agents.inspect("ann", "b")).memory.get("heard", []))
+    return list((await service.agents.inspect("ann", "b")).turn_state.get("heard", []))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -159,7 +159,7 @@ def test_what_is_gone_and_was_never_done_is_lost() -> None:
             nothing_lost(simulation)
 
 
-def test_ends_are_told_apart() -> None:
+def test_ends_are_distinguished() -> None:
     async def ask(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", max_attempts=1)
         await service.agents.create("ann", "late", start=False)

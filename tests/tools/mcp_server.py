@@ -36,7 +36,7 @@ def die() -> str:
 
 @server.tool()
 def process() -> str:
-    """Who this is, and whether it sees a secret."""
+    """Return the process id, and whether the process sees a secret."""
     return f"{os.getpid()} {os.environ.get('CANARY_KEY', 'no secret')}"
 
 

@@ -85,7 +85,7 @@ def test_the_tools_of_a_program_are_called_and_it_is_started_again_when_it_is_go
     talk = opened.create_talk_session("ann", profile="hands")
     opened.add_message("ann", talk, "numbers.die")
     [asked] = eventually(lambda: opened.approvals.list("ann"))
-    opened.approvals.grant("ann", asked.approval_id)
+    opened.approvals.approve("ann", asked.approval_id)
     for _ in opened.stream_messages("ann", talk):
         pass
     assert opened.get_messages("ann", talk).messages[-1].content.startswith("failed: ")

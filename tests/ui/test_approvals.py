@@ -20,7 +20,7 @@ def waits(tab: Tab) -> roost.Approval:
 
 
 def cards(tab: Tab) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = tab.given["approvals"]
+    found: list[dict[str, Any]] = tab.listed["approvals"]
     return found
 
 
@@ -28,7 +28,7 @@ def cards(tab: Tab) -> list[dict[str, Any]]:
     ("action", "said", "verdict"),
     [
         ("approve", "Answer to pay: 5 paid", "Approved by you"),
-        ("decline", "Answer to pay: a person has refused pay: too dear", "Declined by you"),
+        ("decline", "Answer to pay: a person has declined pay: too dear", "Declined by you"),
         ("always", "Answer to pay: 5 paid", "Always allowed by you"),
     ],
 )
@@ -39,13 +39,13 @@ def test_a_person_decides_on_the_page_and_the_card_stays(tab: Tab, action: str, 
     assert '<th scope="row">euros</th><td>5</td>' in card["html"]
     assert (card["id"], card["seq"]) == (one.approval_id, 2)
     assert card["actions"] == {"approve": "Approve", "decline": "Decline", "always": "Always allow"}
-    assert tab.given["asking"]
+    assert tab.listed["asking"]
     reason = "too dear" if action == "decline" else ""
     tab.act("action", {"name": action, "seq": 0, "text": f"{one.approval_id} {reason}"})
     tab.settle()
     assert tab.look().shown[-1] == ("agent", said)
     assert tab.talk_id is not None
-    for seen in (tab, Tab(tab.service).open(tab.talk_id)):
+    for seen in (tab, Tab(service=tab.service).open(tab.talk_id)):
         [card] = cards(seen)
         assert (card["seq"], card["actions"], card["verdict"], card["note"]) == (2, {}, verdict, reason)
     for permission in tab.service.approvals.permissions(USER):
@@ -54,11 +54,11 @@ def test_a_person_decides_on_the_page_and_the_card_stays(tab: Tab, action: str, 
 
 def test_approvals_of_other_talks_are_hidden_and_decisions_made_elsewhere_are_shown(tab: Tab) -> None:
     one = waits(tab)
-    other = Tab(tab.service).look().say("hello")
+    other = Tab(service=tab.service).look().say("hello")
     other.settle()
     assert (other.look().notices, cards(other)) == ([], [])
     assert cards(tab.look())[0]["actions"]
-    tab.service.approvals.refuse(USER, one.approval_id)
+    tab.service.approvals.decline(USER, one.approval_id)
     tab.act("action", {"name": "approve", "seq": 0, "text": f"{one.approval_id} "})
-    assert tab.notices[0].startswith("This approval was refused already")
+    assert tab.notices[0].startswith("This approval was declined already")
     tab.settle()

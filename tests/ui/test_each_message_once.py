@@ -25,12 +25,12 @@ ACTS = st.lists(
 
 
 def read(tab: Tab) -> list[tuple[str, str]]:
-    """What the service has, as the page is to show it."""
+    """Return the messages of the service, as the page is to show them."""
     return [(message.sender, message.content) for message in tab.settle()]
 
 
 def expect_whole(tab: Tab) -> None:
-    """When nothing runs any more, the page shows what the service has: each message once, in order."""
+    """Check that the page, when nothing runs, shows what the service has: each message once, in order."""
     assert tab.talk_id is not None
     tab.service.stop(USER, tab.talk_id, wait=5)
     stored = read(tab)
@@ -41,7 +41,7 @@ def expect_whole(tab: Tab) -> None:
 @pytest.fixture(scope="module")
 def tabs(service: roost.AgentService) -> tuple[Tab, Tab]:
     """Two tabs of one person; opening new ones for each example would take most of the time."""
-    return Tab(service).look(), Tab(service).look()
+    return Tab(service=service).look(), Tab(service=service).look()
 
 
 @settings(max_examples=12)
@@ -105,9 +105,9 @@ def test_older_messages_come_on_demand_and_none_is_missing(
 ) -> None:
     tab = tabs[0].click("new_talk").open(talks[count])
     for _ in range(pages):
-        if tab.given["more"]:
+        if tab.listed["more"]:
             tab.show_older()
     everything = read(tab)
     assert len(everything) == count
     assert tab.shown == everything[-50 * (pages + 1) :]
-    assert tab.given["more"] == (count > 50 * (pages + 1))
+    assert tab.listed["more"] == (count > 50 * (pages + 1))

@@ -33,36 +33,6 @@ def test_talks_are_listed_under_days_weeks_and_months() -> None:
     assert period(datetime(2021, 3, 4, tzinfo=UTC)) == "March 2021"
 
 
-def test_a_mail_is_counted_read_and_answered(tab: Tab) -> None:
-    service = tab.service
-    assert tab.look().has("mail")
-    mail_id = service.mail.send(USER, f"user:{USER}", "<b>hello</b>", "*text* <script>")
-    assert tab.look().has("mail_unread")
-    tab.click("mail_unread").click(f"mail_open_{mail_id}")
-    assert service.mail.unread_count(USER) == 0
-    assert "&lt;script&gt;" in "".join(html.proto.body for html in tab.app.get("html"))
-    tab.app.text_area(key=f"mail_reply_{mail_id}").set_value("thanks")
-    tab.click(f"mail_send_{mail_id}")
-    answer = service.mail.inbox(USER, newest=True)[0]
-    assert (answer.subject, answer.body) == ("Re: <b>hello</b>", "thanks")
-    tab.click(f"mail_open_{mail_id}").click(f"mail_archive_{mail_id}")
-    assert [mail.mail_id for mail in service.mail.inbox(USER)] == [answer.mail_id]
-
-
-def test_older_mail_is_shown_on_demand(tab: Tab) -> None:
-    service = tab.service
-    sent = [service.mail.send(USER, f"user:{USER}", f"number {number}", "x") for number in range(35)]
-    try:
-        tab.look().click("mail_unread")
-        assert (tab.has(f"mail_open_{sent[-1]}"), tab.has(f"mail_open_{sent[0]}")) == (True, False)
-        tab.click("older_mail")
-        assert all(tab.has(f"mail_open_{mail_id}") for mail_id in sent)
-        assert not tab.has("older_mail")
-    finally:
-        for mail_id in sent:
-            service.mail.archive(USER, mail_id)
-
-
 def test_a_stop_removes_the_notice_that_the_agent_is_still_answering(tab: Tab) -> None:
     tab.say("hold")
     service = tab.service

@@ -1,4 +1,4 @@
-"""What is handled twice is sent once; what is refused leaves nothing behind."""
+"""Messages that are handled twice are sent once; refused ones leave nothing."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_same_page_is_drawn_again_though_the_browser_still_sends_the_old_add
     service: roost.AgentService, opened: bool, sent: bool
 ) -> None:
     talk_id = service.create_talk_session(USER)
-    tab = Tab(service, app=AppTest.from_function(draw_again))
+    tab = Tab(service=service, app=AppTest.from_function(draw_again))
     tab.app.session_state["opened"] = talk_id if opened else None
     tab.app.query_params = {"talk": [talk_id]} if sent else {}
     assert tab.look().talk_id == (talk_id if opened else None)

@@ -1,4 +1,4 @@
-"""What the page does, seen without a browser."""
+"""The page, tested without a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import roost
 from roost.api.auth import Identity
 from roost.ui import access, page_url, talk
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar.sidebar import who
+from roost.ui.shell.signed_in import label
 from roost.ui.talk import QUICK, PageState
 from roost.ui.talk_reader import TalkReader
 from roost.ui.text import plain
@@ -87,7 +87,7 @@ def test_the_traceback_of_a_failed_answer_is_shown_to_the_operator_alone(
 ) -> None:
     try:
         access.host(service, lambda _: USER, operator)
-        tab = Tab(service).look()
+        tab = Tab(service=service).look()
         tab.say("fail")
         tab.settle()
         tab.look()
@@ -179,15 +179,15 @@ def test_the_sidebar_names_the_product_and_who_one_is(tab: Tab) -> None:
 
 def test_a_visitor_is_distinguished_from_the_user_of_the_command_line() -> None:
     visitor = Identity(b"secret" * 4, "ann").new_user()
-    assert who("ann") == "Signed in as ann"
-    assert who("a_*b*") == "Signed in as " + plain("a_*b*")
-    assert who(visitor) == f"Visitor {visitor[-4:]} (this browser only)"
+    assert label("ann") == "Signed in as ann"
+    assert label("a_*b*") == "Signed in as " + plain("a_*b*")
+    assert label(visitor) == f"Visitor {visitor[-4:]} (this browser only)"
 
 
 def test_a_browser_without_a_cookie_sees_that_it_is_not_signed_in(service: roost.AgentService) -> None:
     try:
         access.host(service, lambda _: None)
-        tab = Tab(service).look()
+        tab = Tab(service=service).look()
         assert "not signed in" in tab.app.error[0].value
         assert len(tab.app.get("bidi_component")) == 0
     finally:
@@ -244,13 +244,13 @@ def test_a_page_with_the_stream_neither_polls_nor_carries_messages_until_the_str
     monkeypatch.setattr(talk, "_poll", polled)
     try:
         access.host(service, lambda _: USER, stream="/live")
-        tab = Tab(service).look().say("hello")
+        tab = Tab(service=service).look().say("hello")
         tab.settle()
-        assert (tab.look().given["live"], "messages" in tab.given) == ("/live", False)
+        assert (tab.look().listed["live"], "messages" in tab.listed) == ("/live", False)
         assert drawn == []
         assert tab.act("stream", "lost").shown == [("user", "hello"), ("agent", "Answer to hello")]
         assert len(drawn) == 1
-        assert "messages" not in tab.act("stream", "live").given
+        assert "messages" not in tab.act("stream", "live").listed
         assert len(drawn) == 1
     finally:
         access.host(service, lambda _: USER)
@@ -264,18 +264,18 @@ def test_a_refused_message_is_given_back_in_every_run_until_the_next_one_is_sent
     assert tab.say("ab").input["refused"] is None
 
 
-def test_the_list_is_told_which_message_this_tab_has_sent(tab: Tab) -> None:
+def test_the_list_gets_the_message_that_this_tab_has_sent(tab: Tab) -> None:
     tab.say("hello")
     messages = tab.settle()
-    assert tab.look().given["sent"] == messages[0].seq == 1
+    assert tab.look().listed["sent"] == messages[0].seq == 1
     assert tab.talk_id is not None
-    assert Tab(tab.service).open(tab.talk_id).given["sent"] == 0
+    assert Tab(service=tab.service).open(tab.talk_id).listed["sent"] == 0
 
 
 def test_a_page_that_was_shown_stays_while_the_service_is_away_for_a_moment(
     service: roost.AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tab = Tab(service).look().say("hello")
+    tab = Tab(service=service).look().say("hello")
     tab.settle()
     answers = iter([roost.Unavailable("this Roost is closed")] * 2)
 
@@ -294,7 +294,7 @@ def test_an_error_that_stays_is_shown_in_the_end(service: roost.AgentService, mo
     def closed(user: str, **options: int) -> list[roost.Talk]:
         raise roost.Unavailable("this Roost is closed")
 
-    tab = Tab(service).look()
+    tab = Tab(service=service).look()
     monkeypatch.setattr(service, "list_sessions", closed)
     assert [error.value for error in tab.look().app.error] == ["This Roost is closed\\."]
 

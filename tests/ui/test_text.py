@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from roost.ui.text import as_sentence, plain, sentence
+from roost.errors import Invalid
+from roost.ui.text import as_sentence, parsed_json, plain, sentence
 
 
 @settings(max_examples=300, deadline=None)
@@ -17,6 +18,19 @@ def test_a_title_reads_as_it_was_typed(title: str) -> None:
     shown = "".join(child.content for child in inline.children or ())
     assert {child.type for child in inline.children or ()} <= {"text", "text_special"}
     assert shown.replace("\u2060", "") == " ".join(title.split()).replace("\u2060", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{a}", "Expecting property name"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("9" * 5_000, "Exceeds the limit"),
+    ],
+)
+def test_json_that_cannot_be_read_is_a_problem_of_the_one_who_typed_it(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=f"the data is not JSON: {reason}"):
+        parsed_json(text, "the data is not JSON")
 
 
 @pytest.mark.parametrize("title", [":material/home:", ":smile:", "a -> b", ":red[x]", "$x$", ":streamlit:", ":+1:"])

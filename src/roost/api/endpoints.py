@@ -10,8 +10,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.core.accounts.current_user import CurrentUser
 from roost.core.accounts.tokens import ALL, allows
+from roost.core.accounts.users import Role
 from roost.core.journal.run_history import Replay, RunEntry
+from roost.core.limits.limits import Limits
+from roost.core.values.correlation import CLIENT
 from roost.errors import Forbidden
 from roost.protocol.namespaces import LONGEST_WAIT, Method, methods
 from roost.service import AsyncAgentService
@@ -40,6 +44,12 @@ class Caller:
             raise Forbidden(f"this token does not have the scope {scope!r}: create one that has it")
 
 
+async def current_user(service: AsyncAgentService, caller: Caller) -> CurrentUser:
+    """Return what a caller may know about itself."""
+    state = await service.users.session(caller.user)
+    return CurrentUser(caller.user, caller.scopes, None if state is None else state.role)
+
+
 class Endpoint:
     """Method of a namespace, called by users."""
 
@@ -58,12 +68,22 @@ class Endpoint:
     async def call(self, caller: Caller, arguments: dict[str, Any], *, agent: str | None = None) -> Any:
         """Call the method; return its result, or the thing whose id is its result. `agent` must exist."""
         caller.require(self.method.scope)
+        await self._require_role(caller)
+        CLIENT.set(caller.address)
         if agent is not None:
             await self._service.agents.get(caller.user, agent)
         found = await self._done(caller, arguments)
         if shown_by := self.method.route.shown_by:
             found = await getattr(self._namespace, shown_by)(caller.user, found)
         return found if caller.is_operator else public(found)
+
+    async def _require_role(self, caller: Caller) -> None:
+        """Raise Forbidden if the method is for admins, and the caller is none. The role is read for each call."""
+        if not self.method.requires_admin or caller.is_operator:
+            return
+        state = await self._service.users.session(caller.user)
+        if state is None or state.role is not Role.ADMIN:
+            raise Forbidden("only admins may do this: ask one of them")
 
     def as_json(self, found: Any) -> Any:
         """Convert what a call returned to JSON."""
@@ -82,9 +102,9 @@ class Endpoint:
         return TypeAdapter(self.method.shows)
 
 
-def endpoints(service: AsyncAgentService) -> Iterator[Endpoint]:
+def endpoints(service: AsyncAgentService, limits: Limits) -> Iterator[Endpoint]:
     """Yield all methods that users may call."""
-    waits = ConcurrencyLimit("waits")
+    waits = ConcurrencyLimit("waits", limits)
     for name, kind in HANDLERS.items():
         for method in methods(name, kind):
             yield Endpoint(service, method, waits)

@@ -49,6 +49,10 @@ MOST_REFUSALS = 5
 """Invalid fields named in one response."""
 
 
+NO_PAGE = "no such page: see /docs for the docs and /docs/api for the API"
+NOT_SIGNED_IN = "not signed in: open the page and sign in, or send an API token as `Authorization: Bearer TOKEN`"
+
+
 class HttpError(HTTPException):
     """Error with a status, a code and a message, raised outside of the service."""
 
@@ -89,8 +93,9 @@ class ErrorResponse(JSONResponse):
         return await JSONResponse(self.for_openai, openai_status(self.status_code), kept)(scope, receive, send)
 
 
-def unauthenticated() -> HttpError:
-    return HttpError(401, "unauthenticated", "not signed in: open the page first, or send the local token")
+def unauthenticated(message: str = NOT_SIGNED_IN) -> HttpError:
+    """Return the error for a request without a user."""
+    return HttpError(401, "unauthenticated", message, {"WWW-Authenticate": "Bearer"})
 
 
 def reply(
@@ -210,4 +215,5 @@ async def _handle_http(_: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's response to an undecodable body
         return _invalid(NO_OBJECT)
     phrase = HTTPStatus(error.status_code).phrase
-    return reply(error.status_code, phrase.lower().replace(" ", "_"), phrase, headers=error.headers)
+    message = NO_PAGE if error.status_code == HTTPStatus.NOT_FOUND else phrase
+    return reply(error.status_code, phrase.lower().replace(" ", "_"), message, headers=error.headers)

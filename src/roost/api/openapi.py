@@ -23,6 +23,10 @@ TAGS = {
     "runs": "What brains did: every run with its journal, and replays.",
     "monitor": "What happens, in order, and the state of all agents.",
     "tokens": "API tokens of the user.",
+    "users": "Accounts and the audit list, for admins.",
+    "webhooks": "Facts that are posted to URLs.",
+    "hooks": "URLs to which other programs post events and tasks.",
+    "nodes": "Nodes of the cluster, for admins.",
     "openai": "For clients of OpenAI's API.",
     "server": "Files of messages, profiles, health and metrics.",
 }

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
+from roost.api import long_texts
 from roost.api.endpoints import Caller
-from roost.core.monitoring.facts import Name
+from roost.api.shared_reads import SharedReads
+from roost.core.monitoring.facts import Fact
+from roost.core.talks.messages import Change, Sender, Status
 from roost.core.values import checks
 from roost.errors import Invalid
-from roost.protocol.talks import ChangeEvent
 from roost.protocol.values import Request, shown
 from roost.service import AsyncAgentService
 
 
 class SubscriptionTopic(StrEnum):
-    """What can be subscribed to."""
+    """Kinds of subscriptions."""
 
     TALK = "talk"
     MEETING = "meeting"
@@ -26,6 +29,8 @@ class SubscriptionTopic(StrEnum):
     MONITOR = "monitor"
 
 
+DELAYED = 5.0
+"""Seconds that a client takes to accept an event until it is notified that it reads too slowly."""
 SCOPES = {
     SubscriptionTopic.TALK: "talks:read",
     SubscriptionTopic.MEETING: "meetings:read",
@@ -44,6 +49,8 @@ class SubscribeParams(Request):
     """Name of the subscription, chosen by the client."""
     after: str | None = None
     talk_session_id: str | None = None
+    follow: bool = True
+    """True if the subscription to a talk continues after the end of its run."""
     meeting_id: str | None = None
     seen_by: str | None = None
     agent_id: str | None = None
@@ -53,36 +60,118 @@ class UnsubscribeParams(Request):
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
 class SubscriptionEvent:
-    """Event of a subscription; subscribing again `after` its cursor continues with the next one."""
+    """Event of a subscription; subscribing again `after` its cursor continues with the next one.
 
-    cursor: str
-    content: Any
+    `content` is JSON. Subscribers that share an event encode it once.
+    """
+
+    __slots__ = ("_encoded", "content", "cursor")
+
+    def __init__(self, cursor: str, content: str) -> None:
+        self.cursor = cursor
+        self.content = content
+        self._encoded: tuple[object, bytes] = (None, b"")
+
+    def encoded(self, form: Callable[[SubscriptionEvent, str], bytes], name: str) -> bytes:
+        """Return `form(self, name)`; the last result is kept, since most subscribers ask for the same."""
+        key, data = self._encoded
+        if key != (form, name):
+            data = form(self, name)
+            self._encoded = ((form, name), data)
+        return data
 
 
-async def events(
-    service: AsyncAgentService, caller: Caller, params: SubscribeParams
-) -> AsyncIterator[SubscriptionEvent]:
-    """Return the events of a subscription; errors of the first read are raised at once."""
-    topic = checks.choice(params.topic, "the topic", SubscriptionTopic)
-    caller.require(SCOPES[topic])
-    match topic:
-        case SubscriptionTopic.TALK:
-            talk_id = _needed(params.talk_session_id, "talkSessionId")
-            await service.get_messages(caller.user, talk_id, after=params.after, limit=1)
-            return _talk(service, caller, talk_id, params.after)
-        case SubscriptionTopic.MEETING:
-            meeting_id = _needed(params.meeting_id, "meetingId")
-            await service.meetings.view(caller.user, meeting_id, seen_by=params.seen_by, limit=1)
-            return _meeting(service, caller, meeting_id, params.seen_by, params.after)
-        case SubscriptionTopic.AGENTS:
-            return _facts(service, caller, params.after, _about(caller, params.agent_id), only_agents=True)
-        case SubscriptionTopic.MAIL:
-            page = await service.mail.arrivals(caller.user, after=params.after, limit=1)  # from now on
-            return _mail(service, caller, page.cursor if params.after is None else params.after)
-        case SubscriptionTopic.MONITOR:
-            return _facts(service, caller, params.after)
+class CutOff(Exception):
+    """A subscription ends because Roost closes: it is resumed after the next start."""
+
+
+class Subscriptions:
+    """Events of all topics; subscribers of a talk that have read equally far share each read."""
+
+    def __init__(self, service: AsyncAgentService) -> None:
+        self._service = service
+        self._reads = SharedReads[tuple[SubscriptionEvent, ...]]()
+
+    async def events(self, caller: Caller, params: SubscribeParams) -> AsyncIterator[SubscriptionEvent]:
+        """Return the events of a subscription; errors of the first read are raised at once.
+
+        They end with CutOff if Roost closes.
+        """
+        service = self._service
+        topic = checks.choice(params.topic, "the topic", SubscriptionTopic)
+        caller.require(SCOPES[topic])
+        match topic:
+            case SubscriptionTopic.TALK:
+                talk_id = _needed(params.talk_session_id, "talkSessionId")
+                await service.get_messages(caller.user, talk_id, after=params.after, limit=1)
+                stream = self.talk if params.follow else self.run
+                return stream(caller.user, talk_id, params.after)
+            case SubscriptionTopic.MEETING:
+                meeting_id = _needed(params.meeting_id, "meetingId")
+                await service.meetings.view(caller.user, meeting_id, seen_by=params.seen_by, limit=1)
+                return self._until_closed(_meeting(service, caller, meeting_id, params.seen_by, params.after))
+            case SubscriptionTopic.AGENTS:
+                return self._until_closed(
+                    _facts(service.agents.follow(caller.user, params.agent_id, after=params.after))
+                )
+            case SubscriptionTopic.MAIL:
+                page = await service.mail.arrivals(caller.user, after=params.after, limit=1)  # from now on
+                after = page.cursor if params.after is None else params.after
+                return self._until_closed(_mail(service, caller, after))
+            case SubscriptionTopic.MONITOR:
+                return self._until_closed(_facts(service.monitor.follow(caller.user, after=params.after)))
+
+    async def talk(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[SubscriptionEvent]:
+        """Yield the newest messages of a talk, or the changes after a cursor; then each change."""
+        while found := await self._reads.get((user, talk_id, after), partial(self._changes, user, talk_id, after)):
+            for event in found:
+                yield event
+            after = found[-1].cursor
+        self._check_open()
+
+    async def run(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[SubscriptionEvent]:
+        """Yield the same until the run of the talk ends."""
+        change = None
+        async for change in self._service.stream_messages(user, talk_id, after=after):
+            for event in _of_changes([change], after):
+                yield event
+            after = change.cursor
+        if change is None or not _is_answer(change):
+            self._check_open()
+
+    async def _until_closed(self, events: AsyncIterator[SubscriptionEvent]) -> AsyncIterator[SubscriptionEvent]:
+        async for event in events:
+            yield event
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if self._service.roost.context.closing:
+            raise CutOff
+
+    async def _changes(self, user: str, talk_id: str, after: str | None) -> tuple[SubscriptionEvent, ...]:
+        """Wait for changes after the cursor, and return them; none if Roost closes."""
+        async with aclosing(self._service.roost.talks.follow_changes(user, talk_id, after=after)) as batches:
+            async for changes in batches:
+                if changes:
+                    return tuple(_of_changes(changes, after))
+        return ()
+
+
+def _is_answer(change: Change) -> bool:
+    """Return whether a run has ended with this change; an interrupted one is run again after the next start."""
+    return change.message.sender is Sender.AGENT and change.message.status in (Status.COMPLETE, Status.FAILED)
+
+
+def _of_changes(changes: Iterable[Change], after: str | None) -> Iterator[SubscriptionEvent]:
+    for change in changes:
+        for event in long_texts.events(change, after):
+            yield SubscriptionEvent(event.cursor, event.model_dump_json(exclude={"cursor"}))
+        after = change.cursor
+
+
+def _json(value: object) -> str:
+    return json.dumps(shown(value), separators=(",", ":"))
 
 
 def _needed(value: str | None, name: str) -> str:
@@ -91,44 +180,18 @@ def _needed(value: str | None, name: str) -> str:
     return value
 
 
-def _about(caller: Caller, agent_id: str | None) -> str | None:
-    return None if agent_id is None else f"{caller.user}/{checks.name(agent_id, 'the agent id')}"
-
-
-async def _talk(
-    service: AsyncAgentService, caller: Caller, talk_id: str, after: str | None
-) -> AsyncIterator[SubscriptionEvent]:
-    async for change in service.stream_messages(caller.user, talk_id, after=after, follow=True):
-        yield SubscriptionEvent(change.cursor, ChangeEvent.of(change).model_dump(mode="json", exclude={"cursor"}))
-
-
 async def _meeting(
     service: AsyncAgentService, caller: Caller, meeting_id: str, seen_by: str | None, after: str | None
 ) -> AsyncIterator[SubscriptionEvent]:
     async for view in service.meetings.watch(caller.user, meeting_id, seen_by=seen_by, after=after):
-        yield SubscriptionEvent(view.cursor, shown(view))
+        yield SubscriptionEvent(view.cursor, _json(view))
 
 
 async def _mail(service: AsyncAgentService, caller: Caller, after: str) -> AsyncIterator[SubscriptionEvent]:
     async for mail in service.mail.follow(caller.user, after=after):
-        yield SubscriptionEvent(mail.cursor, shown(mail))
+        yield SubscriptionEvent(mail.cursor, _json(mail))
 
 
-def _facts(
-    service: AsyncAgentService,
-    caller: Caller,
-    after: str | None,
-    about: str | None = None,
-    *,
-    only_agents: bool = False,
-) -> AsyncIterator[SubscriptionEvent]:
-    facts = service.monitor.follow(caller.user, after=after)  # from now on, not from the first read
-
-    async def found() -> AsyncIterator[SubscriptionEvent]:
-        async for fact in facts:
-            is_agent = "/" in (fact.about or "")
-            is_wanted = (about is None or fact.about == about) and (is_agent or not only_agents)
-            if is_wanted or fact.name is Name.FACTS_MISSED:
-                yield SubscriptionEvent(fact.cursor, shown(fact))
-
-    return found()
+async def _facts(facts: AsyncIterator[Fact]) -> AsyncIterator[SubscriptionEvent]:
+    async for fact in facts:
+        yield SubscriptionEvent(fact.cursor, _json(fact))

@@ -41,7 +41,9 @@ _ABOUT = {
 _LABELS = {LOCAL: TINY, "guide": "Guide"}
 
 _ACTORS = ("player", "host", "reporter", "planner", "worker", "notebook")
+_GUIDES = ("planner", "buyer", "watcher")
 _DEMOS = {f"demo-{name}": f"roost.demos.brains:{name}" for name in _ACTORS}
+_DEMOS |= {f"tour-{name}": f"roost.demos.tour_brains:{name}" for name in _GUIDES}
 """Profiles for demos and for the first agent of a user, which are not listed."""
 
 
@@ -59,8 +61,7 @@ class ProfileRegistry:
     ) -> None:
         self._written: dict[str, int] | None = {} if reload else None
         self._flights = SingleFlight(nullcontext)
-        self.redactor = Redactor()
-        """Learns the secrets that brains add to the environment."""
+        self._redactor = Redactor()
         self._llm_lock: AbstractContextManager[object] = nullcontext()
         self._brains: dict[str, Brain] = {**BUILT_IN, **_checked(given or {})}
         self._unprepared = {name for name, brain in (given or {}).items() if hasattr(brain, "prepare")}
@@ -90,7 +91,8 @@ class ProfileRegistry:
         chosen = self._profiles[self.default]
         self._profiles[self.default] = replace(chosen, description=f"{chosen.description} {advice}")
 
-    def open(self, host: Host) -> None:
+    def open(self, host: Host, redactor: Redactor) -> None:
+        self._redactor = redactor
         self._flights = SingleFlight(host.lock)
         self._llm_lock = host.lock()
         self._local = Gguf(host, self._files)
@@ -177,11 +179,11 @@ class ProfileRegistry:
         try:
             return self._found(profile)
         finally:
-            self.redactor.learn(os.environ)
+            self._redactor.learn(os.environ)
 
     def _found(self, profile: Profile) -> Brain:
         if profile.brain == ADK:
-            return _adk(profile, self._module, self.redactor)
+            return _adk(profile, self._module, self._redactor)
         if profile.brain == LLM:
             return self._prepared_llm(profile)
         return _imported(profile.brain, self._module)

@@ -7,14 +7,19 @@ import sys
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from roost.cli.app.options import Config, Host, Json, Port, Store, load_settings
+from roost.cli.app.options import BehindProxy, Config, Host, Json, Port, Store, TlsCert, TlsKey, load_settings
+from roost.cli.app.server_choice import CHOICE, CaFile, Server, ServerChoice
 from roost.cli.app.typer_ext import CommandGroup, parse_count
-from roost.errors import RoostError
+from roost.cli.root import accounts, chat, cluster, data
+from roost.errors import Invalid, RoostError
+
+if TYPE_CHECKING:
+    from roost.settings import Settings
 
 INTERRUPTED = 130
 GROUPS = {
@@ -25,10 +30,13 @@ GROUPS = {
     "mail": ("mail", "Send and read mail between users and agents."),
     "events": ("events", "Publish events to agents and list past events."),
     "models": ("models", "List, download and remove local models."),
-    "approvals": ("approvals", "Approve or refuse the tool calls that runs wait for."),
+    "approvals": ("approvals", "Approve or decline the tool calls that runs wait for."),
     "runs": ("runs", "Inspect finished runs step by step."),
     "meetings": ("meetings", "Call meetings, take part in them and read them."),
     "tokens": ("accounts.tokens", "Create, list and revoke API tokens for programs."),
+    "users": ("accounts.users", "Add, disable, delete and export users; read the audit list."),
+    "webhooks": ("webhooks.webhooks", "Post facts to URLs of other programs."),
+    "hooks": ("webhooks.hooks", "Create URLs to which other programs post events and tasks."),
     "demo": ("demo", "Watch agents play, report and plan; no API key needed."),
     "dead-letters": ("dead_letters", "Inspect, retry or drop work that could not be handled."),
 }
@@ -36,6 +44,10 @@ GROUPS = {
 
 ORDER = (
     "up",
+    "serve",
+    "node",
+    "nodes",
+    "drain",
     "ui",
     "link",
     "mcp",
@@ -53,9 +65,20 @@ ORDER = (
     "replay",
     "dead-letters",
     "models",
+    "login",
+    "logout",
+    "whoami",
     "tokens",
+    "users",
+    "webhooks",
+    "hooks",
+    "export",
+    "import",
     "backup",
     "restore",
+    "migrate",
+    "migrate-store",
+    "logs",
     "doctor",
     "bench",
     "version",
@@ -104,6 +127,7 @@ class RootGroup(TyperGroup):
             raise typer.Exit(1) from None
 
 
+Reload = Annotated[bool, typer.Option("--reload", help="Reload changed brains before the next answer.")]
 app = CommandGroup(
     name="roost",
     cls=RootGroup,
@@ -128,32 +152,40 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
+    server: Server = None,
+    ca_file: CaFile = None,
 ) -> None:
     """Roost: a home for long-lived agents."""
+    before = CHOICE.set(ServerChoice(server, ca_file))
+    context.call_on_close(lambda: CHOICE.reset(before))
 
 
-@app.command()
+for root_commands in (chat, accounts, data, cluster):
+    app.add_typer(root_commands.app)
+
+
+@app.command(local=True)
 def up(
     port: Port = None,
     host: Host = None,
     store: Store = None,
     config: Config = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
-    reload: Annotated[bool, typer.Option("--reload", help="Reload changed brains before the next answer.")] = False,
+    reload: Reload = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
 ) -> None:
     """Start the server: pages, API and agents.
 
     Listens on http://localhost:8501 by default. Ctrl-C or SIGTERM stops it.
     """
-    settings = load_settings(config, port=port, host=host, store=store)
-    try:
-        from roost.cli.commands.server import up as command
-    except ModuleNotFoundError as error:
-        raise _missing_extra(error) from error
-    command.run(settings, browser=not no_browser, reload=reload)
+    settings = _server_settings(config, port, host, store, tls_cert, tls_key, behind_proxy)
+    _start(settings, browser=not no_browser, reload=reload, pages=True)
 
 
 def _missing_extra(error: ModuleNotFoundError) -> RoostError:
@@ -162,7 +194,74 @@ def _missing_extra(error: ModuleNotFoundError) -> RoostError:
     return Unavailable(f"the server needs the package {error.name!r}: pip install 'roost[ui]'")
 
 
-@app.command()
+@app.command(local=True)
+def serve(
+    port: Port = None,
+    host: Host = None,
+    store: Store = None,
+    config: Config = None,
+    reload: Reload = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
+) -> None:
+    """Start the server without pages: API and agents.
+
+    Listens on http://localhost:8501 by default. Ctrl-C or SIGTERM stops it.
+    """
+    settings = _server_settings(config, port, host, store, tls_cert, tls_key, behind_proxy)
+    _start(settings, browser=False, reload=reload, pages=False)
+
+
+@app.command(local=True)
+def node(
+    port: Port = None,
+    host: Host = None,
+    store: Store = None,
+    config: Config = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
+) -> None:
+    """Start a node of a cluster: API and agents.
+
+    Needs a PostgreSQL store and the table [cluster] in the settings. `roost up` starts a node with pages.
+    """
+    settings = _server_settings(config, port, host, store, tls_cert, tls_key, behind_proxy)
+    if settings.cluster is None:
+        raise Invalid("no cluster is configured: add a table [cluster] with `nats` to roost.toml, or use `roost serve`")
+    _start(settings, browser=False, reload=False, pages=False)
+
+
+def _server_settings(
+    config: Path | None,
+    port: int | None,
+    host: str | None,
+    store: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    behind_proxy: bool,
+) -> Settings:
+    return load_settings(
+        config,
+        port=port,
+        host=host,
+        store=store,
+        tls_cert=tls_cert and tls_cert.absolute(),
+        tls_key=tls_key and tls_key.absolute(),
+        behind_proxy=behind_proxy or None,
+    )
+
+
+def _start(settings: Settings, *, browser: bool, reload: bool, pages: bool) -> None:
+    try:
+        from roost.cli.commands.server import up as command
+    except ModuleNotFoundError as error:
+        raise _missing_extra(error) from error
+    command.run(settings, browser=browser, reload=reload, pages=pages)
+
+
+@app.command(local=True)
 def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
     """Serve only the pages, with Streamlit's own server."""
     from roost.cli.commands.server import ui as command
@@ -170,7 +269,7 @@ def ui(port: Port = None, store: Store = None, config: Config = None) -> None:
     command.run(load_settings(config, port=port, store=store), config)
 
 
-@app.command()
+@app.command(local=True)
 def link(json: Json = False, store: Store = None, config: Config = None) -> None:
     """Print a new one-time sign-in link for a browser.
 
@@ -191,32 +290,6 @@ def mcp(store: Store = None, config: Config = None) -> None:
     from roost.cli.commands import mcp as command
 
     command.run(load_settings(config, store=store))
-
-
-@app.command()
-def chat(
-    profile: Annotated[
-        str | None, typer.Option("--profile", help="Profile to talk to (default: the default profile).")
-    ] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Agent to talk to instead of a profile.")] = None,
-    talk: Annotated[str | None, typer.Option("--talk", help="Talk to continue: its id or a unique part of it.")] = None,
-    thoughts: Annotated[
-        bool, typer.Option("--thoughts/--no-thoughts", help="In a terminal, show thinking and tool calls.")
-    ] = True,
-    attach: Annotated[
-        list[Path] | None,
-        typer.Option("--attach", metavar="FILE", help="File to send with the first message; may be repeated."),
-    ] = None,
-    store: Store = None,
-    config: Config = None,
-) -> None:
-    """Chat in the terminal. A new message interrupts the answer; Ctrl-C stops it, a second Ctrl-C leaves."""
-    if agent is not None and (profile is not None or talk is not None):
-        raise typer.BadParameter("--agent cannot be combined with --profile or --talk: an agent has its own profile")
-    from roost.cli.commands import chat as command
-
-    settings = load_settings(config, store=store)
-    raise typer.Exit(command.run(settings, profile, talk, agent, thoughts=thoughts, attach=attach or ()))
 
 
 @app.command()
@@ -241,7 +314,7 @@ def replay(
     raise typer.Exit(command.replay(store, config, run, until, live=live, as_json=json))
 
 
-@app.command()
+@app.command(local=True)
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to create; it must not exist.")],
     json: Json = False,
@@ -257,9 +330,10 @@ def backup(
     command.back_up(load_settings(config, store=store), file, as_json=json)
 
 
-@app.command()
+@app.command(local=True)
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File made by `roost backup`.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Replace the store that exists.")] = False,
     json: Json = False,
     store: Store = None,
     config: Config = None,
@@ -270,7 +344,7 @@ def restore(
     """
     from roost.cli.commands import backup as command
 
-    command.restore(load_settings(config, store=store), file, as_json=json)
+    command.restore(load_settings(config, store=store), file, replace=yes, as_json=json)
 
 
 @app.command()

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import httpx2
 
-from roost.client.http import TRIES, HttpClient, encoded, error_in, sendable
+from roost.client.http import HttpClient, encoded, sendable
+from roost.client.outages import error_in
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Change, Message, Status
-from roost.errors import Unavailable
+from roost.errors import LimitReached
 from roost.protocol.talks import ChangeEvent
 
 Load = Callable[[int], Awaitable[Message]]
@@ -22,22 +23,23 @@ async def changes(
     wire: HttpClient, user_id: str, path: str, load: Load, after: str | None, follow: bool
 ) -> AsyncGenerator[Change]:
     """Yield the changes of a talk; reconnect after a broken connection and resume after the last change."""
-    cursor, texts, failures = after, dict[int, Message](), 0
+    cursor, texts, outage = after, dict[int, Message](), wire.outage()
     while True:
         try:
             async with aclosing(_connected(wire, user_id, path, load, cursor, follow, texts)) as stream:
                 async for change in stream:
                     if change is None:
                         return
-                    cursor, failures = change.cursor, 0
+                    cursor = change.cursor
+                    outage.over()
                     yield change
         except httpx2.TransportError as error:
-            failures += 1
-            if failures == TRIES:
-                raise Unavailable(
-                    f"the stream from {wire.url} was interrupted: check that the server runs, and try again"
-                ) from error
-            await wire.pause(failures)
+            if wire.is_final(error) or not await outage.pause():
+                raise wire.unreachable(error) from error
+        except LimitReached:
+            # The server may still count the connection that broke.
+            if cursor == after or not await outage.pause():
+                raise
 
 
 async def _connected(
@@ -52,8 +54,15 @@ async def _connected(
             elif event.event == "error":
                 raise error_in(500, event.data.encode())
             elif event.event == "change":
-                yield await _change(load, ChangeEvent.model_validate_json(event.data), texts)
+                yield await _change(load, _parsed(wire, event.data), texts)
     raise httpx2.ReadError("the stream ended without an end event")
+
+
+def _parsed(wire: HttpClient, data: str) -> ChangeEvent:
+    try:
+        return ChangeEvent.model_validate_json(data)
+    except ValueError as error:
+        raise wire.misread() from error
 
 
 async def _change(load: Load, event: ChangeEvent, texts: dict[int, Message]) -> Change:

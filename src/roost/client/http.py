@@ -1,35 +1,46 @@
-"""Requests to one server: bounded retries, bounded responses, and Roost's own errors."""
+"""Requests to one server: retries while it is away, bounded responses, and Roost's own errors."""
 
 from __future__ import annotations
 
 import json
-import random
+import ssl
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx2
 
-from roost.client.network import TIMEOUT, Network
-from roost.errors import Forbidden, Invalid, NotFound, RoostError, Unavailable
-from roost.protocol.errors import USER_HEADER, error_from
+from roost.client.network import READ_TIMEOUT, TIMEOUT, Network, pinned, plain, trusted
+from roost.client.outages import PATIENCE, Outage, ServerAway, raised_for
+from roost.core.values import checks
+from roost.errors import Invalid, LimitReached, NotFound, RoostError, Unavailable
+from roost.protocol.errors import TOO_FAST, USER_HEADER
 
-TRIES = 5
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 MOST_BYTES = 256 * 1024 * 1024
+LONGEST_BODY = 300.0
+"""Seconds in which a response must arrive after its head."""
 
 
 class HttpClient:
     """Client of one server. Safe for threads with a BlockingNetwork; with an AsyncNetwork used on one loop."""
 
-    def __init__(self, network: Callable[..., Network], url: str, token: str | None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Invalid(f"the URL {url!r:.80} is not the URL of a server: use http://host:port")
+    def __init__(
+        self,
+        network: Callable[..., Network],
+        url: str,
+        token: str | None,
+        *,
+        ca_file: str | None = None,
+        certificate: str | None = None,
+        patience: float | None = None,
+    ) -> None:
+        parts = _parsed(url)
         self.url = f"{parts.scheme}://{parts.netloc}"
-        self._server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._base = quote(parts.path.rstrip("/"), safe="/%") + "/api/v1"
-        self._network = network(secure=parts.scheme == "https")
+        self._patience = PATIENCE if patience is None else checks.seconds(patience, "the patience")
+        known = pinned(certificate) if certificate else trusted(ca_file) if parts.scheme == "https" else plain()
+        self._network = network(known)
         self._token = token
         self._closed = False
 
@@ -42,11 +53,12 @@ class HttpClient:
         *,
         repeatable: bool = True,
         query: Mapping[str, Any] | None = None,
+        within: float = 0.0,
     ) -> Any:
         """Send a request and return its result. A request that is not `repeatable` is retried only if it cannot have
-        reached the server."""
+        reached the server. `within`: seconds that it may take longer than others."""
         text = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="surrogatepass")
-        request = self._request(method, path + encoded(query), text, self._headers(user_id))
+        request = self._request(method, path + encoded(query), text, self._headers(user_id), within)
         return self._json((await self._tried(request, repeatable=repeatable))[1])
 
     async def upload(self, path: str, user_id: str, data: bytes, query: Mapping[str, Any]) -> Any:
@@ -62,21 +74,22 @@ class HttpClient:
 
     async def _tried(self, request: httpx2.Request, *, repeatable: bool) -> tuple[Mapping[str, str], bytes]:
         """Send a request, again if it is safe; return headers and body of the response. Raise the error it holds."""
-        for number in range(1, TRIES + 1):
+        outage, is_lost = self.outage(), False
+        while True:
             try:
                 return await self._once(request, fresh=not repeatable)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                if number == TRIES:
-                    raise self._unreachable() from error
             except httpx2.TransportError as error:
-                if number == TRIES or not repeatable:
-                    raise self._unreachable() from error
+                is_sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+                if (is_sent and not repeatable) or self.is_final(error) or not await outage.pause():
+                    raise self.unreachable(error) from error
+                is_lost = is_lost or is_sent
+            except LimitReached as error:
+                if str(error) != TOO_FAST or not await outage.pause():
+                    raise
             except NotFound:
-                if request.method == "DELETE" and number > 1:
+                if request.method == "DELETE" and is_lost:
                     return {}, b""  # an earlier attempt succeeded, and its response was lost
                 raise
-            await self.pause(number)
-        raise self._unreachable()
 
     async def events(
         self, path: str, user_id: str, headers: Mapping[str, str]
@@ -88,16 +101,36 @@ class HttpClient:
         )
         try:
             if response.status_code != 200:
-                raise error_in(response.status_code, await self._whole(response))
+                raise raised_for(response.status_code, await self._whole(response))
             async for event in self._network.events(response):
                 yield event
         finally:
             await self._network.end(response)
 
-    async def pause(self, number: int) -> None:
-        """Wait before the next attempt, with exponential backoff and jitter."""
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (number - 1))
-        await self._network.sleep(random.uniform(0.5, 1.0) * longest)
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)
+
+    def outage(self) -> Outage:
+        return Outage(self._network, self._patience, self.url)
+
+    def is_final(self, error: httpx2.TransportError) -> bool:
+        """Return whether another attempt would fail too."""
+        return self._closed or _untrusted(error) is not None or _is_without_tls(error)
+
+    def unreachable(self, error: httpx2.TransportError) -> RoostError:
+        """Return the error for users, after the last attempt."""
+        if self._closed:
+            return closed()
+        if isinstance(error, ServerAway):
+            return error.error
+        if (untrusted := _untrusted(error)) is not None:
+            reason = untrusted.verify_message or "it cannot be verified"
+            return Unavailable(f"the certificate of {self.url} is not trusted ({reason}): check the URL and `ca_file`")
+        if _is_without_tls(error):
+            return Unavailable(f"the server at {self.url} does not use TLS: use http://, or the port of its proxy")
+        is_dropped = isinstance(error, httpx2.RemoteProtocolError) and self.url.startswith("http:")
+        hint = ", use https:// if it uses TLS" if is_dropped else ""
+        return Unavailable(f"cannot reach the server at {self.url}: check that it runs{hint}, and try again")
 
     async def close(self) -> None:
         self._closed = True
@@ -111,18 +144,25 @@ class HttpClient:
         finally:
             await self._network.end(response)
         if response.status_code >= 400:
-            raise error_in(response.status_code, data)
+            raise raised_for(response.status_code, data)
+        if response.status_code >= 300 and response.status_code != 304:
+            # Not followed: the token is for this server alone.
+            raise Unavailable(f"the server at {self.url} redirects to another address: use that one, if it is yours")
         return response.headers, data
 
     def _json(self, data: bytes) -> Any:
         try:
             return json.loads(data) if data else None
         except (ValueError, RecursionError) as error:
-            raise Unavailable(f"the server at {self.url} is not a Roost: check the URL") from error
+            raise self.misread() from error
+
+    def misread(self) -> Unavailable:
+        """Return the error for a response that a Roost of this version does not send."""
+        return Unavailable(f"the server at {self.url} is not a Roost, or of another version: check the URL")
 
     async def _send(self, request: httpx2.Request, *, fresh: bool) -> httpx2.Response:
         if self._closed:
-            raise Unavailable("this client is closed")
+            raise closed()
         return await self._network.send(request, fresh=fresh)
 
     async def _whole(self, response: httpx2.Response) -> bytes:
@@ -131,16 +171,21 @@ class HttpClient:
         if not ends:
             raise httpx2.RemoteProtocolError("the response has no end")
         _bounded(int(response.headers.get("content-length", 0)))
-        pieces, size = list[bytes](), 0
+        pieces, size, latest = list[bytes](), 0, time.monotonic() + LONGEST_BODY
         async for piece in self._network.pieces(response):
             pieces.append(piece)
             size = _bounded(size + len(piece))
+            if time.monotonic() > latest:
+                raise Unavailable(f"the response of {self.url} takes longer than {LONGEST_BODY:g} seconds")
         return b"".join(pieces)
 
-    def _request(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Request:
+    def _request(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], within: float = 0.0
+    ) -> httpx2.Request:
         # `target` is sent as it is: a path with `..` in an id must not be shortened.
-        extensions = {"target": f"{self._base}{target}".encode("ascii"), "timeout": TIMEOUT}
-        return httpx2.Request(method, self._server, headers=headers, content=body, extensions=extensions)
+        timeout = TIMEOUT | {"read": READ_TIMEOUT + within}
+        extensions = {"target": f"{self._base}{target}".encode("ascii"), "timeout": timeout}
+        return httpx2.Request(method, self.url, headers=headers, content=body, extensions=extensions)
 
     def _headers(self, user_id: str | None) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
@@ -150,8 +195,37 @@ class HttpClient:
             headers[USER_HEADER] = quote(str(user_id), safe="")
         return headers
 
-    def _unreachable(self) -> Unavailable:
-        return Unavailable(f"cannot reach the server at {self.url}: check that it runs, and try again")
+
+def _parsed(url: object) -> SplitResult:
+    """Return the parts of a server's URL. Raise Invalid if it is none."""
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        is_server = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of an address or a port
+        parts, is_server = None, False
+    if parts is not None and "@" in parts.netloc:
+        raise Invalid("the URL has a user name or a password: leave them out, and pass a token")
+    if parts is None or not is_server:
+        raise Invalid(f"the URL {url!r:.80} is not the URL of a server: use http://host:port")
+    return parts
+
+
+def closed() -> Unavailable:
+    return Unavailable("this client is closed")
+
+
+def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return the refusal of a certificate, if it is the cause of an error."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _is_without_tls(error: BaseException | None) -> bool:
+    """Return whether the server has answered TLS with plain text."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error is not None and error.reason == "WRONG_VERSION_NUMBER"
 
 
 def _bounded(size: int) -> int:
@@ -170,17 +244,3 @@ def sendable(text: str, what: str) -> str:
 def encoded(query: Mapping[str, Any] | None) -> str:
     pairs = [f"{name}={quote(str(value), safe='')}" for name, value in (query or {}).items() if value is not None]
     return "?" + "&".join(pairs) if pairs else ""
-
-
-def error_in(status: int, data: bytes) -> RoostError:
-    """Return the error of a response."""
-    try:
-        problem = json.loads(data)
-        code, message = str(problem["code"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return Unavailable(f"the server returned status {status}: try again, or see its log")
-    if status in (401, 403):
-        return Forbidden(message)
-    if status in (400, 413, 422):
-        return Invalid(message)
-    return error_from(code, message)

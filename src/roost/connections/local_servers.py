@@ -31,7 +31,7 @@ class LocalServer:
 
     @property
     def provider(self) -> str:
-        """Return the provider in the name of a model."""
+        """Return the provider that a model name begins with."""
         return "ollama" if self.name == OLLAMA else "openai"
 
 

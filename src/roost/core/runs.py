@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from roost.core.brain_data.brain_context import ContextWrite
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.envelopes.requests import Answered
 from roost.core.limits.usage import NOTHING, Usage
-from roost.core.memory.brain_context import ContextWrite
 from roost.core.talks.messages import Status
 from roost.core.talks.runs import Stop, TalkUpdate
 from roost.core.values.records import record
@@ -74,6 +74,8 @@ class AnswerEnd:
     stop: Stop | None = None
     lost: bool = False
     """Its worker was lost: later writes of the run are ignored."""
+    owner: str | None = None
+    """User of the talk, stored with the run."""
 
 
 @record(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Closing:
     usage: Usage = NOTHING
     profile: str = ""
     journaled: bool = False
-    """Whether steps are recorded for it."""
+    """True if steps are recorded for it."""
     turn_input: str | None = None
     """Input of the turn, for a replay."""
     state_before: str | None = None
@@ -116,6 +118,8 @@ class Closing:
     """Further messages of a talk that the same run answers."""
     answer: AnswerEnd | None = None
     """Only in a talk."""
+    agent_epoch: int | None = None
+    """Epoch of the agent that answers in a talk: it proves that the turn may change the agent."""
 
     @property
     def envelopes(self) -> tuple[Envelope, ...]:

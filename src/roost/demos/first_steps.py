@@ -75,7 +75,7 @@ def start_meeting(service: Service, user: str, zone: ZoneInfo) -> Built:
     for player in players:
         name = player.rpartition("/")[2]
         if _create(service, user, name, "demo-player", "Plays in a demo."):
-            service.agents.set_memory(user, name, {"pace": PACE, "seed": 7})
+            service.agents.set_state(user, name, {"pace": PACE, "seed": 7})
     meeting_id = service.meetings.call(
         user,
         "Tic-tac-toe",
@@ -116,20 +116,3 @@ def _create(service: Service, user: str, name: str, profile: str, about: str) ->
 
 def _begun(is_new: bool) -> str:
     return "You now have" if is_new else "You already have"
-
-
-@dataclass(frozen=True, slots=True)
-class GameStatus:
-    """Board of the game as text, and one sentence: its outcome, or whose move it is."""
-
-    board: str
-    text: str
-    is_over: bool
-
-
-def game_status(service: Service, user: str, meeting_id: str) -> GameStatus:
-    view = service.meetings.view(user, meeting_id, seen_by=f"agent:{user}/demo-owl", limit=1)
-    mover = view.mover.rpartition("/")[2] if view.mover else ""
-    waiting = f"{mover} is to move." if mover else "The players are joining."
-    is_over = view.phase in ("ended", "failed") or view.outcome is not None
-    return GameStatus(view.board, view.outcome or (f"The meeting has {view.phase}." if is_over else waiting), is_over)

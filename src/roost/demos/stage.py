@@ -37,7 +37,7 @@ class Stage:
     prefix: str = ""
     """Prefix of the agents' names in a store that has other agents."""
 
-    def cast(self, role: str, profile: str, memory: Mapping[str, Any]) -> str:
+    def cast(self, role: str, profile: str, state: Mapping[str, Any]) -> str:
         """Create or reuse an agent for a role and return its address."""
         agent_id, agents = f"{self.prefix}{role}", self.service.agents
         try:
@@ -45,7 +45,7 @@ class Stage:
         except Conflict:
             agents.configure(self.user, agent_id, profile=profile)
             agents.restart(self.user, agent_id)
-        agents.set_memory(self.user, agent_id, memory)
+        agents.set_state(self.user, agent_id, state)
         return f"agent:{self.user}/{agent_id}"
 
     def watched(self, views: Iterable[MeetingView]) -> Iterator[MeetingView]:

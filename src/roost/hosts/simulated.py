@@ -6,6 +6,7 @@ with work by the seed, and advances time only when none has work. After a crash 
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import random
 from collections.abc import Callable, Coroutine
@@ -26,18 +27,18 @@ PRESSES = 3
 MOST_STEPS = 2_000_000
 STEPS_A_SECOND = 100
 """Steps per simulated second beyond which the simulation counts as an endless loop; polling takes fewer."""
-KEEPERS = ("roost-supervisor", "roost-timers")
+KEEPERS = ("roost-supervisor", "roost-timers", "roost-webhooks")
 """Loops that only poll for work."""
 LOOKING = (*KEEPERS, "roost-worker", "roost-reader")
 """Threads that take part in polling; any other work of theirs is written, and so noticed elsewhere."""
 IDLE = 12.0
-"""Seconds of polling without work after which time is skipped."""
+"""Seconds of polling without work after which time is skipped: longer than the slowest poll."""
 LONGEST_SKIP = 3 * 86_400.0
 """Longest skip in seconds, so that retention still runs."""
 
 
-def _keep_for_ever(value: object) -> None:
-    """Keep an object from being collected after a crash, so that no `finally` of it ever runs."""
+def _leak(value: object) -> None:
+    """Never free an object, so that no `finally` of it runs after a crash."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
@@ -134,7 +135,7 @@ class SimulatedLoop:
         """Drop all tasks without running or reporting them."""
         for task in self.loop.unfinished():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            _keep_for_ever(task)
+            _leak(task)
         if self.over.done:
             self.loop.close()
 
@@ -290,7 +291,9 @@ class SimulatedHost:
         async def main(loop: Loop) -> None:
             try:
                 result.set(await scenario)
-            except Exception as error:  # raised below, to the caller of the scenario
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # raised below; some libraries raise errors that are no Exception
                 result.fail(error)
 
         self.start_loop("scenario", main, lambda *_: None)
@@ -323,9 +326,12 @@ class SimulatedHost:
         following = self._next_time()
         if following is None:
             raise Stuck("nothing can run any more, and the awaited result has not arrived")
-        self._parts = [part for part in self._parts if part.next_time() is not None or not part.is_over]
+        self.drop_ended()
         self.clock.elapsed = max(self.clock.elapsed, self._skip(following))
         self.moved()
+
+    def drop_ended(self) -> None:
+        self._parts = [part for part in self._parts if part.next_time() is not None or not part.is_over]
 
     def _skip(self, following: float) -> float:
         """Return the time of the next possible work, skipping polls that find nothing."""
@@ -348,7 +354,7 @@ class SimulatedHost:
         for part in self._parts:
             if isinstance(part, SimulatedLoop):
                 part.discard()
-        _keep_for_ever(self)
+        _leak(self)
 
     def _next_time(self) -> float | None:
         times = [time for part in self._parts if (time := part.next_time()) is not None]

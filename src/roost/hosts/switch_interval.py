@@ -19,8 +19,9 @@ LONG, SHORT = 5e-4, 1e-4
 """Intervals in seconds. A short one at all times would halve the throughput of a hundred agents."""
 LONG_PER_THREAD, SHORT_PER_THREAD = 2e-5, 2e-6
 """Seconds by which the number of threads bounds both intervals from below."""
-INTERVAL, IDLE_INTERVAL = 0.02, 0.1
-"""Seconds between two samples, while a thread works and while none does."""
+INTERVAL, IDLE_INTERVAL, LONGEST_INTERVAL = 0.02, 0.1, 0.5
+"""Seconds between two samples, while a thread works and while none does; from one idle sample to the next it grows."""
+GROWTH = 1.1
 SAMPLING = 0.02
 """Share of the time that samples may take: of thousands of threads they are taken less often."""
 CPU_BOUND = 0.1
@@ -93,18 +94,18 @@ class _Sampler:
     def _end(self) -> threading.Thread | None:
         self._ending.set()
         self._is_short = False
-        self._set()
+        self._set(exactly=True)
         ended, self._thread = self._thread, None
         return ended
 
-    def _set(self) -> None:
-        """Set the interval, if it differs by much."""
+    def _set(self, *, exactly: bool = False) -> None:
+        """Set the interval, if it differs by much or must be exact."""
         count = len(self._members)
         if self._is_short:
             interval = max(min(SHORT, self._long), SHORT_PER_THREAD * count)
         else:
             interval = max(self._long, LONG_PER_THREAD * count)
-        if not 0.8 < interval / sys.getswitchinterval() < 1.25:
+        if exactly or not 0.8 < interval / sys.getswitchinterval() < 1.25:
             sys.setswitchinterval(interval)
 
     def _watch(self, ending: threading.Event) -> None:
@@ -119,7 +120,8 @@ class _Sampler:
                     until = now + CALM
                 self._is_short = now < until
                 self._set()
-            pause = max(IDLE_INTERVAL if is_idle else INTERVAL, (time.thread_time() - start) / SAMPLING)
+            least = min(LONGEST_INTERVAL, max(IDLE_INTERVAL, pause * GROWTH)) if is_idle else INTERVAL
+            pause = max(least, (time.thread_time() - start) / SAMPLING)
 
     def _sample(self, now: float) -> tuple[bool, bool]:
         """Return whether no thread works, and whether one is CPU-bound."""

@@ -18,7 +18,7 @@ from roost.core.values.ids import Ids
 from roost.hosts.lazy_loop import LazyLoop
 from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, wake_stalled
 from roost.hosts.switch_interval import SAMPLER
-from roost.ports import Loop, Pending, Pump
+from roost.ports import Clock, Loop, Pending, Pump
 
 log = logging.getLogger("roost.threads")
 
@@ -219,14 +219,14 @@ class ThreadLoop:
 class ThreadHost:
     """Host of every Roost outside of simulations."""
 
-    def __init__(self) -> None:
-        self.clock = RealClock()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or RealClock()
         self._random = random.Random(os.urandom(32))
         self._ids = Ids(self._random.getrandbits)
         self._times = _processor_times()
 
     def new_id(self, kind: str) -> str:
-        return self._ids.new(kind, int(time.time() * 1000))
+        return self._ids.new(kind, int(self.clock.now() * 1000))
 
     def jitter(self) -> float:
         return self._random.random()

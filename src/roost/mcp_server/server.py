@@ -44,7 +44,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class McpHost:
-    """What a transport provides: the caller of a request, the service of a call, and a place for it."""
+    """Functions of a transport: the caller of a request, the service of a call, and a place for it."""
 
     caller: Callable[[Context], McpCaller]
     service: Callable[[], AbstractAsyncContextManager[Service]]

@@ -9,12 +9,15 @@ from roost.ports.attachments import TurnAttachment
 from roost.ports.brain_context import BrainContext
 from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk, is_blocking
 from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
+from roost.ports.lease import Lease
 from roost.ports.meeting import Meeting
 from roost.ports.plain import PlainMeeting, PlainTurn, TurnStopped
 from roost.ports.profiles import Profile
 from roost.ports.store import ClaimEnvironment, ClaimRequest, Params, Row, Store, StoreLoad, Tx
-from roost.ports.tools import Tool, ToolServer, tool
+from roost.ports.tools import ClientTool, OfferedTool, Tool, ToolServer, tool
+from roost.ports.transport import Transport
 from roost.ports.turns import Actions, LongHistory, ModelCall, Turn, TurnRuntime
+from roost.ports.webhooks import Poster, PostResult
 
 __all__ = [
     "Actions",
@@ -25,16 +28,21 @@ __all__ = [
     "Chunk",
     "ClaimEnvironment",
     "ClaimRequest",
+    "ClientTool",
     "Clock",
     "Host",
+    "Lease",
     "LongHistory",
     "Loop",
     "Meeting",
     "ModelCall",
+    "OfferedTool",
     "Params",
     "Pending",
     "PlainMeeting",
     "PlainTurn",
+    "PostResult",
+    "Poster",
     "Profile",
     "Pump",
     "Row",
@@ -43,6 +51,7 @@ __all__ = [
     "Tool",
     "ToolServer",
     "Tracer",
+    "Transport",
     "Turn",
     "TurnAttachment",
     "TurnRuntime",

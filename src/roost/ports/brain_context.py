@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from roost.core.memory.artifacts import Artifact
-from roost.core.memory.brain_context import ContextEntry, Scope
+from roost.core.brain_data.artifacts import Artifact
+from roost.core.brain_data.brain_context import ContextEntry, Scope
 
 
 class Artifacts(Protocol):

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, Protocol
 
 from roost.core.talks.side_channels import Channel
+from roost.core.values.secrets import Redactor
 from roost.ports.host import Host
 from roost.ports.profiles import Profile
 from roost.ports.turns import Turn
@@ -49,8 +50,8 @@ class Brains(Protocol):
         """Return why no local model is available, with the next step; None if one is."""
         ...
 
-    def open(self, host: Host) -> None:
-        """Give the brains their host, before the first call."""
+    def open(self, host: Host, redactor: Redactor) -> None:
+        """Give the brains their host, before the first call. `redactor` learns the secrets that they add."""
         ...
 
     def close(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-TALK_OPTIONS = ("model", "temperature", "instructions")
+from roost.ports.tools import ClientTool
+
+TALK_OPTIONS = ("model", "temperature", "instructions", "tool_choice")
 """Options that a talk may override."""
 TINY = "Tiny demo model, often wrong"
 """End of the label of a profile with the very small model, which is shown as long as one talks with it."""
@@ -48,8 +51,10 @@ class Profile:
     """Names or patterns of the tools it may use, such as `mail.*`; None: all."""
     tool_choice: str = "auto"
     """`required`: the model must call a tool before it answers."""
+    client_tools: tuple[ClientTool, ...] = ()
+    """Tools of the program that uses the model; set by the options of a talk."""
     vision: bool = False
-    """Whether the model can see images of messages."""
+    """True if the model can see images of messages."""
     label: str = ""
     """Name that users see instead of `name`."""
 
@@ -72,5 +77,10 @@ class Profile:
     def with_options(self, options: Mapping[str, Any]) -> Profile:
         """Return the profile with the options of a talk. If the provider changes, its URL and key are dropped."""
         other = replace(self, **{name: options[name] for name in TALK_OPTIONS if name in options})
+        other = replace(other, client_tools=_client_tools(options.get("client_tools", ())))
         same = (other.model or "").partition(":")[0] == (self.model or "").partition(":")[0]
         return other if same else replace(other, base_url=None, key=None, window=None)
+
+
+def _client_tools(given: Sequence[Mapping[str, Any]]) -> tuple[ClientTool, ...]:
+    return tuple(ClientTool(one["name"], one["description"], json.dumps(one["parameters"])) for one in given)

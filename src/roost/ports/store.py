@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from roost.core.envelopes.dead_letters import DeadLetter
+from roost.core.monitoring.facts import FactRow
 from roost.core.monitoring.metrics import Histogram
 from roost.errors import Unavailable
 from roost.ports.host import Pending
@@ -27,8 +28,12 @@ class Tx(Protocol):
     """Suffix of a SELECT that locks its rows for update (empty where there is a single writer)."""
     for_share: str
     """Suffix of a SELECT that locks its rows for sharing (empty where there is a single writer)."""
+    writer: str
+    """SQL expression of the writer's number: no two that write at the same time have the same."""
+    node: str
+    """Node of a cluster that writes; empty if the store belongs to one process."""
     capacity: dict[str, int]
-    """Cached lower bound of free places in inboxes, by address."""
+    """Cached bounds: free places in inboxes by address, and numbers of talks and agents by user."""
     ends: dict[str, Any]
     """Cached ends of agents' histories, by address; used where there is a single writer."""
     died: list[DeadLetter]
@@ -95,15 +100,17 @@ class Store(Protocol):
         op: Callable[..., T],
         *args: Any,
         key: str = "",
+        facts: Callable[[T], Sequence[FactRow]] | None = None,
         then: Callable[[T], object] | None = None,
         failed: Callable[[Exception], object] | None = None,
     ) -> Pending[T]:
         """Queue a write; the result is set after the commit. Writes with the same key keep their order.
 
         Talks have their own keys. Writes of agents have none, so that posted envelopes are handed over before a claim
-        can find them. `then` is called with the result after the commit, in the order of commits, before callers get
-        their results; `failed` with the error if it failed. They must be quick and must not wait. Raise Unavailable
-        if too many writes are queued or the store is closed.
+        can find them. `facts` is called with the result in the transaction, and changes nothing; the facts that it
+        returns are passed to the listeners before and after the commit. `then` is called with the result after the
+        commit, in the order of commits, before callers get their results; `failed` with the error if it failed. They
+        must be quick and must not wait. Raise Unavailable if too many writes are queued or the store is closed.
         """
         ...
 
@@ -115,10 +122,19 @@ class Store(Protocol):
         """Execute a short read on this thread, on a snapshot."""
         ...
 
-    def listen(self, died: Callable[[Sequence[DeadLetter]], object], armed: Callable[[float], object] = bool) -> None:
+    def listen(
+        self,
+        died: Callable[[Sequence[DeadLetter]], object],
+        armed: Callable[[float], object] = bool,
+        *,
+        committing: Callable[[Tx, Sequence[FactRow]], object] | None = None,
+        reported: Callable[[Sequence[FactRow]], object] = bool,
+    ) -> None:
         """Set the listeners of commits. They are called after `then`, and before callers that wait get their results.
 
-        `died` is called with the dead letters added in a commit, `armed` with the earliest due time of its timers;
+        `committing` is called in each transaction that has facts or dead letters, with its facts; what it writes is
+        part of it. `reported` is called with the facts of each write after the commit, before its `then`. `died` is
+        called with the dead letters added in a commit, `armed` with the earliest due time of its timers;
         neither if there are none. Like `then`, they must be quick and must not wait.
         """
         ...

@@ -21,6 +21,30 @@ OUTPUT = 20_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}(?:\.[A-Za-z0-9_\-]{1,64})*")
 
 
+@dataclass(frozen=True, slots=True)
+class ClientTool:
+    """Tool of a program that uses a model through Roost: the model may call it, and the program runs it."""
+
+    name: str
+    description: str
+    schema: str
+    """JSON schema of its arguments, as JSON."""
+
+    @property
+    def wire_name(self) -> str:
+        return self.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.schema)
+        return found
+
+    @property
+    def size(self) -> int:
+        """Return the number of characters that describe it to a model."""
+        return len(self.name) + len(self.description) + len(self.schema)
+
+
 class TurnParameter:
     """Base of `Turn`: a parameter of a tool annotated with its direct subclass is given the turn."""
 
@@ -146,6 +170,10 @@ class Tool:
             )
         except (PydanticUserError, NameError, TypeError) as error:
             raise Invalid(f"the types of the tool {self.name!r} have no schema: {error}") from error
+
+
+OfferedTool = Tool | ClientTool
+"""Tool that a model may call."""
 
 
 class ToolServer(Protocol):

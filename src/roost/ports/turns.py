@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from roost.core.agents import wake
 from roost.core.agents.audience import Audience, audience
+from roost.core.brain_data.memories import RECALLED, Memory
 from roost.core.envelopes.late_answers import LateAnswer
 from roost.core.limits.usage import Usage
 from roost.core.meetings.log.bodies import Body
 from roost.core.meetings.view.shown import MeetingSummary
-from roost.core.memory.memories import RECALLED, Memory
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message
 from roost.errors import Invalid

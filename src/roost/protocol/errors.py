@@ -22,6 +22,8 @@ PROBLEM = "application/problem+json"
 """Media type of errors."""
 USER_HEADER = "Roost-User"
 """Header with the user on whose behalf the local token is used, percent-encoded; by default the local user."""
+TOO_FAST = "too many requests: wait a moment and try again"
+"""Sentence of a request that was refused by a rate limit, before anything was done."""
 
 ERRORS: tuple[type[RoostError], ...] = (
     Invalid,

@@ -35,25 +35,34 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "agents.sleep": {"until": "2030-01-01T09:00:00Z", "wakeOn": {"any": [{"event": "alerts.*"}, {"mail": "high"}]}},
     "agents.remember": {"text": "The deploy key is in the vault", "key": "deploy-key"},
     "agents.forget": {"key": "deploy-key"},
-    "agents.set_memory": {"state": {"count": 3}},
+    "agents.set_state": {"state": {"count": 3}},
     "tasks.send": {"to": "agent:dispatcher", "prompt": "Check the systems and report issues"},
     "schedules.create": {"agent": "dispatcher", "prompt": "Check the systems", "cron": "*/15 * * * *"},
     "schedules.change": {"cron": "0 9 * * *", "zone": "Europe/Berlin"},
     "sleep_scheduler.schedule_wake": {"time": "2030-01-01T09:00:00Z"},
     "mail.send": {"to": "agent:dispatcher", "subject": "Disk", "body": "The disk is almost full.", "priority": "high"},
-    "mail.reply": {"body": "Thank you."},
-    "mail.forward": {"to": "user:ann", "note": "For you"},
+    "mail.import_mail": {
+        "mailId": "mail_019bd8a3f0000000000000001",
+        "sender": "agent:dispatcher",
+        "subject": "Disk",
+        "body": "The disk is almost full.",
+        "created": "2026-01-01T09:00:00Z",
+    },
     "events.publish": {"name": "alerts.disk", "data": {"free": 0.03}},
     "meetings.call": {"topic": "Plan the week", "required": ["agent:dispatcher"]},
     "meetings.say": {"text": "Let us begin."},
     "meetings.move": {"move": {"cell": 4}},
-    "meetings.grant": {"who": "agent:dispatcher"},
-    "meetings.invite": {"who": "agent:dispatcher"},
     "meetings.kick": {"who": "agent:dispatcher", "reason": "off topic"},
     "approvals.answer": {"result": "Use the second account"},
+    "hooks.create": {"event": "github.push", "name": "github", "headers": ["x-github-event"]},
+    "webhooks.create": {"url": "https://example.com/roost", "events": ["Task*", "LetterDied"], "name": "ci"},
     "tokens.create": {"name": "ci", "scopes": ["agents:read", "tasks"], "expiresIn": 2_592_000},
+    "users.add": {"name": "ann", "role": "user"},
+    "users.set_role": {"role": "admin"},
     "approvals.revoke": {"tool": "deploy", "agentId": "dispatcher"},
 }
+_NAMED = {"to": "agent:dispatcher", "who": "agent:dispatcher", "body": "Thank you."}
+"""Example values of arguments by their names, for methods without a declared example."""
 _VALUES: dict[str, Any] = {"integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}}
 
 
@@ -63,4 +72,5 @@ def example_of(method: Method) -> dict[str, Any] | None:
         return _EXAMPLES.get(method.full_name)
     schema = method.takes.model_json_schema()
     required = schema.get("required", ())
-    return {name: _VALUES.get(schema["properties"][name].get("type"), name) for name in required} or None
+    kinds = {name: schema["properties"][name].get("type") for name in required}
+    return {name: _NAMED.get(name) or _VALUES.get(kind, name) for name, kind in kinds.items()} or None

@@ -7,7 +7,8 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from roost.core.monitoring.metrics import Histogram, Metric, MetricKind
+from roost.core.monitoring.metrics import Histogram, Metric, MetricKind, MetricTotals, NodeMetrics
+from roost.protocol.values import Wire
 
 
 class HistogramReply(BaseModel):
@@ -53,12 +54,37 @@ class MetricReply(BaseModel):
         return Metric(self.name, self.kind, self.help, values, self.labels)
 
 
-class MetricList(BaseModel):
-    metrics: list[MetricReply]
+class NodeMetricsReply(Wire):
+    """Metrics of a node; null if it did not answer in time."""
+
+    node_id: str
+    name: str
+    metrics: list[MetricReply] | None
 
     @classmethod
-    def of(cls, metrics: Iterable[Metric]) -> Self:
-        return cls(metrics=[MetricReply.of(metric) for metric in metrics])
+    def of(cls, node: NodeMetrics) -> Self:
+        metrics = None if node.metrics is None else [MetricReply.of(metric) for metric in node.metrics.values()]
+        return cls(node_id=node.node_id, name=node.name, metrics=metrics)
 
-    def by_name(self) -> dict[str, Metric]:
-        return {reply.name: reply.metric() for reply in self.metrics}
+    def node(self) -> NodeMetrics:
+        return NodeMetrics(self.node_id, self.name, None if self.metrics is None else _by_name(self.metrics))
+
+
+class MetricList(BaseModel):
+    """Metrics; in a cluster the sums over all nodes, the metrics of each, and the names of those that are missing."""
+
+    metrics: list[MetricReply]
+    nodes: list[NodeMetricsReply] = []
+    missing: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: MetricTotals) -> Self:
+        nodes = [NodeMetricsReply.of(node) for node in found.nodes]
+        return cls(metrics=[MetricReply.of(metric) for metric in found.values()], nodes=nodes, missing=found.missing)
+
+    def totals(self) -> MetricTotals:
+        return MetricTotals(_by_name(self.metrics), [node.node() for node in self.nodes])
+
+
+def _by_name(replies: Iterable[MetricReply]) -> dict[str, Metric]:
+    return {reply.name: reply.metric() for reply in replies}

@@ -1,7 +1,8 @@
 """Namespaces of the service on the wire: requests and replies of each method, derived from its signature.
 
-A new method needs no further code: route, request, reply and the client's method are built from the coroutine. Routes
-that do not follow from a name are declared in `routes`. The user is never part of a request.
+A new method needs no further code: route, request, reply and the client's method are built from the coroutine, and from
+the traits that are declared at it (`core.values.traits`). Routes that do not follow from a name are declared in
+`routes`. The user is never part of a request.
 """
 
 from __future__ import annotations
@@ -19,57 +20,13 @@ from pydantic.alias_generators import to_camel, to_pascal, to_snake
 
 from roost.core.talks.messages import MOST
 from roost.core.values import checks
+from roost.core.values.traits import ReplyField, is_idempotent, only_reads
 from roost.errors import Invalid
 from roost.protocol.routes import NESTED, NestedRoute, Route, cursor_of, place_of, route_of
 from roost.protocol.values import Reply, Request, made, plain, wired
 
 LONGEST_WAIT = 20.0
 """Seconds that one request may wait; clients that want to wait longer repeat it."""
-REPEATABLE = frozenset(
-    {
-        "get",
-        "list",
-        "find",
-        "search",
-        "inspect",
-        "history",
-        "inbox",
-        "thread",
-        "unread_count",
-        "arrivals",
-        "next_times",
-        "get_next_wake_time",
-        "wait",
-        "read",
-        "archive",
-        "cancel",
-        "pause",
-        "resume",
-        "start",
-        "stop",
-        "wake",
-        "configure",
-        "change",
-        "schedule_wake",
-        "cancel_wake",
-        "set_memory",
-        "memories",
-        "facts",
-        "states",
-        "grant",
-        "refuse",
-        "answer",
-        "in_talk",
-        "allow_always",
-        "permissions",
-        "view",
-        "minutes",
-    }
-)
-"""Idempotent methods, which clients may retry; so are methods with a `key`, and those whose verb is not POST."""
-
-SEARCHES = frozenset({"find", "search"})
-"""Methods that only read although their verb is POST."""
 BINARY = frozenset({"add_attachment", "get_attachment", "open_attachment"})
 """Methods whose request or reply is a file and not JSON: their routes and client methods are written by hand."""
 
@@ -88,7 +45,13 @@ class Method:
 
     @cached_property
     def route(self) -> Route:
-        return route_of(self.namespace, self.name, self._parameters)
+        returned = typing.get_type_hints(self.coroutine, include_extras=True)["return"]
+        field = next((one for one in getattr(returned, "__metadata__", ()) if isinstance(one, ReplyField)), None)
+        return route_of(self.namespace, self.name, self._parameters, reads=self.only_reads, result=field)
+
+    @property
+    def only_reads(self) -> bool:
+        return only_reads(self.coroutine)
 
     @property
     def nested(self) -> tuple[NestedRoute, ...]:
@@ -103,11 +66,18 @@ class Method:
     def scope(self) -> str:
         """Return the scope that a token needs for this method: `agents:read`."""
         noun = "agents" if self.namespace == "sleep_scheduler" else self.namespace
-        return f"{noun}:{'read' if self.route.verb == 'GET' or self.name in SEARCHES else 'write'}"
+        return f"{noun}:{'read' if self.route.verb == 'GET' or self.only_reads else 'write'}"
+
+    @property
+    def requires_admin(self) -> bool:
+        """Return whether only admins and the operator may call this method."""
+        return self.namespace in ("users", "nodes")
 
     @property
     def is_repeatable(self) -> bool:
-        return self.route.verb != "POST" or self.name in REPEATABLE or self.has("key")
+        """Return whether clients may repeat the method after a lost reply."""
+        declared = self.only_reads or is_idempotent(self.coroutine)
+        return declared or self.route.verb != "POST" or self.has("key")
 
     def has(self, parameter: str) -> bool:
         return parameter in self._parameters

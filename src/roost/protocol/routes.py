@@ -13,6 +13,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from roost.core.talks.talk import Talk
+from roost.core.values.traits import ReplyField
 from roost.protocol.values import Request, wired
 
 LONGEST_STOP = 30.0
@@ -35,7 +36,7 @@ class Route:
     request: str = ""
     """Name of the model of the body; by default that of the namespace and the method."""
     needs_body: bool = False
-    """Whether the body must be sent although no argument is required."""
+    """True if the body must be sent although no argument is required."""
     types: Mapping[str, Any] = field(default_factory=dict)
     """Types of arguments on the wire, where they are narrower than in the signature."""
     most: Mapping[str, float] = field(default_factory=dict)
@@ -90,6 +91,10 @@ _IDS = {
     "approvals": "approval_id",
     "runs": "run_id",
     "tokens": "token_id",
+    "users": "name",
+    "webhooks": "webhook_id",
+    "hooks": "hook_id",
+    "nodes": "node_id",
 }
 _VERBS = {
     "list": "GET",
@@ -105,34 +110,6 @@ _VERBS = {
 }
 """Methods of a collection, or of one thing: their name is not in the path."""
 _CREATED = frozenset({"create", "send", "call", "publish"})
-_GIVING_ID = frozenset({"send", "reply", "forward", "call", "publish"})
-"""Methods that return the id of what they created."""
-_READS = frozenset(
-    {
-        "arrivals",
-        "facts",
-        "history",
-        "inspect",
-        "memories",
-        "minutes",
-        "next_times",
-        "permissions",
-        "states",
-        "unread_count",
-        "wait",
-    }
-)
-"""Methods that only read: GET with their name in the path."""
-_RESULTS = {
-    "broadcast": "count",
-    "drop_all": "count",
-    "forget": "existed",
-    "get_next_wake_time": "time",
-    "minutes": "text",
-    "retry_all": "count",
-    "states": "agents",
-    "unread_count": "count",
-}
 _ONE = "talks/{talk_id}"
 _ROUTES = {
     "talks.create_talk_session": Route(
@@ -142,7 +119,6 @@ _ROUTES = {
         status=201,
         request="NewTalk",
         needs_body=True,
-        result="talkSessionId",
         shown_by="get_session",
         shown_as=wired(Talk),
     ),
@@ -167,20 +143,27 @@ _ROUTES = {
         name="import_talk",
         status=201,
         request="TalkImport",
-        result="talkSessionId",
+        needs_body=True,
         shown_by="get_session",
         shown_as=wired(Talk),
     ),
     "talks.search": Route("POST", "talks/search", name="search_talks", request="SearchRequest"),
     "talks.stop": Route("POST", f"{_ONE}/stop", name="stop", request="StopRequest", most={"wait": LONGEST_STOP}),
     "agents.remember": Route("POST", "agents/{agent_id}/memories", status=201),
-    "agents.set_memory": Route("PUT", "agents/{agent_id}/state"),
+    "agents.set_state": Route("PUT", "agents/{agent_id}/state"),
     "agents.find": Route("POST", "agents/find"),
     "approvals.in_talk": Route("GET", f"{_ONE}/approvals", argument="talk_session_id"),
     "events.history": Route("GET", "events"),
     "mail.inbox": Route("GET", "mail"),
+    "mail.sent": Route("GET", "mail/sent"),
+    "mail.import_mail": Route("POST", "mail/import"),
     "mail.thread": Route("GET", "mail/threads/{thread_id}", argument="thread_id"),
     "meetings.view": Route("GET", "meetings/{meeting_id}"),
+    "users.add": Route("POST", "users", status=201),
+    "users.set_role": Route("PUT", "users/{name}/role"),
+    "users.audit": Route("GET", "audit"),
+    "users.export": Route("GET", "users/{name}/export"),
+    "hooks.create": Route("POST", "hooks", status=201, needs_body=True),
     "tokens.revoke": Route("DELETE", "tokens/{token_id}"),
     "sleep_scheduler.get_next_wake_time": Route("GET", "agents/{agent_id}/next-wake"),
     "sleep_scheduler.schedule_wake": Route("PUT", "agents/{agent_id}/next-wake"),
@@ -197,15 +180,24 @@ NESTED = {
     "runs.list": (_OF_AGENT, NestedRoute("talks", "talk_id", "talk")),
 }
 """Further routes of methods, below one agent or one talk."""
-_CURSORS = {"agents.history": "change_id", "agents.memories": "key"}
+_CURSORS = {
+    "agents.history": "change_id",
+    "agents.inbox": "envelope_id",
+    "agents.memories": "key",
+    "users.list": "user_id",
+    "users.audit": "entry_id",
+    "webhooks.deliveries": "delivery_id",
+}
 
 
-def route_of(namespace: str, method: str, parameters: Collection[str]) -> Route:
-    """Return the declared route of a method, or the one that follows from its name and parameters."""
-    known = _ROUTES.get(f"{namespace}.{method}") or _derived(namespace, method, parameters)
+def route_of(
+    namespace: str, method: str, parameters: Collection[str], *, reads: bool, result: ReplyField | None
+) -> Route:
+    """Return the declared route of a method, or the one that follows from its name, parameters and traits."""
+    known = _ROUTES.get(f"{namespace}.{method}") or _derived(namespace, method, parameters, reads=reads)
     argument = known.argument or _IDS.get(namespace, "")
-    result = known.result or _RESULTS.get(method, "") or (to_camel(_IDS[namespace]) if method in _GIVING_ID else "")
-    return replace(known, argument=argument if f"{{{place_of(argument)}}}" in known.path else "", result=result)
+    field = "" if result is None else result.name or to_camel(_IDS[namespace])
+    return replace(known, argument=argument if f"{{{place_of(argument)}}}" in known.path else "", result=field)
 
 
 def place_of(argument: str) -> str:
@@ -218,12 +210,12 @@ def cursor_of(namespace: str, method: str) -> str:
     return _CURSORS.get(f"{namespace}.{method}") or _IDS.get(namespace, "")
 
 
-def _derived(namespace: str, method: str, parameters: Collection[str]) -> Route:
+def _derived(namespace: str, method: str, parameters: Collection[str], *, reads: bool) -> Route:
     argument = _IDS.get(namespace, "")
     path = namespace.replace("_", "-")
     if argument in parameters and method not in _CREATED:
         path += f"/{{{place_of(argument)}}}"
-    verb = _VERBS.get(method) or ("GET" if method in _READS else "POST")
+    verb = _VERBS.get(method) or ("GET" if reads else "POST")
     if method not in _VERBS:
         path += f"/{method.replace('_', '-')}"
     return Route(verb, path, status=201 if method in _CREATED else 200)

@@ -8,7 +8,7 @@ from roost.core.limits.limits import Limits
 from roost.errors import Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.talks.live_talks import LiveTalks
-from roost.stores.sql import retention
+from roost.stores.sql import retention, run_history
 
 log = logging.getLogger("roost.retention")
 
@@ -66,6 +66,7 @@ class Retention:
         removed: dict[str, int] = {}
         now = self._context.host.clock.now()  # read once: the clock may be set during the sweep
         try:
+            await self._set_users_of_runs()
             for kind, days in kept(self._context.limits).items():
                 if days and not self.closing:
                     removed[kind] = await self._remove(kind, now - days * DAY)
@@ -79,6 +80,12 @@ class Retention:
         if any(removed.values()):
             log.info("expired rows were deleted", extra={"removed": removed})
         return removed
+
+    async def _set_users_of_runs(self) -> None:
+        """Complete runs that older programs recorded, so that lists of runs read only those of their user."""
+        count = BATCH
+        while count == BATCH and not self.closing:
+            count = await self._context.store.write(run_history.set_users, BATCH)
 
     async def _remove(self, kind: str, before: float) -> int:
         store = self._context.store
@@ -109,6 +116,8 @@ def kept(limits: Limits) -> dict[str, float]:
     """
     return {
         "letters": limits.keep_letters_days,
+        "deliveries": limits.keep_deliveries_days,
+        "hook_requests": limits.keep_deliveries_days,
         "tasks": limits.keep_tasks_days,
         "schedules": limits.keep_tasks_days,
         "runs": limits.keep_runs_days,
@@ -124,4 +133,5 @@ def kept(limits: Limits) -> dict[str, float]:
         "talks": limits.keep_talks_days,
         "meeting_logs": limits.keep_meeting_logs_days,
         "meetings": limits.keep_meetings_days,
+        "audit": limits.keep_audit_days,
     }

@@ -4,39 +4,53 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from roost.core.limits.limits import Limits
 from roost.core.monitoring.health import Health
 from roost.core.values.secrets import Redactor
 from roost.errors import Unavailable
-from roost.ports import Brains, Host, Store, Tool, ToolServer, Tracer
+from roost.ports import Brains, Host, Poster, Store, Tool, ToolServer, Tracer
+from roost.runtime import health
+from roost.runtime.cluster.facts import ClusterFacts
+from roost.runtime.cluster.membership import Membership
+from roost.runtime.cluster.notifier import ClusterNotifier
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
 from roost.runtime.dispatch.timers import Timers
-from roost.runtime.handlers.agents import Agents
+from roost.runtime.figures import FigureKeeper
+from roost.runtime.handlers.accounts.deletion import Deletions
+from roost.runtime.handlers.accounts.suspension import Suspensions
+from roost.runtime.handlers.accounts.users import Users
+from roost.runtime.handlers.agents.agents import Agents
+from roost.runtime.handlers.agents.live_agents import LiveAgents
 from roost.runtime.handlers.approvals import Approvals
 from roost.runtime.handlers.dead_letters import DeadLetters
 from roost.runtime.handlers.events import Events
 from roost.runtime.handlers.mail import Mails
 from roost.runtime.handlers.meetings import Meetings
 from roost.runtime.handlers.monitor import Monitor
+from roost.runtime.handlers.nodes import Nodes
 from roost.runtime.handlers.runs import Runs
-from roost.runtime.handlers.schedules import Schedules, SleepScheduler
+from roost.runtime.handlers.schedules import Schedules
+from roost.runtime.handlers.sleep_scheduler import SleepScheduler
 from roost.runtime.handlers.talks.talks import Talks
 from roost.runtime.handlers.tasks import Tasks
 from roost.runtime.handlers.tokens import Tokens
+from roost.runtime.handlers.webhooks.hooks import Hooks
+from roost.runtime.handlers.webhooks.webhooks import Webhooks
+from roost.runtime.node_work import HostedWork
 from roost.runtime.ports.notifier import Notifier
 from roost.runtime.retention import Retention
 from roost.runtime.search_index import SearchIndex
 from roost.runtime.supervisor import Supervisor
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.toolbox import Toolbox
+from roost.runtime.webhooks.outbox import WebhookOutbox
+from roost.runtime.webhooks.sender import WebhookSender
 from roost.stores.sql.inbox import recovery
 
 log = logging.getLogger("roost")
-
-CROWDED_AFTER = 1.0
-"""Seconds for which agents may wait for a slot before this is reported as a problem."""
 
 
 class Roost:
@@ -60,41 +74,89 @@ class Roost:
         tools: Sequence[Tool] = (),
         redactor: Redactor | None = None,
         servers: Sequence[ToolServer] = (),
+        poster: Poster | None = None,
         hosting: bool = True,
         closed: Callable[[], None] | None = None,
         notifier: Callable[[Notifier], Notifier] | None = None,
+        membership: Membership | None = None,
     ) -> None:
+        self.membership = membership
+        node = "" if membership is None else membership.node
         self._hosting = hosting
         self._when_closed = closed
-        brains.open(host)
+        redactor = redactor or Redactor()
+        brains.open(host, redactor)
         toolbox = Toolbox(tools, self._own_tools, servers, host.clock)
-        self.context = RuntimeContext.create(host, store, brains, limits, toolbox, tracer=tracer, redactor=redactor)
-        self.live_talks = LiveTalks(host, store, limits.talks_in_memory)
-        self.dispatcher = Dispatcher(self.context, self.live_talks, hosting=hosting, wrap=notifier)
+        self.context = RuntimeContext.create(
+            host,
+            store,
+            brains,
+            limits,
+            toolbox,
+            tracer=tracer,
+            redactor=redactor,
+            node=node,
+            does_chores=lambda: membership is None or membership.is_first,
+            gets_notices=lambda: membership is None or membership.mesh.is_up,
+            fact_log=None if membership is None else partial(ClusterFacts, host, store, limits, membership),
+        )
+        self.live_talks = LiveTalks(host, store, limits.talks_in_ram, node)
+        self.dispatcher = Dispatcher(
+            self.context, self.live_talks, hosting=hosting, wrap=_wrapped(membership, notifier)
+        )
         self.placement, notify = self.dispatcher.placement, self.dispatcher.notifier
-        store.listen(self.context.monitor.died, notify.wake_at)
-        self.agents = Agents(self.context, self.dispatcher)
+        outbox = WebhookOutbox(self.context)
+        store.listen(outbox.died, notify.wake_at, committing=outbox.committing, reported=outbox.reported)
+        live = LiveAgents(self.context, self.dispatcher, membership)
+        self.agents = Agents(self.context, self.dispatcher, live)
         self.tasks = Tasks(self.context, self.dispatcher)
         self.schedules = Schedules(self.context, self.dispatcher)
         self.sleep_scheduler = SleepScheduler(self.context, self.dispatcher)
         self.mail = Mails(self.context, self.dispatcher)
         self.events = Events(self.context, self.dispatcher)
         self.meetings = Meetings(self.context, self.dispatcher)
-        self.dead_letters = DeadLetters(self.context, self.dispatcher)
+        self.dead_letters = DeadLetters(self.context, self.dispatcher, outbox)
         self.approvals = Approvals(self.context, notify)
         self.runs = Runs(self.context)
-        self.monitor = Monitor(self.context, self.dispatcher, self.agents)
+        self.monitor = Monitor(self.context, self.dispatcher, self.agents, live, membership)
         self.tokens = Tokens(self.context)
-        self.talks = Talks(self.context, self.live_talks, self.placement, notify)
+        self.nodes = Nodes(self.context)
+        self.sender = (
+            None if poster is None else WebhookSender(self.context, outbox, poster, self.mail.send, hosting=hosting)
+        )
+        self.webhooks = Webhooks(self.context, outbox, self.sender, poster)
+        self.hooks = Hooks(self.context, self.dispatcher)
+        mesh = None if membership is None else membership.mesh
+        self.talks = Talks(self.context, self.live_talks, self.placement, notify, mesh)
+        self.deletions = Deletions(
+            self.context, self.dispatcher, self.agents, self.talks, self.tasks, self.webhooks, supervised=hosting
+        )
+        suspensions = Suspensions(self.context, self.dispatcher, self.talks, mesh)
+        self.users = Users(self.context, self.deletions, suspensions)
         self.retention = Retention(self.context, self.live_talks)
+        self.figures = FigureKeeper(self.context, self.dispatcher)
         self.search_index = SearchIndex(self.context)
         if self.dispatcher.timers is not None:
             self.timers = self.dispatcher.timers
             self.timers.start()
             self.supervisor = Supervisor(
-                self.context, self.placement, self.dispatcher, self.retention, self.search_index
+                self.context,
+                self.placement,
+                self.dispatcher,
+                self.retention,
+                self.figures,
+                self.search_index,
+                self.deletions,
+                suspensions,
+                membership,
             )
         self._closed = False
+        if membership is not None:
+            membership.mesh.handlers |= {
+                "agent_changed": self.agents.changed_elsewhere,
+                "approval_decided": self.approvals.decided_elsewhere,
+            }
+            membership.start(HostedWork(self.dispatcher, self.talks, self.supervisor if hosting else None))
 
     def _own_tools(self) -> Iterable[Tool]:
         from roost.runtime.handlers.builtin_tools import BuiltinTools  # building their schemas is slow
@@ -104,47 +166,7 @@ class Roost:
     def health(self) -> Health:
         if not self._hosting:
             return Health(0, 0, 0, None)
-        return Health(
-            len(self.placement.workers),
-            self.context.limits.talk_workers,
-            self.supervisor.restarts,
-            self.supervisor.down
-            or self._stuck()
-            or self.context.abandoned.problem
-            or self.context.ram.problem
-            or self._crowded()
-            or self._resting(),
-            self.context.abandoned.count,
-            self.dispatcher.loops.awake,
-            self.dispatcher.loops.waiting,
-        )
-
-    def _crowded(self) -> str | None:
-        """Return the problem that agents wait too long for a slot, if so."""
-        loops = self.dispatcher.loops
-        if loops.short_for < CROWDED_AFTER:
-            return None
-        agents = "1 agent waits" if loops.waiting == 1 else f"{loops.waiting:,} agents wait"
-        return (
-            f"{agents} for a slot: all {self.context.limits.awake_agents:,} are taken (awake_agents); raise it, or"
-            " give the agents less to do at once"
-        )
-
-    def _stuck(self) -> str | None:
-        """Return why stuck agents are left where they are, if any are."""
-        stuck = sum(not activation.phases.is_retired for activation in list(self.dispatcher.stuck.values()))
-        if not stuck or not self.context.abandoned.is_full:
-            return None
-        given_up = self.context.abandoned.loops
-        agents = "1 agent is" if stuck == 1 else f"{stuck} agents are"
-        return (
-            f"{agents} stuck and cannot be moved to another thread: {given_up} blocked threads have not returned"
-            f" (blocked_loops = {self.context.limits.blocked_loops}); find what blocks in the log, then restart Roost"
-        )
-
-    def _resting(self) -> str | None:
-        names = ", ".join(repr(name) for name in self.context.breakers.open())
-        return f"{names} failed repeatedly; the circuit is open, and agents that need it wait" if names else None
+        return health.report(self.context, self.dispatcher, self.supervisor)
 
     async def _retire(self) -> None:
         """Record that the process was closed; otherwise the next one treats it as a crash."""
@@ -158,19 +180,39 @@ class Roost:
         if self._closed:
             return
         self._closed = True
+        if self.membership is not None:
+            await self.membership.drain()
         self.talks.closing = self.context.closing = True
+        if self.sender is not None:
+            self.sender.finish()  # requests end concurrently
         if self._hosting:
             await self.timers.close()
             self.supervisor.finish()  # talks and agents end concurrently
         await self.dispatcher.close()
+        if self.sender is not None:
+            await self.sender.close()
         if self._hosting:
             await self.supervisor.close()
+        await self.figures.close()
+        if self._hosting and self.membership is None:
             await self._retire()
+        if self.membership is not None:
+            await self.membership.close()
         self.context.tools.close()
         self.talks.closed = True
         self.live_talks.wake_all()
-        self.context.monitor.close()
+        await self.context.facts.close()
         self.context.brains.close()
         self.context.store.close()
         if self._when_closed is not None:
             self._when_closed()
+
+
+def _wrapped(
+    membership: Membership | None, outer: Callable[[Notifier], Notifier] | None
+) -> Callable[[Dispatcher], Notifier]:
+    def wrap(dispatcher: Dispatcher) -> Notifier:
+        inner: Notifier = dispatcher if membership is None else ClusterNotifier(membership, dispatcher)
+        return inner if outer is None else outer(inner)
+
+    return wrap

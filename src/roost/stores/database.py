@@ -6,6 +6,7 @@ from typing import Protocol
 
 from roost.errors import RoostError, Unavailable
 from roost.ports import Tx
+from roost.stores.migrations import Schema
 
 
 class Connection(Tx, Protocol):
@@ -36,9 +37,14 @@ class Database(Protocol):
     readers: int
     generation: str
     """See `Store.generation`."""
+    schema: Schema
+    """Version of its schema when it was opened."""
 
     lost: Unavailable | None
     """Error if writes would be lost now, else None."""
+
+    is_member: bool
+    """Set when this node has joined its cluster: a store that does not know it is an older copy, and refuses it."""
 
     def problem(self) -> Unavailable | None:
         """Return the error if writes fail now or will soon fail."""
@@ -48,6 +54,10 @@ class Database(Protocol):
 
     def translate(self, error: Exception) -> RoostError | None:
         """Return the RoostError for a driver's error; None if it is not a database error."""
+        ...
+
+    def is_full(self, error: Exception) -> bool:
+        """Return whether the disk has no space for the write."""
         ...
 
     def is_doubtful(self, error: Exception) -> bool:

@@ -20,6 +20,7 @@ class DeferredInserts:
     """Deferred inserts of a connection. A table is brought up to date before any statement names it."""
 
     wrote: bool
+    node = ""
 
     def __init__(self) -> None:
         self._deferred: dict[tuple[str, tuple[str, ...], str], list[Sequence[Any]]] = {}

@@ -40,6 +40,7 @@ class SqliteConnection(DeferredInserts):
     """A connection in autocommit mode, with explicit transactions."""
 
     for_update = for_share = ""
+    writer = "0"
 
     def __init__(
         self,
@@ -129,13 +130,16 @@ class Sqlite:
     writers = 1
     readers = 2
 
-    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+    def __init__(self, path: Path, now: Callable[[], float], applied: Callable[[str], object] = bool) -> None:
         self.path = path
         self._now = now
+        self._applied = applied
+        """Called with the name of each migration."""
         if not path.parent.is_dir():
             raise Unavailable(f"the folder {str(path.parent)!r} does not exist: create it or name another one")
         self.lost: Unavailable | None = None
         """Error if writes would be lost now, else None."""
+        self.is_member = False
         self._wal = wal.WalGuard(path)
         self._lock = LockFile(path)
         self._claim: int | None = None
@@ -184,16 +188,21 @@ class Sqlite:
         )
 
     def translate(self, error: Exception) -> RoostError | None:
-        if not isinstance(error, sqlite3.Error):
+        if not isinstance(error, sqlite3.Error) or (code := getattr(error, "sqlite_errorcode", None)) is None:
             return None
-        code = getattr(error, "sqlite_errorcode", None)
-        return self._unavailable(code & 0xFF) if code is not None else None
+        is_unreachable = code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+        if is_unreachable and self._presence is not None and not self._presence.is_there():
+            return self._moved()
+        return self._unavailable(code & 0xFF)
 
     def _unavailable(self, code: int) -> Unavailable | None:
         if (message := _MESSAGES.get(code)) is None:
             return None
         public = message.replace("the file {path}", "the store's file").replace("{path}", "the store")
         return Unavailable(message.format(path=repr(str(self.path))), public=public)
+
+    def is_full(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
     def is_doubtful(self, error: Exception) -> bool:
         return False
@@ -229,11 +238,12 @@ class Sqlite:
         connection = self.connect(read_only=False)
         try:
             self._refuse_foreign(connection)
-            migrations.refuse_newer(connection, str(self.path))
+            migrations.refuse_incompatible(connection, str(self.path))
             # A file that is refused above stays unchanged.
             connection.read("PRAGMA journal_mode = WAL")
-            migrations.migrate(connection, dialect="sqlite")
+            migrations.migrate(connection, dialect="sqlite", applied=self._applied)
             connection.read("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.schema = migrations.schema(connection)
             self.generation = migrations.generation(connection)
         finally:
             connection.close()

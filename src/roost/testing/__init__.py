@@ -3,6 +3,9 @@
 from roost.hosts.simulated import Crash, Stuck
 from roost.testing.brains import Given, Reply, Script, script, wait
 from roost.testing.clock import Clock
+from roost.testing.cluster.faults import ClusterFaults
+from roost.testing.cluster.invariants import all_quiet, cluster_invariants, one_at_a_time, talks_gapless
+from roost.testing.cluster.simulation import ClusterSimulation
 from roost.testing.faults import Faults
 from roost.testing.games import check_game
 from roost.testing.invariants import (
@@ -21,15 +24,20 @@ from roost.testing.network import Network
 from roost.testing.polling import aeventually, eventually, insist
 from roost.testing.roosts import aroost, roost, simulated
 from roost.testing.simulation import Simulation
+from roost.testing.webhooks import FakeReceiver, ReceivedRequest
 
 __all__ = [
     "Clock",
+    "ClusterFaults",
+    "ClusterSimulation",
     "Crash",
     "End",
+    "FakeReceiver",
     "Fate",
     "Faults",
     "Given",
     "Network",
+    "ReceivedRequest",
     "Reply",
     "Script",
     "Simulation",
@@ -37,8 +45,10 @@ __all__ = [
     "aeventually",
     "all_ended",
     "all_invariants",
+    "all_quiet",
     "aroost",
     "check_game",
+    "cluster_invariants",
     "eventually",
     "fates",
     "in_order",
@@ -47,8 +57,10 @@ __all__ = [
     "meetings_agree",
     "nothing_lost",
     "nothing_twice",
+    "one_at_a_time",
     "roost",
     "script",
     "simulated",
+    "talks_gapless",
     "wait",
 ]

@@ -42,6 +42,8 @@ class Given:
     data: Any = None
     user_id: str = ""
     agent_id: str | None = None
+    talk_id: str = ""
+    """Talk of the turn; empty if it is none of a talk."""
     run_id: str = ""
     envelope_id: str | None = None
     """Envelope of the turn; None for a talk."""
@@ -60,6 +62,7 @@ class Given:
             data=turn.data,
             user_id=turn.user_id,
             agent_id=turn.agent_id,
+            talk_id=turn.talk_session_id,
             run_id=turn.run_id,
             envelope_id=getattr(envelope, "envelope_id", None),
         )
@@ -106,21 +109,24 @@ def script(*replies: Reply, matching: Mapping[str, Reply] | None = None) -> Scri
     return Script(replies, matching or {})
 
 
-def watched(brain: Brain, notice: Callable[[Given], object]) -> Brain:
-    """Wrap a brain: pass each turn to `notice` before it starts, and mark it when it succeeds."""
+def watched(brain: Brain, notice: Callable[[Given], object], over: Callable[[Given], object] = bool) -> Brain:
+    """Wrap a brain: pass each turn to `notice` before it starts, mark it when it succeeds, and pass it to `over`."""
     call = brain if inspect.isroutine(brain) else type(brain).__call__
     if inspect.isgeneratorfunction(call):
 
         def blocking(turn: Turn) -> Iterator[str | Chunk]:
             notice(given := Given.of(turn))
-            yield from brain(turn)  # type: ignore[misc]
-            given.ended = True
+            try:
+                yield from brain(turn)  # type: ignore[misc]
+                given.ended = True
+            finally:
+                over(given)
 
         return blocking
-    return _watched(brain, notice)  # type: ignore[arg-type]
+    return _watched(brain, notice, over)  # type: ignore[arg-type]
 
 
-def _watched(brain: AsyncBrain, notice: Callable[[Given], object]) -> AsyncBrain:
+def _watched(brain: AsyncBrain, notice: Callable[[Given], object], over: Callable[[Given], object]) -> AsyncBrain:
     async def on_loop(turn: Turn) -> AsyncIterator[str | Chunk]:
         notice(given := Given.of(turn))
         stream = brain(turn)
@@ -131,6 +137,7 @@ def _watched(brain: AsyncBrain, notice: Callable[[Given], object]) -> AsyncBrain
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
+            over(given)
 
     return on_loop
 

@@ -212,6 +212,9 @@ class UnreliableNotifier:
     def __init__(self, chaos: Chaos, inner: Notifier) -> None:
         self._chaos = chaos
         self._inner = inner
+        self.look_elsewhere, self.look_where_known = inner.look_elsewhere, inner.look_where_known
+        self.agent_changed, self.approval_decided = inner.agent_changed, inner.approval_decided
+        self.awaits, self.deliver_elsewhere = inner.awaits, inner.deliver_elsewhere
 
     def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
         self._chaos.unreliably("handover", self._inner.deliver, envelopes)

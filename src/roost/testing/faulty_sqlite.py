@@ -76,6 +76,17 @@ class FaultySqlite(Sqlite):
         self.commits = 0  # commits of the schema do not count
         self.decide = decide
 
+    @property
+    def now(self) -> Callable[[], float]:
+        return self._now
+
+    def prepare(self, db: sqlite3.Connection) -> None:
+        """Prepare a connection that writes: only simulated power losses happen here, and triggers need functions."""
+        db.execute("PRAGMA synchronous = OFF")
+        db.create_function("simulated_turns", 0, self.turns)
+        db.create_function("simulated_loses", 2, self.loses)
+        db.create_function("simulated_holds", 2, self.holds)
+
     def connect(self, *, read_only: bool) -> SqliteConnection:
         connection = _FaultyConnection(self, self.path, self._now, read_only=read_only)
         self._connections.append(connection)
@@ -100,10 +111,7 @@ class _FaultyConnection(SqliteConnection):
         super().__init__(path, now, read_only=read_only)
         self._database = database
         if not read_only:
-            self._db.execute("PRAGMA synchronous = OFF")  # only simulated power losses happen here
-            self._db.create_function("simulated_turns", 0, database.turns)
-            self._db.create_function("simulated_loses", 2, database.loses)
-            self._db.create_function("simulated_holds", 2, database.holds)
+            database.prepare(self._db)
 
     def commit(self) -> None:
         database = self._database
@@ -111,10 +119,10 @@ class _FaultyConnection(SqliteConnection):
         if database.commits == database.crash_before:
             raise Crash
         if database.failing(database.commits):
-            raise _full()
+            raise full_disk()
         match database.decide():
             case "failed":
-                raise _full()
+                raise full_disk()
             case "undone":
                 raise UnknownOutcome("the connection was lost")
             case "done":
@@ -125,7 +133,7 @@ class _FaultyConnection(SqliteConnection):
             raise Crash
 
 
-def _full() -> sqlite3.OperationalError:
+def full_disk() -> sqlite3.OperationalError:
     error = sqlite3.OperationalError("database or disk is full")
     error.sqlite_errorcode = sqlite3.SQLITE_FULL
     return error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from roost.core.meetings.log.entries import Entry, from_json
 from roost.core.meetings.log.log import Log
@@ -84,7 +84,7 @@ def fates(simulation: Simulation) -> list[Fate]:
 def nothing_lost(simulation: Simulation) -> None:
     """Check that each envelope was done, buried, cancelled, or is pending, and that its task or mail agrees."""
     lost = [fate for fate in fates(simulation) if fate.end is End.LOST]
-    _hold(simulation, not lost, "these envelopes are gone without being handled", lost)
+    hold(simulation, not lost, "these envelopes are gone without being handled", lost)
 
 
 def nothing_twice(simulation: Simulation) -> None:
@@ -94,7 +94,7 @@ def nothing_twice(simulation: Simulation) -> None:
     """
     found = fates(simulation)
     twice = [fate for fate in found if fate.times > 1 and fate.end is not End.DEAD]
-    _hold(simulation, not twice, "these were posted twice", twice)
+    hold(simulation, not twice, "these were posted twice", twice)
     said = Counter(
         (f.sender, f.address, f.kind, f.body)
         for f in found
@@ -102,7 +102,7 @@ def nothing_twice(simulation: Simulation) -> None:
     )
     mail = Counter(simulation.rows("SELECT sender, recipient, subject, body FROM mail"))
     doubled = [key for key, count in (said + mail).items() if count > 1]
-    _hold(simulation, not doubled, "these were sent twice", doubled)
+    hold(simulation, not doubled, "these were sent twice", doubled)
 
 
 def in_order(simulation: Simulation) -> None:
@@ -121,14 +121,14 @@ def in_order(simulation: Simulation) -> None:
         for earlier, later in pairwise(lane)
         if earlier.envelope_id < later.envelope_id and (earlier.handled or 0) > (later.handled or 0)
     ]
-    _hold(simulation, not wrong, "these overtook", wrong)
+    hold(simulation, not wrong, "these overtook", wrong)
 
 
 def all_ended(simulation: Simulation, *allowed: End) -> None:
     """Check that each envelope ended in one of these states; in any but LOST if none is named."""
     ends = allowed or tuple(end for end in End if end is not End.LOST)
     others = [f"{fate.end}: {fate}" for fate in fates(simulation) if fate.end not in ends]
-    _hold(simulation, not others, f"these did not end as {' or '.join(ends)}", others)
+    hold(simulation, not others, f"these did not end as {' or '.join(ends)}", others)
 
 
 def meetings_agree(simulation: Simulation) -> None:
@@ -140,13 +140,19 @@ def meetings_agree(simulation: Simulation) -> None:
         most = max(views.values(), key=lambda view: sum(view.seen.values()))
         present = {who: view for who, view in views.items() if most.is_in(who)}
         differ = [who for who, view in present.items() if view != next(iter(present.values()))]
-        _hold(simulation, not differ, f"these see the meeting {meeting} differently", [*present] if differ else ())
+        hold(simulation, not differ, f"these see the meeting {meeting} differently", [*present] if differ else ())
 
 
-def meeting_views(simulation: Simulation) -> dict[str, dict[str, View]]:
+class Rows(Protocol):
+    """Store whose rows can be read: a simulation, for example."""
+
+    def rows(self, sql: str, /) -> list[tuple[Any, ...]]: ...
+
+
+def meeting_views(store: Rows) -> dict[str, dict[str, View]]:
     """Return the view of each participant of each meeting."""
     logs: dict[tuple[str, str, str], list[Entry]] = defaultdict(list)
-    for meeting, participant, creator, entry in simulation.rows(
+    for meeting, participant, creator, entry in store.rows(
         "SELECT m.meeting_id, m.participant, m.creator, l.entry FROM meetings m JOIN meeting_log l"
         " ON l.participant = m.participant AND l.meeting_id = m.meeting_id ORDER BY 1, 2, 3, 4"
     ):
@@ -192,7 +198,7 @@ def _ends(simulation: Simulation) -> Callable[[tuple[Any, ...], list[tuple[int, 
     return end_of
 
 
-def _hold(simulation: Simulation, holds: bool, what: str, which: Iterable[object]) -> None:
+def hold(simulation: Simulation, holds: bool, what: str, which: Iterable[object]) -> None:
     if not holds:
         named = [str(item) for item in which]
         shown = "\n  ".join(named[:10])

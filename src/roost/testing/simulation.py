@@ -16,7 +16,7 @@ from roost.brains.profiles import ProfileRegistry
 from roost.core.limits.limits import Limits
 from roost.core.values.addresses import parse
 from roost.hosts.simulated import Crash, SimulatedHost, Stuck
-from roost.ports import Brain, Tool
+from roost.ports import Brain, Poster, Tool
 from roost.runtime.roost import Roost
 from roost.service import AsyncAgentService
 from roost.stores.engine import Engine
@@ -47,11 +47,18 @@ class Simulation:
     """
 
     def __init__(
-        self, folder: Path | None = None, seed: int = 0, *, faults: Faults | None = None, clock: Clock | None = None
+        self,
+        folder: Path | None = None,
+        seed: int = 0,
+        *,
+        faults: Faults | None = None,
+        clock: Clock | None = None,
+        poster: Poster | None = None,
     ) -> None:
         self.seed = seed
         self.faults = faults or Faults()
         self.clock = clock or Clock()
+        self._poster = poster
         self._scratch = None if folder is not None else TemporaryDirectory(prefix="roost-simulation-")
         self.path = Path(self._scratch.name if self._scratch is not None else str(folder)) / "simulated.db"
         self._chaos = Chaos(self.faults, seed, self.clock)
@@ -85,10 +92,18 @@ class Simulation:
         )
         store = Engine(self.host, self.database, queued=limits.queued_writes)
         observed = {name: watched(brain, self.turns.append) for name, brain in brains.items()}
-        roost = Roost(self.host, store, ProfileRegistry(observed), limits, tools=tools, notifier=self._chaos.notifier)
+        roost = Roost(
+            self.host,
+            store,
+            ProfileRegistry(observed),
+            limits,
+            tools=tools,
+            poster=self._poster,
+            notifier=self._chaos.notifier,
+        )
         self._chaos.attach(self.host)
         self.host.may_skip = self._is_idle
-        self.host.next_due = lambda: roost.dispatcher.timers.expected if roost.dispatcher.timers is not None else None
+        self.host.next_due = lambda: _next_due(roost)
         self.service = AsyncAgentService(roost)
         return self.service
 
@@ -225,3 +240,9 @@ class Simulation:
 
     def _seed_of_life(self) -> int:
         return self.seed * 1000 + self._starts
+
+
+def _next_due(roost: Roost) -> float | None:
+    """Return when a timer or a request of a webhook is due."""
+    parts = (roost.dispatcher.timers, roost.sender)
+    return min((part.expected for part in parts if part is not None and part.expected is not None), default=None)

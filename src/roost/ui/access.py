@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import streamlit as st
 
-from roost.api.auth import COOKIE, of_this_process, user_of_cookie
 from roost.connections.connections import Connections
 from roost.errors import Unavailable
 from roost.service import AgentService
 from roost.ui.live.views import Views
+from roost.ui.shell.visit import Visit
 
-Identify = Callable[[str | None], str | None]
+Identify = Callable[[Mapping[str, str]], str | None]
+"""Returns the user of the cookies of a browser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class _Hosted:
     """Views of messages, for pages that poll."""
     connections: Connections | None = None
     """Connections of models, for the local user."""
+    has_accounts: Callable[[], bool] = lambda: False
+    """Tells whether users sign in, and have an account page."""
+    proxy_header: str | None = None
+    """Header in which a proxy names the users that it has signed in."""
 
 
 _hosted: _Hosted | None = None
@@ -40,48 +45,59 @@ def host(
     *,
     stream: str | None = None,
     connections: Connections | None = None,
+    has_accounts: Callable[[], bool] = lambda: False,
+    proxy_header: str | None = None,
 ) -> None:
-    """Set the service of the pages of this process, the function that identifies users by cookie, and the local user.
+    """Set the service of the pages of this process, the function that identifies users by cookies, and the local user.
 
     The server calls it before pages run, gives each browser a cookie, and serves the live stream at `stream`.
     """
     global _hosted  # Streamlit runs page scripts without arguments.
-    _hosted = _Hosted(service, identify, operator, stream, connections=connections)
+    _hosted = _Hosted(
+        service,
+        identify,
+        operator,
+        stream,
+        connections=connections,
+        has_accounts=has_accounts,
+        proxy_header=proxy_header,
+    )
 
 
 def current() -> tuple[AgentService, str]:
     """Return the service, and the user of this browser; raise Unavailable if there is no cookie."""
-    hosted = _hosted or _own()
-    user = hosted.identify(st.context.cookies.get(COOKIE))
+    user = _host().identify(st.context.cookies)
     if user is None:
         raise Unavailable("This browser is not signed in yet: allow cookies for this page and load it again.")
-    return hosted.service, user
+    return _host().service, user
 
 
-def is_operator(user: str) -> bool:
-    """Return whether this is the local user, who runs this program and may see its code."""
-    return user == (_hosted or _own()).operator
-
-
-def stream() -> str | None:
-    """Return the URL of the live stream, if the server of the pages has one."""
-    return (_hosted or _own()).stream
+def visit() -> Visit:
+    """Return who looks at the page, and of which service; raise Unavailable if there is no cookie."""
+    hosted = _host()
+    service, user = current()
+    header = hosted.proxy_header
+    return Visit(
+        service,
+        user,
+        is_operator=user == hosted.operator,
+        stream=hosted.stream,
+        has_accounts=hosted.has_accounts(),
+        can_sign_out=header is None or header not in st.context.headers,
+    )
 
 
 def views() -> Views:
     """Return the views of messages that all pages of this process share."""
-    return (_hosted or _own()).views
+    return _host().views
 
 
 def connections() -> Connections | None:
     """Return the connections of models, which only the local user may use."""
-    return (_hosted or _own()).connections
+    return _host().connections
 
 
-@st.cache_resource(show_spinner=False)
-def _own() -> _Hosted:
-    """Create the service once, if no server hosts the pages (a plain `streamlit run`)."""
-    from roost.ui import standalone
-
-    service = standalone.service()
-    return _Hosted(service, user_of_cookie, of_this_process().local_user, connections=standalone.connections(service))
+def _host() -> _Hosted:
+    if _hosted is None:
+        raise Unavailable("no server hosts these pages: start `roost up`")
+    return _hosted

@@ -28,6 +28,24 @@ def uninterrupted(callback: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def once(callback: Callable[P, object]) -> Callable[P, None]:
+    """Return a callback that does its work once until its element is drawn again. Call this while drawing.
+
+    A double click asks twice. The second request arrives before the browser has drawn what the first one changed, with
+    the same fields, and Streamlit calls what the element was last drawn with.
+    """
+    is_called = False
+
+    @wraps(callback)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        nonlocal is_called
+        if not is_called:
+            is_called = True
+            callback(*args, **kwargs)
+
+    return run
+
+
 @contextmanager
 def _held() -> Iterator[None]:
     """Let this run of the page not be ended; Streamlit has no public option for it, and looks after each callback."""

@@ -20,7 +20,8 @@ from roost.core.talks.branches import versions
 from roost.core.talks.talk import Talk
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AgentService
-from roost.ui import approvals, header, page_url, talk_actions
+from roost.ui import header, page_url, talk_actions
+from roost.ui.approvals import pending
 from roost.ui.compose import element as input_element
 from roost.ui.design import components
 from roost.ui.first_visit import cards, connect_model, guide_actions
@@ -29,7 +30,7 @@ from roost.ui.live.approval_cards import CARDS, approval_cards
 from roost.ui.live.digest import digest
 from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
-from roost.ui.sidebar import approval_list, importing, mailbox, menu, permissions, sidebar
+from roost.ui.sidebar import importing, menu, sidebar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader
 
@@ -135,7 +136,7 @@ class PageState:
     @property
     def is_asking(self) -> bool:
         """Return whether the open talk waits for an approval."""
-        return bool(approvals.here(self.waiting, self.reading))
+        return bool(pending.here(self.waiting, self.reading))
 
     @property
     def is_stale(self) -> bool:
@@ -146,7 +147,7 @@ class PageState:
         if self.refreshes % max(1, round(LOOK_AT_TALKS / self.every)) == 0:
             self.talks = sidebar.listed(self.service, self.user)
         if self.refreshes % max(1, round(LOOK_AT_QUESTIONS / self.every)) == 0:
-            self.waiting = approvals.waiting(self.service, self.user)
+            self.waiting = pending.waiting(self.service, self.user)
             self.unread = self.service.mail.unread_count(self.user)
         return self.now(self.talks) != self.shape
 
@@ -159,6 +160,8 @@ def page(
     stream: str | None = None,
     views: Views | None = None,
     connections: Connections | None = None,
+    has_accounts: bool = False,
+    can_sign_out: bool = True,
 ) -> None:
     """Draw the page; for the operator, failed answers have their tracebacks behind "Details".
 
@@ -169,19 +172,16 @@ def page(
     reading, talk = _open(service, user)
     talks = sidebar.listed(service, user)
     draft = _draft(service)
-    found = approvals.waiting(service, user)
+    found = pending.waiting(service, user)
     unread = service.mail.unread_count(user)
     sidebar.draw(
-        service, user, talks, talk, draft, approval_list.elsewhere(found, reading.talk_id if reading else None), unread
+        service, user, talks, talk, draft, len(found), unread, has_accounts=has_accounts, can_sign_out=can_sign_out
     )
     running = reading is not None and reading.running
     calm = st.session_state.pop("calm", False)
     menu.dialog(service, user)
-    approval_list.dialog(service, user, talks)
-    mailbox.dialog(service, user)
     importing.dialog(service, user)
     connect_model.dialog(connections if is_operator else None, draft)
-    permissions.dialog(service, user)
     every = QUICK if running else CALM if calm else SLOW
     scene = PageState(service, user, reading, talks, every, found, unread, is_operator, stream, views or Views())
     line = MessageSender(service, user, draft, reading.talk_id if reading else None)

@@ -10,7 +10,8 @@ import streamlit as st
 from roost.core.talks.messages import Sender
 from roost.errors import RoostError, Unavailable, public
 from roost.service import AgentService
-from roost.ui import approvals, dialogs, page_url
+from roost.ui import dialogs, page_url
+from roost.ui.approvals import pending
 from roost.ui.compose.element import Outgoing
 from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
@@ -125,7 +126,7 @@ def act(service: AgentService, line: MessageSender, action: str, seq: int, text:
         _show_older(service)
     elif action in (APPROVE, DECLINE, ALWAYS):
         approval_id, _, reason = text.partition(" ")
-        st.session_state["notice"] = approvals.decide(service, reading.user_id, approval_id, action, reason)
+        st.session_state["notice"] = pending.decide(service, reading.user_id, approval_id, action, reason)
     elif action == "version":
         page_url.open_talk(text)
     elif action in ("edit", "regenerate", "fork"):

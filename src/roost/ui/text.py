@@ -1,10 +1,12 @@
-"""Text for pages: titles escaped for Streamlit, errors as sentences."""
+"""Text for pages: titles escaped for Streamlit, errors as sentences, JSON that somebody typed."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
-from roost.errors import public
+from roost.errors import Invalid, public
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _SHORTCODE = re.compile(r":(?=[\w+-])")
@@ -33,6 +35,16 @@ def sentence(problem: object) -> str:
 def as_sentence(problem: object) -> str:
     """Return an error or notice as a sentence, escaped for Streamlit's Markdown."""
     return plain(sentence(problem))
+
+
+def parsed_json(text: str, problem: str) -> Any:
+    """Return the value of a JSON text; raise `Invalid` with this problem and the reason if it cannot be read."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Invalid(f"{problem}: {error}") from None
+    except RecursionError:
+        raise Invalid(f"{problem}: it is nested too deeply") from None
 
 
 def file_size(size: int) -> str:

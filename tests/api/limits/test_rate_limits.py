@@ -1,4 +1,4 @@
-"""How often one may ask."""
+"""Rates of requests that are allowed."""
 
 from __future__ import annotations
 
@@ -39,6 +39,36 @@ def test_no_user_gets_more_than_the_rate_and_the_burst(pauses: list[float]) -> N
         now[0] += pause
         admitted += asked.admits("ann")
     assert admitted <= 5 + 2 * now[0] + 1e-6
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.integers(0, 2)), max_size=200))
+def test_nodes_together_admit_no_more_than_one_alone(requests: list[tuple[float, int]]) -> None:
+    now = [0.0]
+    nodes = [RateLimit(lambda: now[0], per_second=2, burst=6, nodes=lambda: 3) for _ in range(3)]
+    admitted = 0
+    for pause, node in requests:
+        now[0] += pause
+        admitted += nodes[node].admits("ann")
+        nodes[node].charge("bob", 1)
+    assert admitted <= 6 + 2 * now[0] + 1e-6
+
+
+def test_the_share_of_a_node_follows_the_number_of_nodes() -> None:
+    now, count = [0.0], [1]
+    asked = RateLimit(lambda: now[0], per_second=6, burst=6, nodes=lambda: count[0])
+    assert asked.admits("ann")
+    count[0] = 3
+    assert [asked.admits("ann") for _ in range(3)] == [True, True, False]
+    now[0] = 1.0
+    assert [asked.admits("ann") for _ in range(3)] == [True, True, False]
+    count[0] = 1
+    now[0] = 2.0
+    assert [asked.admits("ann") for _ in range(7)] == [True] * 6 + [False]
+
+
+def test_a_limit_smaller_than_the_number_of_nodes_still_admits_requests() -> None:
+    asked = RateLimit(lambda: 0.0, per_second=1, burst=2, nodes=lambda: 5)
+    assert [asked.admits("ann") for _ in range(2)] == [True, False]
 
 
 def test_the_bucket_fills_up_again() -> None:

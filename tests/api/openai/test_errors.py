@@ -11,9 +11,8 @@ import openai
 import pytest
 
 import roost
-from roost.api.limits import concurrency
 from tests.api.openai.clients import USER, client_of, said
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, limited, serving
 from tests.conftest import Open
 
 BASE: dict[str, Any] = {"model": "parrot", "messages": said("x")}
@@ -94,17 +93,17 @@ def refused(http: httpx.Client, request: object) -> tuple[int, dict[str, Any]]:
     ],
 )
 def test_what_is_not_understood_is_a_bad_request_that_names_the_parameter(
-    served: Served, changed: dict[str, Any], param: str | None
+    unchanged: Served, changed: dict[str, Any], param: str | None
 ) -> None:
-    with served.command_line() as http:
+    with unchanged.command_line() as http:
         status, error = refused(http, BASE | changed)
     assert (status, error["type"], error["param"]) == (400, "invalid_request_error", param)
-    assert served.service.list_sessions(USER) == []
+    assert unchanged.service.list_sessions(USER) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'"x"', b"\xff", b"[" * 5000, b'{"model": NaN}', b"{}"])
-def test_a_body_that_is_no_request_is_a_bad_request(served: Served, body: bytes) -> None:
-    with served.command_line(**{"Content-Type": "application/json"}) as http:
+def test_a_body_that_is_no_request_is_a_bad_request(unchanged: Served, body: bytes) -> None:
+    with unchanged.command_line(**{"Content-Type": "application/json"}) as http:
         answer = http.post("/v1/chat/completions", content=body)
     assert answer.status_code == 400
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
@@ -113,9 +112,8 @@ def test_a_body_that_is_no_request_is_a_bad_request(served: Served, body: bytes)
 @pytest.mark.parametrize(
     "model", ["nope", "", "agent:", "agent:nobody", "agent:ann/d", "agent:a b", "user:ann", "x" * 900]
 )
-def test_an_unknown_model_is_not_found(served: Served, client: openai.OpenAI, model: str) -> None:
-    served.service.agents.create("ann", "d", profile="parrot")
-    with pytest.raises(openai.NotFoundError) as missing:
+def test_an_unknown_model_is_not_found(unchanged: Served, model: str) -> None:
+    with client_of(unchanged) as client, pytest.raises(openai.NotFoundError) as missing:
         client.chat.completions.create(model=model, messages=said("x"))
     assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
 
@@ -150,8 +148,8 @@ def test_a_body_that_is_too_large_is_refused(service: Open) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/", "/v1/unknown", "/v1/chat", "/v1/completions", "/v1/chat/completions/x"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_an_unknown_path_is_not_found_in_the_same_form(served: Served, path: str, method: str) -> None:
-    with served.command_line() as http:
+def test_an_unknown_path_is_not_found_in_the_same_form(unchanged: Served, path: str, method: str) -> None:
+    with unchanged.command_line() as http:
         answer = http.request(method, path)
     assert (answer.status_code, answer.json()["error"]["type"]) == (404, "invalid_request_error")
 
@@ -162,8 +160,8 @@ def test_a_wrong_method_is_refused_in_the_same_form(served: Served) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_too_many_requests_at_once_are_a_rate_limit_error(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 1)
+@limited(open_requests_per_user=1)
+def test_too_many_requests_at_once_are_a_rate_limit_error(served: Served) -> None:
     with client_of(served) as client:
         chunks = client.chat.completions.create(model="endless", messages=said("go"), stream=True)
         for streamed in (False, True):

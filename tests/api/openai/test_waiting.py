@@ -36,7 +36,7 @@ def test_a_durable_talk_waits_for_the_approval_that_the_error_names(served: Serv
     assert refused.value.code == "approval_required"
     assert asked.approval_id in refused.value.message
     assert talk in refused.value.message
-    served.service.approvals.grant(USER, asked.approval_id)
+    served.service.approvals.approve(USER, asked.approval_id)
     settled(served.service, USER, talk)
     assert [m.content for m in everything(served.service, USER, talk)] == ["it", "deployed it"]
 

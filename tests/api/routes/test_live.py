@@ -15,11 +15,10 @@ from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
 import roost
-from roost.api.limits import concurrency
 from roost.api.routes import live
 from roost.core.talks.messages import Page
 from tests.api.conftest import BRAINS
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, limited, serving
 from tests.conftest import Open, eventually
 
 
@@ -158,8 +157,8 @@ def test_a_socket_that_sends_something_else_is_closed(served: Served, sent: str 
                 socket.recv(timeout=15)
 
 
-def test_the_number_of_sockets_of_a_user_is_limited(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 2)
+@limited(open_requests_per_user=2)
+def test_the_number_of_sockets_of_a_user_is_limited(served: Served) -> None:
     with opened(served), opened(served):
         with pytest.raises(InvalidStatus):
             opened(served)
@@ -192,7 +191,7 @@ def test_a_traceback_is_sent_to_the_operator_alone(service: Open, user: str) -> 
     assert ("ValueError: inside" in failed.get("details", "")) == (user == "local")
 
 
-def test_what_the_page_shows_around_the_talk_is_told_by_a_digest(served: Served) -> None:
+def test_a_digest_reports_changes_of_what_the_page_shows_around_the_talk(served: Served) -> None:
     with opened(served) as socket:
         first = json.loads(socket.recv(timeout=15))
         talk = said(served, "hello")
@@ -230,7 +229,7 @@ def test_approvals_come_with_their_answers_and_are_news_when_they_are_decided(se
             2,
             ["approve", "decline", "always"],
         )
-        served.service.approvals.grant("ann", asked.approval_id)
+        served.service.approvals.approve("ann", asked.approval_id)
         socket.send(json.dumps({"approvals": True}))
         [card] = cards(frames)["approvals"]
         assert (card["verdict"], card["actions"]) == ("Approved by you", {})
@@ -273,7 +272,7 @@ def test_the_approvals_of_a_talk_come_after_its_first_messages(served: Served, m
     every_page, look, calls = live.LiveSockets.pages, live._Around.look, count(1)
     is_open, has_looked = asyncio.Event(), asyncio.Event()
 
-    async def in_between(around: Any) -> str:
+    async def in_between(around: Any) -> tuple[str, str]:
         await is_open.wait()
         if next(calls) == 2:  # what the first look has found is sent
             has_looked.set()

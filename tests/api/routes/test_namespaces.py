@@ -9,26 +9,30 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic.alias_generators import to_camel
 
 import roost
-from roost.api.limits import concurrency
 from roost.client import connect
 from roost.core.envelopes.mail import MailPage
 from roost.core.monitoring.facts import FactPage
+from roost.core.monitoring.figures import FigureReport
 from roost.protocol.namespaces import Method, methods
 from roost.sync import NAMESPACES
-from tests.api.serving import Served, ask, send, serving
+from tests.api.serving import Served, ask, limited, send, serving
 from tests.conftest import Open, eventually
 
-METHODS = [method for name, kind in NAMESPACES.items() for method in methods(name, kind)]
+OWNED = [name for name in NAMESPACES if name not in ("users", "nodes")]
+"""Namespaces in which each user has things of their own; accounts are in tests/api/test_users.py."""
+METHODS = [method for name in OWNED for method in methods(name, NAMESPACES[name])]
 NEVER = "00000000000000000000000ff"
 
 
@@ -37,7 +41,7 @@ NEVER = "00000000000000000000000ff"
 
 @dataclass(frozen=True)
 class Theirs:
-    """What ann has, by the names of the parameters that ask for such a thing."""
+    """Ids of things that ann has, by the names of the parameters that ask for them."""
 
     ids: dict[str, str]
 
@@ -50,6 +54,7 @@ class Theirs:
         service.agents.remember("ann", "d", "x marks the spot", key="mine")
         service.events.publish("ann", "nobody_takes_it", {"secret": 1})
         [letter] = service.dead_letters.list("ann")
+        hooked = service.webhooks.create("ann", "https://example.com/", events=["WebhookPaused"])
         return cls(
             {
                 **(_waiting(service) if namespace in ("approvals", "runs") else {}),
@@ -66,6 +71,8 @@ class Theirs:
                 "meeting_id": service.meetings.call("ann", "secret", optional=["agent:d"]),
                 "who": "agent:ann/d",
                 "token_id": service.tokens.create("ann", "hers").token.token_id,
+                "webhook_id": hooked.webhook.webhook_id,
+                "hook_id": service.hooks.create("ann", event="heard").hook.hook_id,
                 "cursor": cursor,
                 "arrival": "0",
             }
@@ -110,15 +117,30 @@ OTHERS: dict[str, Any] = {
     "topic": "x",
     "move": 1,
     "tool": "pay",
+    "url": "https://example.com/x",
+    "sender": "user:ann",
+    "since": 1.7e9,
+    "created": "2030-01-01T00:00:00Z",
 }
 CURSORS = {"monitor.facts": "cursor", "monitor.wait": "cursor", "mail.arrivals": "arrival", "mail.wait": "arrival"}
-"""Where `after` is a cursor: the same for everyone, and good for what is one's own."""
-OWN = {"agents.create", "agents.create_many", "events.publish", "meetings.call", "tokens.create"}
-"""What makes something of one's own, whatever others have."""
+"""Methods whose `after` is a cursor: the same for every user, and valid for one's own data."""
+CLOCKWORK = ("cursor", "at", "since", "until", "width", "bounds")
+"""Fields of replies that are the same for every user."""
+OWN = {
+    "agents.create",
+    "agents.create_many",
+    "events.publish",
+    "mail.import_mail",
+    "meetings.call",
+    "tokens.create",
+    "webhooks.create",
+    "hooks.create",
+}
+"""Methods that create something of the caller's own, whatever others have."""
 
 
 def methods_of(namespace: str) -> list[Method]:
-    """What makes something of one's own last: then one has it."""
+    """Return the methods, those that create something last: then the caller has it."""
     return sorted((one for one in METHODS if one.namespace == namespace), key=lambda method: method.full_name in OWN)
 
 
@@ -150,11 +172,13 @@ def wire(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(call: Callable[..., Any], given: dict[str, Any]) -> str:
-    """What a stranger learns; the ids that were asked for may be in it."""
+    """Return what a stranger learns, without the ids that were asked for."""
     try:
         answer = call("bob", **given)
         if isinstance(answer, FactPage | MailPage):
             answer = [*(answer.facts if isinstance(answer, FactPage) else answer.mail)]
+        if isinstance(answer, FigureReport):
+            answer = [*answer.series]
         told = repr(answer)
     except roost.NotFound as error:
         told = f"not found: {error}"
@@ -167,11 +191,12 @@ def everything(service: roost.AgentService, ids: dict[str, str]) -> list[Any]:
     found: list[Any] = [service.agents.list("ann"), service.tasks.list("ann"), service.schedules.list("ann")]
     found += [service.mail.inbox("ann", "agent:d"), service.dead_letters.list("ann"), service.events.history("ann")]
     found += [service.agents.memories("ann", "d"), service.approvals.list("ann"), service.tokens.list("ann")]
+    found += [service.webhooks.list("ann"), service.hooks.list("ann")]
     found += [service.meetings.view("ann", ids["meeting_id"])]
     return [*found, service.agents.history("ann", "d"), service.mail.thread("ann", ids["thread_id"])]
 
 
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@pytest.mark.parametrize("namespace", OWNED)
 def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, namespace: str) -> None:
     theirs = Theirs.of(served.service, namespace)
     before = everything(served.service, theirs.ids)
@@ -188,7 +213,7 @@ def test_every_method_answers_a_stranger_as_if_it_never_existed(served: Served, 
     assert everything(served.service, theirs.ids) == before
 
 
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@pytest.mark.parametrize("namespace", OWNED)
 def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, namespace: str) -> None:
     theirs = Theirs.of(served.service, namespace)
     with served.browser("bob") as bob, served.browser(None) as nobody:
@@ -201,7 +226,7 @@ def test_every_route_takes_the_user_from_the_cookie_alone(served: Served, namesp
             sly = send(bob, method, given, **{"Roost-User": "ann"})
             if name not in OWN:
                 found = {} if sly.status_code == 404 else sly.json()
-                assert not any(value for field, value in found.items() if field not in ("cursor", "at")), name
+                assert not any(value for field, value in found.items() if field not in CLOCKWORK), name
 
 
 def test_no_other_site_can_make_a_signed_in_browser_act(served: Served) -> None:
@@ -244,23 +269,22 @@ def test_no_other_site_can_make_a_signed_in_browser_act(served: Served) -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_named_and_change_nothing(
-    served: Served, method: str, given: dict[str, Any], told: str
+    unchanged: Served, method: str, given: dict[str, Any], told: str
 ) -> None:
-    served.service.agents.create("ann", "d", start=False)
-    before = served.service.agents.list("ann")
-    with served.browser("ann") as ann:
+    before = unchanged.service.agents.list("ann")
+    with unchanged.browser("ann") as ann:
         refused = ask(ann, method, **given)
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
     assert told in refused.json()["detail"]
-    assert served.service.agents.list("ann") == before
+    assert unchanged.service.agents.list("ann") == before
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"name": "x", "data": ' + b"[" * 100_000, b"null", b'"x"'])
-def test_a_body_that_is_no_object_is_refused(served: Served, content: bytes) -> None:
-    with served.browser("ann") as ann:
+def test_a_body_that_is_no_object_is_refused(unchanged: Served, content: bytes) -> None:
+    with unchanged.browser("ann") as ann:
         refused = ann.post("/api/v1/events", content=content, headers={"Content-Type": "application/json"})
     assert refused.status_code in (400, 422)
-    assert served.service.events.history("ann") == []
+    assert unchanged.service.events.history("ann") == []
 
 
 def test_what_needs_no_arguments_needs_no_body(served: Served) -> None:
@@ -273,8 +297,8 @@ def test_what_needs_no_arguments_needs_no_body(served: Served) -> None:
 @pytest.mark.parametrize(
     "path", ["agents/d/_moved", "agents/d/--init--", "agents/d/nothing", "roost/close", "agent", "agents/d/Stop"]
 )
-def test_what_is_no_public_method_of_a_face_is_not_there(served: Served, path: str) -> None:
-    with served.browser("ann") as ann:
+def test_what_is_no_public_method_of_a_face_is_not_there(unchanged: Served, path: str) -> None:
+    with unchanged.browser("ann") as ann:
         assert ann.post(f"/api/v1/{path}", json={}).status_code == 404
         assert ann.get(f"/api/v1/{path}").status_code == 404
 
@@ -310,18 +334,28 @@ def test_a_wait_is_bounded_whatever_is_asked_for(served: Served, monkeypatch: py
             assert ask(ann, "tasks.wait", taskId=task, **timeout).json()["status"] == "queued"
 
 
-def test_the_open_waits_of_a_user_are_limited(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 0)
+@limited(open_requests_per_user=1)
+def test_the_open_waits_of_a_user_are_limited(served: Served) -> None:
     served.service.agents.create("ann", "d", start=False)
     task = served.service.tasks.send("ann", "d", "never")
-    with served.browser("ann") as ann:
+
+    def wait(client: httpx.Client) -> httpx.Response:
+        while (reply := ask(client, "tasks.wait", taskId=task, timeout=20)).status_code == 429:
+            pass  # the other one was looking just then
+        return reply
+
+    with served.browser("ann") as ann, served.browser("ann") as other, ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(wait, other)
+        eventually(lambda: ask(ann, "tasks.wait", taskId=task, timeout=0).status_code == 429)
         refused = ask(ann, "tasks.wait", taskId=task, timeout=0)
         assert (refused.status_code, "too many open waits" in refused.text) == (429, True)
         assert ask(ann, "tasks.get", taskId=task).status_code == 200
+        served.service.tasks.cancel("ann", task)
+        assert waiting.result(20).json()["status"] == "cancelled"
 
 
-def test_a_wait_that_is_over_gives_its_place_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 1)
+@limited(open_requests_per_user=1)
+def test_a_wait_that_is_over_gives_its_place_back(served: Served) -> None:
     with served.browser("ann") as ann:
         for _ in range(3):
             assert ask(ann, "tasks.wait", taskId="task_never", timeout=0).status_code == 404
@@ -398,4 +432,13 @@ def test_a_state_that_is_no_valid_text_can_still_be_read(tmp_path: Path) -> None
         assert service.tasks.wait("ann", service.tasks.send("ann", "d", "x"), timeout=10).status == "done"
         with served.browser("ann") as ann:
             seen = ask(ann, "agents.inspect", agentId="d")
-    assert list(seen.json()["memory"]) == ["\ufffd"]
+    assert list(seen.json()["turnState"]) == ["\ufffd"]
+
+
+def test_servers_of_one_process_call_each_their_own_service(service: Open) -> None:
+    with serving(service(name="one.db")) as one, serving(service(name="two.db")) as two:
+        for served, agent in ((one, "first"), (two, "second")):
+            with served.browser("ann") as ann:
+                assert ask(ann, "agents.create", agentId=agent, start=False).status_code == 201
+        assert [agent.agent_id for agent in one.service.agents.list("ann")] == ["first"]
+        assert [agent.agent_id for agent in two.service.agents.list("ann")] == ["second"]

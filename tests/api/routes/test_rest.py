@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import httpx
@@ -103,6 +106,12 @@ def test_an_idempotency_key_makes_a_repeated_request_count_once(served: Served) 
         assert served.service.events.history("ann") == []
 
 
+def test_declining_is_repeatable_for_an_approval_and_not_for_an_invitation() -> None:
+    repeatable = {name for name, method in METHODS.items() if method.is_repeatable}
+    assert {"approvals.approve", "approvals.decline"} <= repeatable
+    assert repeatable.isdisjoint({"meetings.decline", "meetings.grant"})
+
+
 def test_a_reply_that_is_known_is_not_sent_again(served: Served) -> None:
     served.service.agents.create("ann", "d", start=False)
     with served.browser("ann") as ann:
@@ -149,7 +158,7 @@ def test_the_examples_can_be_sent_one_after_another(served: Served) -> None:
             statuses[name] = ask(ann, name, **(example_of(METHODS[name]) or {})).status_code
         for name in ("schedules.create", "mail.send", "events.publish", "meetings.call", "talks.search"):
             statuses[name] = ask(ann, name, **(example_of(METHODS[name]) or {})).status_code
-        for name in ("sleep", "remember", "forget", "set_memory", "configure"):
+        for name in ("sleep", "remember", "forget", "set_state", "configure"):
             method = METHODS[f"agents.{name}"]
             statuses[name] = ask(ann, f"agents.{name}", agentId="worker-1", **(example_of(method) or {})).status_code
         transcript = (example_of(METHODS["talks.import_talk"]) or {}) | {"profile": "parrot"}
@@ -164,6 +173,10 @@ def test_the_page_of_the_api_shows_every_request_and_loads_nothing(served: Serve
     for path, operations in schema["paths"].items():
         for verb in operations:
             assert f'<span class="verb">{verb.upper()}</span><code>{path}</code>' in page
+    commands = [shlex.split(unescape(one)) for one in re.findall(r"<pre><code>(curl .*?)</code>", page, re.DOTALL)]
+    assert {"GET", "POST", "PATCH", "DELETE"} <= {words[2] if words[1] == "-X" else "GET" for words in commands}
+    assert all(words[-1].startswith(served.url) for words in commands)
+    assert all(json.loads(words[words.index("-d") + 1]) is not None for words in commands if "-d" in words)
     assert to_camel("max_attempts") in page
     assert "<script" not in page
     assert not re.findall(r'(?:src|href)="(?!/|#)', page)

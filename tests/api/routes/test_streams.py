@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 import roost
-from roost.api.limits import concurrency
+from roost.api.limits.concurrency import ConcurrencyLimit
 from roost.api.routes import streams
+from roost.api.subscriptions import Subscriptions
 from roost.protocol.values import shown
-from tests.api.serving import Served, serving
+from tests.api.serving import Served, limited, serving
 from tests.conftest import Open, eventually
 
 
@@ -127,8 +128,8 @@ def test_a_wrong_cursor_is_refused_before_the_stream_begins(served: Served) -> N
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
 
 
-def test_streams_are_counted_and_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 1)
+@limited(open_requests_per_user=1)
+def test_streams_are_counted_and_let_go(served: Served) -> None:
     talk = served.service.create_talk_session("ann", profile="parrot")
     path = f"/api/v1/talks/{talk}/stream?follow=true"
     served.service.add_message("ann", talk, "hello")
@@ -157,6 +158,11 @@ class Gated:
             raise self.error
 
 
+def opened_streams(service: Gated) -> streams.Streams:
+    gated = cast(roost.AsyncAgentService, service)
+    return streams.Streams(gated, Subscriptions(gated), roost.Limits(open_requests_per_user=3))
+
+
 async def opened_at_once(service: Gated, opened: streams.Streams, count: int) -> list[object]:
     asked = [asyncio.create_task(opened.open("ann", "talk_1", None, follow=True)) for _ in range(count)]
     await asyncio.wait(asked, timeout=0)  # lets each come as far as it comes
@@ -164,19 +170,17 @@ async def opened_at_once(service: Gated, opened: streams.Streams, count: int) ->
     return list(await asyncio.gather(*asked, return_exceptions=True))
 
 
-def test_many_that_come_at_once_do_not_pass_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 3)
+def test_many_that_come_at_once_do_not_pass_the_bound() -> None:
     service = Gated()
-    opened = streams.Streams(cast(roost.AsyncAgentService, service))
+    opened = opened_streams(service)
     results = asyncio.run(opened_at_once(service, opened, 5))
     assert [isinstance(result, roost.LimitReached) for result in results] == [False] * 3 + [True] * 2
     assert service.asked == 3
 
 
-def test_a_stream_that_is_refused_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_USER", 3)
+def test_a_stream_that_is_refused_is_not_counted() -> None:
     service = Gated(roost.NotFound("no such talk"))
-    opened = streams.Streams(cast(roost.AsyncAgentService, service))
+    opened = opened_streams(service)
     for _ in range(2):
         results = asyncio.run(opened_at_once(service, opened, 3))
         assert [type(result) for result in results] == [roost.NotFound] * 3
@@ -187,9 +191,8 @@ def is_open(client: httpx.Client, path: str) -> bool:
         return response.status_code == 200
 
 
-def test_one_address_does_not_take_all_places(service: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "PER_ADDRESS", 3)
-    taken = concurrency.ConcurrencyLimit("streams")
+def test_one_address_does_not_take_all_places() -> None:
+    taken = ConcurrencyLimit("streams", roost.Limits(open_requests_per_address=3))
     for number in range(3):
         taken.take(f"user {number}", "10.0.0.1")
     with pytest.raises(roost.LimitReached, match="too many open streams"):

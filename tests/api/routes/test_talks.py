@@ -108,13 +108,13 @@ def test_a_busy_talk_that_rejects_says_busy(served: Served) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_bad_message_is_refused_with_one_shape_and_changes_nothing(served: Served, body: str) -> None:
-    talk = served.service.create_talk_session("ann", profile="parrot")
-    with served.browser("ann", **{"Content-Type": "application/json"}) as ann:
+def test_a_bad_message_is_refused_with_one_shape_and_changes_nothing(unchanged: Served, body: str) -> None:
+    talk = unchanged.service.create_talk_session("ann", profile="parrot")
+    with unchanged.browser("ann", **{"Content-Type": "application/json"}) as ann:
         refused = ann.post(f"/api/v1/talks/{talk}/messages", content=body)
     assert refused.status_code in (400, 422)
     assert set(refused.json()) == {"type", "title", "status", "detail", "code"}
-    assert served.service.get_messages("ann", talk).messages == ()
+    assert unchanged.service.get_messages("ann", talk).messages == ()
 
 
 def test_only_json_is_taken(served: Served) -> None:

@@ -8,6 +8,7 @@ import re
 from roost.api.endpoints import endpoints
 from roost.api.rpc import agent_control
 from roost.api.rpc.methods import of_endpoints
+from roost.core.limits.limits import Limits
 from tests.api.rpc.connection import Client, opened
 from tests.api.serving import Served
 from tests.servers import ROOT
@@ -28,7 +29,7 @@ def test_every_request_of_the_page_is_answered(served: Served) -> None:
 
 
 def test_the_parameters_of_existing_clients_are_documented(served: Served) -> None:
-    known = of_endpoints(endpoints(served.service.asynchronous))
+    known = of_endpoints(endpoints(served.service.asynchronous, Limits()))
     for name, method in agent_control.methods(served.service.asynchronous, known).items():
         [row] = [line for line in PAGE.splitlines() if f"`{name}`" in line and line.startswith("| ")]
         shown = set(re.findall(r"`(\w+)`", row.split("|")[2]))

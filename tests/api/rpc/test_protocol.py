@@ -99,6 +99,20 @@ def test_other_sites_and_wrong_tokens_are_refused(served: Served, headers: dict[
         opened(served, **headers)
 
 
+@pytest.mark.parametrize("name", ["agents.list", "Agent.List", "agent_s.list"])
+def test_an_unknown_method_is_answered_with_the_one_that_was_meant(served: Served, name: str) -> None:
+    with opened(served) as socket:
+        error = answered(socket, json.dumps({"jsonrpc": "2.0", "method": name, "id": 1}).encode())["error"]
+    assert error["message"] == "no such method: did you mean 'agent.list'? Otherwise see /docs/reference/json-rpc"
+
+
+def test_a_request_over_http_is_answered_that_it_needs_a_websocket(served: Served) -> None:
+    with served.browser("ann") as client:
+        for answer in (client.get("/rpc"), client.post("/rpc", json={})):
+            assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket")
+            assert "use the HTTP API under /api/v1" in answer.json()["detail"]
+
+
 def test_without_a_cookie_the_connection_is_refused(served: Served) -> None:
     with pytest.raises(InvalidStatus):
         opened(served, None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.api.rpc.connection import Client, opened
@@ -143,6 +146,42 @@ def test_the_number_of_subscriptions_is_bounded(served: Served) -> None:
         for _ in range(64):
             client.call("subscribe", topic="monitor")
         assert client.ask("subscribe", topic="monitor")["error"]["data"] == {"code": "limit_reached"}
+
+
+def batch(client: Client, *calls: tuple[str, dict[str, Any]]) -> None:
+    client.socket.send(
+        json.dumps(
+            [
+                {"jsonrpc": "2.0", "id": f"b{at}", "method": name, "params": more}
+                for at, (name, more) in enumerate(calls)
+            ]
+        )
+    )
+
+
+def test_subscriptions_that_are_opened_at_once_are_counted_and_each_has_its_name(served: Served) -> None:
+    params = {"topic": "mail"}
+    with opened(served) as socket:
+        client = Client(socket)
+        batch(client, *[("subscribe", params | {"subscription": "a"})] * 2)
+        assert sorted(one.get("error", {}).get("code", 0) for one in client.receive()) == [0, 409]
+        batch(client, *[("subscribe", params)] * 70)
+        refused = [one["error"]["data"]["code"] for one in client.receive() if "error" in one]
+        assert refused == ["limit_reached"] * 7
+        assert client.call("unsubscribe", subscription="a") is True
+
+
+def test_a_subscription_that_ends_before_its_reply_is_sent_leaves_the_connection_open(served: Served) -> None:
+    with opened(served) as socket:
+        client = Client(socket)
+        batch(
+            client,
+            ("subscribe", {"topic": "monitor", "subscription": "a"}),
+            ("mail.wait", {"after": "0", "timeout": 1}),
+        )
+        assert client.call("unsubscribe", subscription="a") is True
+        assert [one["id"] for one in client.receive()] == ["b0", "b1"]
+        assert client.call("agent.list") == []
 
 
 def test_mail_is_followed_from_now_on_or_after_a_cursor(served: Served) -> None:

@@ -7,6 +7,6 @@ from tests.brains.adk import models
 
 @pytest.fixture(autouse=True)
 def shown() -> list[list[str]]:
-    """What the models were shown, call by call."""
+    """Return the contents that the models were shown, call by call."""
     models.seen.clear()
     return models.seen

@@ -14,11 +14,11 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 seen: list[list[str]] = []
-"""What the model was shown, call by call: each content as `role: text`."""
+"""Contents that the model was shown, call by call: each as `role: text`."""
 spoke: list[str] = []
-"""Which agent asked, call by call."""
+"""Agents that asked, call by call."""
 told: list[tuple[str, float | None]] = []
-"""With what instructions and temperature, call by call."""
+"""Instructions and temperature, call by call."""
 
 
 def shown(content: types.Content) -> str:

@@ -43,7 +43,7 @@ def ask(service: roost.AgentService, talk: str, text: str) -> roost.Message:
 
 
 def answered(service: Open, agent: Any, shown: list[list[str]]) -> tuple[str, list[str]]:
-    """What people see of an answer, and what the agent is shown of it in the next turn."""
+    """Return what people see of an answer, and what the agent is shown of it in the next turn."""
     one = service({"helper": Adk(agent)})
     talk = one.create_talk_session("ann", profile="helper")
     one.add_message("ann", talk, "hello")

@@ -29,7 +29,7 @@ ANSWER = "done: paid 10 for ANN. your PIN is hidden"
 
 
 class World:
-    """What the agent of a test does outside, and the moments at which its store is copied."""
+    """Effects of the agent of a test on the outside, and the moments at which its store is copied."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -178,7 +178,7 @@ def test_after_an_approval(tmp_path: Path, way: str) -> None:
         asked = service.approvals.list("ann")[0]
         assert dict(asked.arguments) == {"amount": "10", "to": "ANN"}
         world.order.clear()
-        service.approvals.grant("ann", asked.approval_id)
+        service.approvals.approve("ann", asked.approval_id)
         check(world, settled(service, "ann", talk)[-1])
     assert world.asked == [0, 1], "the model is asked nothing twice"
 

@@ -66,7 +66,7 @@ class Story:
         return everything(self.service, "ann", self.talk)
 
     def shown(self) -> list[str]:
-        """What the agent is shown when it is asked for the last time."""
+        """Return what the agent is shown when it is asked for the last time."""
         self.service.stop("ann", self.talk, wait=10)
         models.seen.clear()
         self.service.add_message("ann", self.talk, "the end")

@@ -100,7 +100,7 @@ def test_wherever_it_is_cut_off_each_tool_acts_once(tmp_path: Path) -> None:
                 if moment.startswith("after"):
                     service.approvals.answer("ann", asked.approval_id, f"{asked.tool} is done")
                 else:
-                    service.approvals.grant("ann", asked.approval_id)
+                    service.approvals.approve("ann", asked.approval_id)
             last = settled(service, "ann", talk)[-1]
             assert (last.content, moment) == ("a is done, b is done, c is done.", moment)
             assert Counter(world.done) == Counter("abc"), moment
@@ -113,8 +113,8 @@ def state_in(folder: Path) -> Any:
         return json.loads(database.execute("SELECT value FROM diary_values WHERE name = 'done'").fetchone()[0])
 
 
-@pytest.mark.parametrize("granted", [True, False])
-def test_a_tool_that_wants_a_word_waits_for_it_over_a_restart(tmp_path: Path, granted: bool) -> None:
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_tool_that_wants_a_word_waits_for_it_over_a_restart(tmp_path: Path, approved: bool) -> None:
     done = []
 
     async def pay(text: str) -> str:
@@ -133,13 +133,13 @@ def test_a_tool_that_wants_a_word_waits_for_it_over_a_restart(tmp_path: Path, gr
     with opened() as service:
         asked = service.approvals.list("ann")[0]
         assert (asked.tool, dict(asked.arguments), done) == ("pay", {"text": "rent"}, [])
-        decide = service.approvals.grant if granted else service.approvals.refuse
+        decide = service.approvals.approve if approved else service.approvals.decline
         decide("ann", asked.approval_id)
         answer = settled(service, "ann", talk)[-1].content
-        assert (answer, done) == (("the tool says paid", ["rent"]) if granted else (REFUSED, []))
+        assert (answer, done) == (("the tool says paid", ["rent"]) if approved else (DECLINED, []))
 
 
-REFUSED = "the tool says a person has refused pay"
+DECLINED = "the tool says a person has declined pay"
 
 
 def test_tools_of_roost_are_offered_and_failures_reach_the_model(tmp_path: Path) -> None:

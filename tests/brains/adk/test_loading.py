@@ -1,4 +1,4 @@
-"""What a profile may name as an agent of the ADK, and what is said of what it may not."""
+"""Names of ADK agents in a profile, and the errors for wrong ones."""
 
 from __future__ import annotations
 

@@ -69,12 +69,12 @@ def restarted(tmp_path: Path) -> Callable[..., tuple[str, Any]]:
     return run
 
 
-def grant(service: roost.AgentService, approval: str) -> None:
-    service.approvals.grant("ann", approval)
+def approve(service: roost.AgentService, approval: str) -> None:
+    service.approvals.approve("ann", approval)
 
 
-def refuse(service: roost.AgentService, approval: str) -> None:
-    service.approvals.refuse("ann", approval)
+def decline(service: roost.AgentService, approval: str) -> None:
+    service.approvals.decline("ann", approval)
 
 
 def answer(text: str) -> Callable[[roost.AgentService, str], Any]:
@@ -84,8 +84,8 @@ def answer(text: str) -> Callable[[roost.AgentService, str], Any]:
 @pytest.mark.parametrize(
     ("decide", "said", "effects"),
     [
-        (grant, "the tool says booked for 3, asked: yes", ["asked", {"days": 3}]),
-        (refuse, "the tool says refused", ["asked", "refused"]),
+        (approve, "the tool says booked for 3, asked: yes", ["asked", {"days": 3}]),
+        (decline, "the tool says refused", ["asked", "refused"]),
         (answer('{"days": 5}'), "the tool says booked for 5, asked: yes", ["asked", {"days": 5}]),
     ],
 )
@@ -104,9 +104,10 @@ def test_a_tool_that_requests_confirmation_is_called_again_with_the_decision(
     ("decide", "said"),
     [
         (answer("delivered"), "the tool says delivered"),
+        (answer("approved"), "the tool says approved"),
         (answer('{"status": "delivered"}'), "the tool says delivered"),
-        (grant, "the tool says 7"),
-        (refuse, "the tool says a person has refused order"),
+        (approve, "the tool says 7"),
+        (decline, "the tool says a person has declined order"),
     ],
 )
 def test_a_long_running_tool_waits_for_its_result(restarted: Any, decide: Any, said: str) -> None:

@@ -27,7 +27,7 @@ def ask(service: roost.AgentService, talk: str, text: str) -> str:
 
 
 def is_saying(service: roost.AgentService, talk: str, word: str) -> bool:
-    """Whether the agent has said that by now, aloud or beside its answer."""
+    """Return whether the agent has said that by now, aloud or beside its answer."""
     last = service.get_messages("ann", talk).messages[-1]
     return last.sender == "agent" and word in last.content + "".join(note.text for note in last.notes)
 

@@ -123,7 +123,7 @@ print("closed", flush=True)
 
 def test_a_program_ends_although_a_tool_blocks(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM.format(path=tmp_path / "roost.db")]
-    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=40, cwd=Path.cwd())
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=100, cwd=Path.cwd())
     assert (ended.returncode, ended.stdout) == (0, "closed\n"), ended.stderr
 
 

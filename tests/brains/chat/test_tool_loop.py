@@ -1,4 +1,4 @@
-"""How a chat model is asked: whatever ends an answer ends the question to the model too, and at once."""
+"""Requests to a chat model: whatever ends an answer ends the request to the model too, and at once."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def ask(service: roost.AgentService, talk: str, text: str) -> roost.Message:
 
 
 def asked(service: roost.AgentService, talk: str, text: str) -> dict[str, Any]:
-    """What the library is asked."""
+    """Return the request that the library gets."""
     question: dict[str, Any] = json.loads(ask(service, talk, text).content)
     return question
 
@@ -319,7 +319,7 @@ def test_a_talk_whose_model_is_gone_says_how_to_get_it(told: roost.AgentService,
 
 @roost.tool
 async def price(drink: Literal["tea", "coffee"]) -> str:
-    """What a drink costs."""
+    """Return the price of a drink."""
     return "4.25 euros"
 
 

@@ -27,7 +27,7 @@ from tests.servers import find_model
 
 @roost.tool
 async def price(sku: str) -> float:
-    """What it costs."""
+    """Return the price."""
     return 4.25
 
 
@@ -49,7 +49,7 @@ def rig() -> Iterator[GgufRig]:
 
 
 def shown(rig: GgufRig) -> list[dict[str, Any]]:
-    """What the model was shown last."""
+    """Return the messages that the model was shown last."""
     found: list[dict[str, Any]] = json.loads(rig.asked[-1])["messages"]
     return found
 
@@ -108,7 +108,7 @@ def test_a_run_that_waits_for_approval_continues_after_a_restart_without_repeate
     service.close()
     service = rig.open(tmp_path, tools=[buy])
     (asked,) = eventually(lambda: service.approvals.list("ann"))
-    service.approvals.grant("ann", asked.approval_id)
+    service.approvals.approve("ann", asked.approval_id)
     last = settled(service, "ann", talk)[-1]
     assert (last.content, last.status, len(rig.asked)) == ("I buy it. \n\nIt is yours.", "complete", 2)
     assert "bought tea" in rig.asked[1]

@@ -369,7 +369,7 @@ def test_the_time_in_which_a_person_is_asked_does_not_count(provider: Provider, 
     asked = eventually(lambda: service.approvals.list("ann"))[0]
     enough = time.monotonic() + 3.2
     eventually(lambda: time.monotonic() > enough)
-    service.approvals.grant("ann", asked.approval_id)
+    service.approvals.approve("ann", asked.approval_id)
     last = settled(service, "ann", talk)[-1]
     assert (last.content, last.status) == ("It is yours.", "complete")
 

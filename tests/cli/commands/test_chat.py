@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from roost.cli.render.text import sanitize, single_line
-from tests.cli.running import roost, up
+from tests.cli.running import COMMAND, environment, roost, up
+from tests.cli.screens import on_screen
 from tests.cli.terminals import terminal
 from tests.conftest import eventually
 
@@ -55,9 +57,34 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_lines_from_a_pipe_are_answered_one_by_one(folder: Path) -> None:
-    done = roost(folder, "chat", "--profile", "echo", stdin="hello there\n\ngood bye")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "hello there\ngood bye\n", "")
+def test_a_piped_file_is_one_message(folder: Path) -> None:
+    done = roost(folder, "chat", "--profile", "echo", stdin="hello there\n\n/help\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello there\n\n/help\n", "")
+    assert answers(folder)[0] == ("hello there\n\n/help", "complete")
+
+
+def test_one_message_is_answered_and_the_command_ends(folder: Path) -> None:
+    for arguments, piped, said in (
+        (["hello"], "", "hello\n"),
+        (["sum up:"], "a,b\n1,2\n", "sum up:\n\na,b\n1,2\n"),
+        (["-"], "from a pipe", "from a pipe\n"),
+    ):
+        done = roost(folder, "chat", *arguments, "--profile", "echo", stdin=piped)
+        assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    failed = roost(folder, "chat", "go", "--profile", "refuses")
+    assert (failed.returncode, failed.stdout) == (1, "well \n")
+
+
+def test_what_is_no_message_is_refused_and_leaves_no_talk(folder: Path) -> None:
+    for piped in ("", " \n\n"):
+        refused = roost(folder, "chat", stdin=piped)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith("roost: there is no message: give one as an argument")
+    binary = subprocess.run(
+        [*COMMAND, "chat"], input=b"\xff\xfe\x00", cwd=folder, env=environment(folder), capture_output=True, check=False
+    )
+    assert (binary.returncode, b"send a file with --attach FILE" in binary.stderr) == (1, True)
+    assert "No talks." in roost(folder, "talks", "ls").stdout
 
 
 def test_a_talk_is_continued(folder: Path) -> None:
@@ -69,7 +96,7 @@ def test_a_talk_is_continued(folder: Path) -> None:
 
 
 def test_it_is_the_same_through_a_running_server(folder: Path) -> None:
-    with up(folder):
+    with up(folder, command="serve"):
         assert roost(folder, "chat", "--profile", "echo", stdin="hello there\n").stdout == "hello there\n"
         assert "hello there" in roost(folder, "talks", "ls").stdout
     assert "hello there" in roost(folder, "talks", "ls").stdout
@@ -85,7 +112,7 @@ def test_what_an_agent_says_cannot_touch_the_terminal(folder: Path) -> None:
 
 @pytest.mark.parametrize("server", [False, True])
 def test_a_failure_is_one_sentence_the_traceback_of_the_brain_and_an_exit_code(folder: Path, server: bool) -> None:
-    with up(folder) if server else nullcontext():
+    with up(folder, command="serve") if server else nullcontext():
         failed = roost(folder, "chat", "--profile", "broken", stdin="go\n")
     assert (failed.returncode, failed.stdout) == (1, "so far \n")
     sentence, *traceback = failed.stderr.splitlines()
@@ -108,7 +135,7 @@ def test_a_failure_that_its_sentence_explains_has_no_traceback(folder: Path) -> 
 
 
 def test_the_author_finds_the_traceback_in_the_terminal_of_the_server_and_with_the_run(folder: Path) -> None:
-    with up(folder) as server:
+    with up(folder, command="serve") as server:
         roost(folder, "chat", "--profile", "broken", stdin="go\n")
         run = json.loads(roost(folder, "runs", "ls", "--json").stdout)[0]["runId"]
         shown = roost(folder, "runs", "show", run).stdout
@@ -142,7 +169,7 @@ def answers(folder: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("server", [False, True])
 def test_a_line_typed_during_an_answer_interrupts_it_and_is_answered(folder: Path, server: bool) -> None:
     with (
-        up(folder) if server else nullcontext(),
+        up(folder, command="serve") if server else nullcontext(),
         terminal(folder, "chat", "--profile", "listener") as person,
     ):
         person.becomes("> ")
@@ -166,7 +193,7 @@ def test_a_call_that_a_person_is_asked_about_is_decided_where_it_is_asked(folder
     with terminal(folder, "chat", "--profile", "pilot") as term:
         term.becomes("> ")
         term.type("go\n")
-        term.becomes('May this be done? launch {"rocket": "ariel"} Type y to allow it, n to refuse, always')
+        term.becomes('May this be done? launch {"rocket": "ariel"} Type y to approve, n to decline, always')
         term.type(f"{word}\n")
         term.becomes(end)
         eventually(lambda: term.shows("\r\n> ") and term.seen.endswith("\r\n> "), 30)  # between, Ctrl-D is not kept
@@ -181,7 +208,7 @@ def test_a_long_argument_is_folded_and_shown_whole_when_asked_for(folder: Path) 
     with terminal(folder, "chat", "--profile", "pilot") as term:
         term.becomes("> ")
         term.type("go\n")
-        term.becomes("[1,205 characters in all]} Type y to allow it, n to refuse, always to allow")
+        term.becomes("[1,205 characters in all]} Type y to approve, n to decline, always to allow")
         term.becomes(", a to see all of it.")
         term.type("a\n")
         term.becomes('ariel end"')
@@ -214,11 +241,71 @@ def test_ctrl_d_during_an_answer_leaves_after_it(folder: Path) -> None:
     assert answers(folder)[-1] == ("heard more to its end", "complete")
 
 
-def test_lines_that_wait_in_a_pipe_interrupt_nothing_and_none_is_lost(folder: Path) -> None:
-    (folder / "gate").touch()
-    said = [f"line {number}" for number in range(20)]
-    done = roost(folder, "chat", "--profile", "listener", stdin="\n".join(said))
-    assert done.stdout.splitlines() == [f"heard {text} to its end" for text in said]
+def test_commands_begin_with_a_slash(folder: Path) -> None:
+    roost(folder, "agents", "create", "d", "--profile", "echo")
+    with terminal(folder, "chat", "--profile", "echo") as person:
+        for typed, told in (
+            ("one", "one\r\n> "),
+            ("/help", "/new         start a new talk"),
+            ("/stop", "No answer is being written."),
+            ("/new", "Talking with "),
+            ("two", "two\r\n> "),
+            ("/agent", "Your agents: d"),
+            ("/agent nobody", "there is no agent 'nobody'"),
+            ("/agent d", "Talking with d."),
+            ("three", "three\r\n> "),
+            ("/hlep", "/hlep is not a command: did you mean /help? /help lists them, and //hlep sends it"),
+            ("//help", "/help\r\n> "),
+            ("/etc/hosts", "/etc/hosts\r\n> "),
+        ):
+            eventually(lambda: person.shows("> ") and person.seen.endswith("> "), 30)
+            person.seen = ""
+            person.type(f"{typed}\n")
+            person.becomes(told)
+        eventually(lambda: person.shows("> ") and person.seen.endswith("> "), 30)
+        person.type("/exit\n")
+        assert person.process.wait(30) == 0
+    talks = json.loads(roost(folder, "talks", "ls", "--json").stdout)
+    assert [(talk["title"], talk["messages"], bool(talk["agent"])) for talk in talks] == [
+        ("three", 6, True),
+        ("two", 2, False),
+        ("one", 2, False),
+    ]
+
+
+@pytest.mark.parametrize(("word", "code"), [("/stop", None), ("/exit", 0)])
+def test_commands_work_during_an_answer(folder: Path, word: str, code: int | None) -> None:
+    with terminal(folder, "chat", "--profile", "endless") as person:
+        person.becomes("> ")
+        person.type("go\n")
+        person.becomes("part1 ")
+        for typed, told in (("/new", "/new works after the answer: /stop stops it"), ("/help", "/exit        leave")):
+            person.type(f"{typed}\n")
+            person.becomes(told)
+        person.type(f"{word}\n")
+        person.becomes("(stopped)")
+        if code is None:
+            person.becomes("(stopped)\r\n> ")
+        else:
+            assert person.process.wait(30) == code
+    assert answers(folder)[-1] == ("part1 ", "interrupted")
+
+
+def test_a_terminal_shows_markdown_and_the_same_text_is_plain_in_a_pipe(folder: Path) -> None:
+    source = "# Birds\n\nThe **wren** says `tic`:\n\n- one\n- two\n\n```python\nx = 1\n```\n\n<b>end</b>"
+    with terminal(folder, "chat", source, "--profile", "echo", term="xterm-256color") as person:
+        assert person.process.wait(30) == 0
+        person.becomes("end")
+        shown = on_screen(person.seen)
+    assert [line for line in shown if line] == [
+        "                                     Birds",
+        "The wren says tic:",
+        " • one",
+        " • two",
+        " x = 1",
+        "<b>end</b>",
+    ]
+    assert roost(folder, "chat", source, "--profile", "echo").stdout == source + "\n"
 
 
 def test_a_talk_is_named_by_any_part_of_its_id_that_no_other_has(folder: Path) -> None:

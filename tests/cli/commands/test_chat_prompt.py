@@ -1,4 +1,4 @@
-"""Who one talks with, in each prompt and in the header: the very small model is never taken for another."""
+"""The name in each prompt and in the header: the very small model is never taken for another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from roost import Profile
 from roost.brains.guide.script import GuideMemory, answer
 from roost.brains.profiles import ProfileRegistry
-from roost.cli.commands.chat import Chat
+from roost.cli.commands.chat.chat import Chat
 from roost.ports.profiles import TINY
 from roost.protocol.talks import ProfileReply
 

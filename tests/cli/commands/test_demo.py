@@ -76,3 +76,14 @@ def test_a_demo_in_which_nothing_happens_any_more_says_so(home: Path, monkeypatc
     assert (both.exit_code, "cannot be combined" in both.stderr) == (2, True)
     unknown = command("demo", "tictactoe", "--brain", "nobody")
     assert (unknown.exit_code, "there is no profile 'nobody'" in unknown.stderr) == (1, True)
+
+
+def test_the_tour_is_built_in_the_store_and_removed_from_it(home: Path) -> None:
+    built = command("demo", "tour")
+    assert (built.exit_code, built.stderr) == (0, "")
+    assert "The tour is built: tour-planner, tour-buyer, tour-watcher." in built.stdout
+    names = [one["agentId"] for one in json.loads(command("agents", "ls", "--json").stdout)]
+    assert sorted(names) == ["tour-buyer", "tour-planner", "tour-watcher"]
+    assert json.loads(command("demo", "tour", "--remove", "--json").stdout)["removed"] == 3
+    assert json.loads(command("agents", "ls", "--json").stdout) == []
+    assert command("demo", "tour", "--remove").stdout == "There is no tour.\n"

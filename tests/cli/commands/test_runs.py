@@ -75,7 +75,7 @@ def waiting(service: package.AgentService, prompt: str) -> tuple[str, str]:
     return task, service.approvals.list("ann")[0].approval_id
 
 
-def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.AgentService) -> None:
+def test_a_person_approves_declines_and_answers(tmp_path: Path, service: package.AgentService) -> None:
     assert said(tmp_path, "approvals", "ls") == "No pending approvals.\n"
     task, name = waiting(service, "x\x1b[31m")
     listed = said(tmp_path, "approvals", "ls")
@@ -86,13 +86,13 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     shown = said(tmp_path, "approvals", "show", name[-8:])
     assert "\x1b" not in shown
     assert '"what": "x\\u001b[31m"' in shown
-    assert said(tmp_path, "approvals", "grant", name[-8:]) == "deploy was approved.\n"
+    assert said(tmp_path, "approvals", "approve", name[-8:]) == "deploy was approved.\n"
     assert service.tasks.wait("ann", task).result == "hello, deployed x\x1b[31m"
     task, name = waiting(service, "y")
-    asked = 'May this be done? deploy {"what": "y"}\n  roost approvals grant|refuse '
+    asked = 'May this be done? deploy {"what": "y"}\n  roost approvals approve|decline '
     assert said(tmp_path, "agents", "show", "d").startswith(f"{asked}{name[-8:]}\n\nagent")
-    assert said(tmp_path, "approvals", "refuse", name, "--reason", "not today") == "deploy was refused.\n"
-    assert service.tasks.wait("ann", task).result == "hello, a person has refused deploy: not today"
+    assert said(tmp_path, "approvals", "decline", name, "--reason", "not today") == "deploy was declined.\n"
+    assert service.tasks.wait("ann", task).result == "hello, a person has declined deploy: not today"
     task, name = waiting(service, "z")
     assert said(tmp_path, "approvals", "answer", name, "by hand") == "deploy was answered.\n"
     assert service.tasks.wait("ann", task).result == "hello, by hand"
@@ -101,9 +101,9 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     assert "[5,005 characters in all]" in shown
     assert f"Show all arguments: roost approvals show {name[-8:]}\n" in shown
     assert 'long end"' in said(tmp_path, "approvals", "show", name)
-    said(tmp_path, "approvals", "refuse", name)
+    said(tmp_path, "approvals", "decline", name)
     decided: list[dict[str, Any]] = json.loads(said(tmp_path, "approvals", "ls", "--all", "--json"))
-    assert [one["decision"] for one in decided] == ["refused", "answered", "refused", "granted"]
+    assert [one["decision"] for one in decided] == ["declined", "answered", "declined", "approved"]
     task, name = waiting(service, "always")
     assert said(tmp_path, "approvals", "allow-always", name[-8:]) == "deploy is always allowed.\n"
     assert service.tasks.wait("ann", task).result == "hello, deployed always"
@@ -118,9 +118,9 @@ def test_a_person_grants_refuses_and_answers(tmp_path: Path, service: package.Ag
     assert said(tmp_path, "approvals", "revoke", "deploy", "--agent", "d") == "deploy asks again.\n"
     assert said(tmp_path, "approvals", "permissions") == "No permissions.\n"
     name = decided[0]["approvalId"]
-    again = told(tmp_path, "approvals", "grant", name)
+    again = told(tmp_path, "approvals", "approve", name)
     assert (again.exit_code, again.stdout) == (1, "")
-    assert "was refused already" in again.stderr
+    assert "was declined already" in again.stderr
 
 
 def test_runs_of_a_talk_are_listed_by_a_part_of_its_id(tmp_path: Path, service: package.AgentService) -> None:
@@ -174,7 +174,7 @@ def test_a_person_says_what_came_of_a_step_that_was_cut_off(tmp_path: Path, monk
 def test_runs_are_listed_shown_and_replayed(tmp_path: Path, service: package.AgentService) -> None:
     assert said(tmp_path, "runs", "ls") == "No runs.\n"
     task, name = waiting(service, "it")
-    service.approvals.grant("ann", name)
+    service.approvals.approve("ann", name)
     service.tasks.wait("ann", task)
     [run] = service.runs.list("ann")
     short = run.run_id[-8:]
@@ -205,7 +205,7 @@ def test_a_turn_in_a_meeting_is_shown_with_its_meeting(tmp_path: Path, service: 
     eventually(lambda: service.meetings.view("ann", meeting).phase == "running")
     service.meetings.say("ann", meeting, "it")
     [asked] = eventually(lambda: service.approvals.list("ann"))
-    service.approvals.grant("ann", asked.approval_id)
+    service.approvals.approve("ann", asked.approval_id)
     [run] = eventually(lambda: [one for one in service.runs.list("ann") if one.steps])
     shown = said(tmp_path, "runs", "show", run.run_id)
     assert f"\nagent     d\nmeeting   {meeting}\n" in shown

@@ -1,4 +1,4 @@
-"""How meetings look in a terminal: pictures that fit, what is new, and nobody's words in another's place."""
+"""Meetings in a terminal: pictures that fit, new entries, and nobody's words in another's place."""
 
 from __future__ import annotations
 

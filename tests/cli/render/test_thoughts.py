@@ -1,4 +1,4 @@
-"""What is thought and done on the way to an answer, in a terminal: a line each."""
+"""Thoughts and tool calls before an answer, in a terminal: a line each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_through_a_pipe_there_is_the_answer_alone(folder: Path) -> None:
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *pieces: Note, term: str = "xterm") -> list[str]:
-    """What is written, piece by piece, and at the end."""
+    """Return what is written, piece by piece, and at the end."""
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("COLUMNS", "20")
     written: list[str] = []

@@ -28,6 +28,7 @@ from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import ClaimEnvironment, ClaimRequest, Tx
 from roost.stores.sql import dead_letters, events, settlement, tasks
 from roost.stores.sql.agents import agents, lifecycle
+from roost.stores.sql.dead_letters import LetterFilter
 from roost.stores.sql.inbox import claims, in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
@@ -83,8 +84,8 @@ def history(store: Driven, pattern: str | None = None, *, user: str = "ann", **c
 
 
 def dead(store: Driven, user: str = "ann", **chosen: Any) -> list[DeadLetter]:
-    options = {"address": None, "kind": None, "limit": 100, "before": LAST, **chosen}
-    found: list[DeadLetter] = store.read(dead_letters.listed, user, *options.values())
+    limit, before = chosen.pop("limit", 100), chosen.pop("before", LAST)
+    found: list[DeadLetter] = store.read(dead_letters.listed, user, LetterFilter(**chosen), limit, before)
     return found
 
 
@@ -588,12 +589,15 @@ def test_letters_are_chosen_by_agent_and_kind_and_come_newest_first_in_pages(sto
     found = dead(store)
     assert [letter.created.timestamp() for letter in found] == [120.0, 13.0, 12.0, 11.0, 10.0]
     assert dead(store, address=key) == dead(store, kind="task") == found[:1]
-    assert dead(store, kind="event") == found[1:]
+    assert dead(store, kind="event") == dead(store, fault=found[1].fault) == found[1:]
+    assert dead(store, kind="task", fault=found[1].fault) == []
     assert dead(store, limit=2, before=found[1].letter_id) == found[2:4]
     oldest_first = [letter.letter_id for letter in reversed(found)]
-    assert store.read(dead_letters.letter_ids, "ann", None, 120.0, 100, "") == oldest_first
-    assert store.read(dead_letters.letter_ids, "ann", None, 12.0, 2, oldest_first[0]) == oldest_first[1:3]
-    assert store.read(dead_letters.letter_ids, "ann", key, 120.0, 100, "") == oldest_first[4:]
+    assert store.read(dead_letters.letter_ids, "ann", LetterFilter(), 120.0, 100, "") == oldest_first
+    assert store.read(dead_letters.letter_ids, "ann", LetterFilter(), 12.0, 2, oldest_first[0]) == oldest_first[1:3]
+    events = LetterFilter(kind="event", fault=found[1].fault)
+    assert store.read(dead_letters.letter_ids, "ann", events, 120.0, 100, "") == oldest_first[:4]
+    assert store.read(dead_letters.letter_ids, "ann", LetterFilter(key), 120.0, 100, "") == oldest_first[4:]
 
 
 @pytest.mark.parametrize("op", [dead_letters.get, dead_letters.drop, dead_letters.retry])

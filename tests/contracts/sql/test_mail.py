@@ -10,8 +10,9 @@ import pytest
 from roost.core.agents.agent import AgentConfig, State, Subscription
 from roost.core.envelopes.effects import SendMail
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.mail import MailStatus
+from roost.core.envelopes.mail import Mail, MailStatus
 from roost.core.envelopes.outcomes import StateChange
+from roost.core.talks.messages import at
 from roost.core.values.priority import Priority, rank
 from roost.errors import Conflict, Forbidden, NotFound, StaleCursor
 from roost.ports import ClaimEnvironment, ClaimRequest, Tx
@@ -19,6 +20,7 @@ from roost.stores.sql import mail
 from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.inbox import claims
 from tests.contracts.conftest import Driven
+from tests.contracts.plans import Plan
 
 NOW = 1_000_000.0
 LATER = NOW + 30.0
@@ -81,6 +83,43 @@ def test_mail_is_listed_by_its_priority_or_with_the_newest_first(box: Driven) ->
     assert ids(box, newest=True, limit=2, before="mail_0003") == ["2", "1"]
 
 
+def test_the_page_after_a_deleted_mail_is_found_by_its_id(box: Driven) -> None:
+    for number in (1, 2, 3):
+        box.write(mail.send, written(number))
+    box.write(mail.delete, "ann", "mail_0002")
+    assert ids(box, newest=True, before="mail_0002") == ["1"]
+    with pytest.raises(NotFound, match="no mail 'mail_0002'"):
+        ids(box, before="mail_0002")
+
+
+def test_sent_mail_is_that_of_a_person_newest_first(box: Driven) -> None:
+    for number, sender in ((1, ANN), (2, D), (3, "user:bob"), (4, ANN), (5, ANN)):
+        box.write(mail.send, written(number, to=D, sender=sender))
+    box.write(mail.archive, "ann", "mail_0001")
+
+    def sent(person: str, limit: int = 9, before: str = "z") -> list[str]:
+        return [one.mail_id for one in box.read(mail.sent, person, limit, before)]
+
+    assert sent(ANN) == ["mail_0005", "mail_0004", "mail_0001"]
+    assert sent(ANN, 1, "mail_0005") == ["mail_0004"]
+    assert sent("user:bob") == ["mail_0003"]
+
+
+def test_imported_mail_is_added_once_and_leaves_mail_of_other_mailboxes_as_it_is(box: Driven) -> None:
+    box.write(mail.send, written(1, to="user:bob", sender="user:bob"))
+    times: dict[str, Any] = {"created": at(NOW - 9), "expires": at(LATER), "read_at": at(NOW - 1)}
+    given = Mail("mail_0001", "t", "imported:user:bob", ANN, "s", "b", Priority.HIGH, MailStatus.REPLIED, **times)
+    assert [box.write(mail.add_imported, given, "mail_0002") for _ in range(2)] == [True, False]
+    assert ids(box) == ["2"]
+    (kept,) = box.read(mail.thread, "ann", "t", 9, "z")
+    assert kept == replace(given, mail_id="mail_0002")
+    assert box.read(mail.get, "bob", "mail_0001").subject == "subject 1"
+    assert box.write(mail.add_imported, replace(given, mail_id="mail_0003"), "mail_0004") is True
+    assert ids(box) == ["2", "3"]
+    assert rows(box, "SELECT DISTINCT arrival FROM mail WHERE subject = 's'") == [(None,)]
+    assert rows(box, "SELECT envelope_id FROM inbox") == []
+
+
 def test_a_mail_is_unread_then_read_and_counted_so(box: Driven) -> None:
     box.write(mail.send, written(1))
     assert box.read(mail.unread, "ann", ANN, NOW) == 1
@@ -108,13 +147,31 @@ def test_mail_is_read_when_its_agent_begins_with_it_and_only_then(box: Driven) -
 def test_a_reply_marks_what_it_answers_and_stays_in_its_thread(box: Driven) -> None:
     box.write(mail.send, written(1))
     box.write(mail.send, written(2, to=D, sender=ANN, thread_id="mail_0001", reply_to="mail_0001"))
-    thread = box.read(mail.thread, "ann", "mail_0001")
+    thread = box.read(mail.thread, "ann", "mail_0001", 9, "z")
     assert [(one.mail_id, one.status, one.reply_to) for one in thread] == [
         ("mail_0001", "replied", None),
         ("mail_0002", "unread", "mail_0001"),
     ]
     assert box.read(mail.unread, "ann", ANN, NOW) == 0
     assert box.read(mail.unread, "ann", D, NOW) == 1
+
+
+def test_a_thread_is_read_from_its_end_by_page(box: Driven) -> None:
+    box.write(mail.send, written(1))
+    for number in range(2, 6):
+        box.write(mail.send, written(number, thread_id="mail_0001", reply_to="mail_0001"))
+
+    def page(limit: int, before: str = "z") -> list[str]:
+        return [one.mail_id[-1] for one in box.read(mail.thread, "ann", "mail_0001", limit, before)]
+
+    assert (page(2), page(2, "mail_0004"), page(9, "mail_0002"), page(9, "mail_0001")) == (
+        ["4", "5"],
+        ["2", "3"],
+        ["1"],
+        [],
+    )
+    with pytest.raises(NotFound, match="no thread"):
+        box.read(mail.thread, "bob", "mail_0001", 9, "mail_0001")
 
 
 def test_a_reply_of_another_user_marks_nothing(box: Driven) -> None:
@@ -144,6 +201,28 @@ def test_urgent_ones_come_first_and_pages_follow_each_other(box: Driven) -> None
     assert paged == ids(box)
 
 
+@pytest.mark.parametrize("newest", [True, False])
+@pytest.mark.parametrize("before", [None, "mail_1"])
+def test_a_page_of_a_mailbox_is_read_in_the_order_of_an_index(plan: Plan, newest: bool, before: str | None) -> None:
+    """Mail has long bodies: a sort reads all of them."""
+    given = (
+        "INSERT INTO mail (mail_id, thread_id, sender, recipient, subject, body, priority, rank, status, created)"
+        " VALUES ('mail_1', '', '', 'user:ann', '', '', 'low', 1, 'unread', 1);"
+    )
+    for status in (None, MailStatus.UNREAD):
+        steps = plan(mail.listed, "ann", ANN, status, False, newest, 10, before, NOW, before=given)
+        assert [step for step in steps if "TEMP B-TREE" in step or step.startswith("SCAN")] == []
+        index = "mail_by_age" if newest else "mail_by_urgency"
+        assert any(index in step for step in steps)
+        given = ""
+
+
+def test_unread_mail_is_counted_in_an_index(plan: Plan) -> None:
+    found = [step for step in plan(mail.unread, "ann", ANN, NOW) if " mail " in step]
+    assert len(found) == 2
+    assert all("COVERING INDEX" in step for step in found)
+
+
 def test_a_new_urgent_mail_is_on_the_first_page_however_old_the_others_are(box: Driven) -> None:
     for number in (1, 2, 3):
         box.write(mail.send, written(number, priority="low"))
@@ -168,13 +247,31 @@ def test_what_has_expired_is_neither_listed_nor_counted_and_still_in_its_thread(
     assert ids(box) == ["1"]
     assert ids(box, now=NOW + 10) == []
     assert box.read(mail.unread, "ann", ANN, NOW + 10) == 0
-    assert len(box.read(mail.thread, "ann", "mail_0001")) == 1
+    assert len(box.read(mail.thread, "ann", "mail_0001", 9, "z")) == 1
+
+
+def test_a_deleted_mail_is_gone_and_only_from_the_users_own_mailbox(box: Driven) -> None:
+    box.write(mail.send, written(1))
+    box.write(mail.send, written(2, to=D, sender=ANN))
+    box.write(mail.delete, "ann", "mail_0001")
+    assert rows(box, "SELECT mail_id FROM mail") == [("mail_0002",)]
+    assert box.read(mail.unread, "ann", ANN, NOW) == 0
+    with pytest.raises(NotFound, match="it was deleted, or it never existed"):
+        box.write(mail.delete, "ann", "mail_0001")
+    with pytest.raises(Forbidden, match=f"mailbox of '{D}': archive it instead"):
+        box.write(mail.delete, "ann", "mail_0002")
 
 
 @pytest.mark.parametrize("name", ["bob", "eve", "a%", "user:ann"])
 def test_a_user_who_is_neither_sender_nor_recipient_finds_nothing(box: Driven, name: str) -> None:
     box.write(mail.send, written(1))
-    for op, args in ((mail.get, ()), (mail.thread, ()), (mail.read, (NOW,)), (mail.archive, ())):
+    for op, args in (
+        (mail.get, ()),
+        (mail.thread, (9, "z")),
+        (mail.read, (NOW,)),
+        (mail.archive, ()),
+        (mail.delete, ()),
+    ):
         with pytest.raises(NotFound, match="it was deleted, or it never existed"):
             box.write(op, name, "mail_0001", *args)
     for address in (ANN, D, "agent:ann/nobody"):

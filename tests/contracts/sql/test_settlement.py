@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -48,7 +49,7 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
 
     def settle() -> None:
         closings = tuple(Closing(f"run_{e.lane}", e, 0, Verdict.DONE, "done", 1.0, 3.0) for e in all_tasks)
-        settled.extend(store.write(settlement.settle, closings))
+        settled.extend(store.write(settlement.settle, closings, key="tasks"))
 
     cancelling = threading.Thread(target=lambda: store.write(cancel, key="another writer"))
     settling = threading.Thread(target=settle)
@@ -57,6 +58,7 @@ def test_a_task_that_is_cancelled_while_its_end_is_written_is_not_done(store: Dr
         blocked = "SELECT 1 FROM pg_locks WHERE NOT granted"
         cancelling.start()
         eventually(lambda: admin.execute(idle).fetchone() is not None)
+        eventually(lambda: store.engine._writers[0].is_blocked(time.monotonic()))  # others go to the second writer
         settling.start()
         eventually(lambda: admin.execute(blocked).fetchone() is not None)
     may_end.set()

@@ -1,4 +1,4 @@
-"""Who comes to the meetings of the tests, where and when."""
+"""Participants, place and time of the meetings of the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MEETING = "mtg_1"
 HOST, ADA, BEN, CAL, DAN = (f"agent:ann/{name}" for name in ("host", "ada", "ben", "cal", "dan"))
 ANN = "user:ann"
 NOON = 1_800_000_000_000
-"""When the meetings of the tests are called, in milliseconds since 1970."""
+"""Time at which the meetings of the tests are called, in milliseconds since 1970."""
 DEADLINE = NOON + 60_000
 
 

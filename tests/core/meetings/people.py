@@ -10,7 +10,7 @@ from roost.core.meetings.log.entries import Entry
 from roost.core.meetings.log.log import Log
 from roost.core.meetings.log.stamps import HybridClock
 from roost.core.meetings.view import floor
-from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.fold import LogReader, fold
 from roost.core.meetings.view.view import Refused, View
 from tests.core.meetings.cast import HOST, MEETING, NOON, call
 
@@ -23,7 +23,7 @@ class Person:
         self.now = now
         self.log = Log(MEETING, creator)
         self.clock = HybridClock(address)
-        self._reader = Reader()
+        self._reader = LogReader()
 
     @property
     def view(self) -> View:
@@ -47,7 +47,7 @@ class Person:
 
 
 class Room:
-    """Where everyone hears everything at once, a second after what came before."""
+    """Room in which everyone hears everything at once, a second after what came before."""
 
     def __init__(self, *addresses: str) -> None:
         self.people = {address: Person(address) for address in addresses}

@@ -434,7 +434,7 @@ def test_a_tick_at_the_edge_of_lateness_is_done_and_one_before_it_missed() -> No
 
 
 class Counted:
-    """How many functions were called: a measure of work that no slow machine spoils."""
+    """Number of functions called: a measure of work that no slow machine spoils."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from roost.core.memory.memories import words
+from roost.core.brain_data.memories import words
 from roost.core.talks.search import EXCERPT, Folded, Matcher, Place, Term, distinct_words, parsed, patterns
 from roost.errors import Invalid
 

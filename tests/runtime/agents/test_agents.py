@@ -46,7 +46,7 @@ def test_a_task_is_done_and_its_result_can_be_awaited(world: World) -> None:
     assert task.created <= task.started <= task.ended
 
 
-def test_memory_is_the_agents_and_survives_a_restart(world: World) -> None:
+def test_the_state_is_the_agents_and_survives_a_restart(world: World) -> None:
     async def first(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="teller")
         for number in range(3):
@@ -70,7 +70,7 @@ def test_a_state_that_cannot_be_stored_fails_the_task_and_changes_nothing(world:
         await done(service, "good")
         task = await done(service, "bad")
         [letter] = await service.dead_letters.list("ann")
-        return task.status, letter.fault, (await service.agents.inspect("ann", "d")).memory
+        return task.status, letter.fault, (await service.agents.inspect("ann", "d")).turn_state
 
     assert world({"keeps": keeps}, story) == ("failed", "state", {"kept": "good"})
 

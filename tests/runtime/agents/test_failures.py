@@ -68,7 +68,7 @@ def test_what_it_says_after_it_was_started_again_comes_late() -> None:
         await service.tasks.wait("ann", task)
         await service.agents.start("ann", "e")
         await asyncio.sleep(31)
-        return (await service.agents.inspect("ann", "d")).memory
+        return (await service.agents.inspect("ann", "d")).turn_state
 
     with simulated(brains=BRAINS, limits=QUICK) as simulation:
         assert simulation.run(story(simulation.service)) == {"late": ["well?", "the answer"]}
@@ -133,7 +133,7 @@ def test_all_others_hear_of_it_by_the_event(world: World) -> None:
         await service.agents.delete("ann", "d")
 
         async def told() -> list[str]:
-            return list((await service.agents.inspect("ann", "ear")).memory.get("heard", []))
+            return list((await service.agents.inspect("ann", "ear")).turn_state.get("heard", []))
 
         takers = [event.takers for event in await service.events.history("ann", name="agent.failed")]
         return await becomes(told, lambda found: len(found) == 3), takers

@@ -71,7 +71,7 @@ def test_mail_that_does_not_wake_an_agent_counts_while_it_works(world: World) ->
     world(BRAINS, story)
 
 
-def test_what_has_no_room_in_memory_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_room_in_ram_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hall, "IN_RAM", 20)
     monkeypatch.setattr(hall, "SHARE", 10)
     monkeypatch.setattr(activation, "SHARE", 10)

@@ -18,7 +18,7 @@ AT_HOME = {"teller": teller, "other": teller}
 
 
 async def looked(service: AsyncAgentService) -> None:
-    """What was to be looked at before has been: agents are looked at in order."""
+    """Wait until everything that was due before has been checked: agents are checked in order."""
     await service.agents.create("ann", "beside", profile="other")
     task = await service.tasks.send("ann", "beside", "something else")
     assert (await service.tasks.wait("ann", task, timeout=20)).result

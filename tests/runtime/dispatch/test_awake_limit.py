@@ -51,7 +51,7 @@ class Team:
 
 
 async def watched(service: AsyncAgentService, tasks: list[str]) -> tuple[list[Any], int]:
-    """How the tasks end, and how many were awake at most meanwhile."""
+    """Return the ends of the tasks, and the highest number awake meanwhile."""
     most, looking = 0, True
 
     async def look() -> None:

@@ -32,7 +32,7 @@ async def awake(service: AsyncAgentService, agent_id: str = "d") -> str | None:
 
 
 async def still_asleep(service: AsyncAgentService, agent_id: str = "d") -> bool:
-    """Whether it sleeps on although everything that was to be done is done."""
+    """Return whether it still sleeps although all work is done."""
     await service.agents.create("ann", f"{agent_id}-beside", profile="teller")
     task_id = await service.tasks.send("ann", f"{agent_id}-beside", "something else")
     assert (await service.tasks.wait("ann", task_id, timeout=20)).status == "done"

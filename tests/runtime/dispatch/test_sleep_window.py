@@ -63,7 +63,7 @@ async def published(service: AsyncAgentService, name: str = "ready", data: Any =
 
 
 async def woken(service: AsyncAgentService, task: str) -> str | None:
-    """Why it woke, once its turn has ended."""
+    """Return its wake reason, once its turn has ended."""
     await service.tasks.wait("ann", task, timeout=20)
     return (await until(service, lambda agent: agent.wake_reason is not None)).wake_reason
 

@@ -91,7 +91,7 @@ def test_a_task_that_was_suspended_keeps_its_first_start_time(world: World) -> N
         task = await waiting_task(service)
         waits = asyncio.create_task(service.tasks.wait("ann", task, timeout=20))
         [approval] = await asked(service)
-        await service.approvals.grant("ann", approval.approval_id)
+        await service.approvals.approve("ann", approval.approval_id)
         return await waits, await service.tasks.get("ann", task)
 
     told, kept = world(brains, scenario, limits=SOON, tools=tools)

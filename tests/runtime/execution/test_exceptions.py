@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 import roost
+from roost.runtime.agents.activation import Activation
+from roost.runtime.dispatch.dispatcher import Dispatcher
 from tests.conftest import Open, eventually, settled
 
 
@@ -131,3 +133,25 @@ def test_any_exception_fails_the_tool_call_and_the_brain_continues(service: Open
     task = roosted.tasks.wait("ann", roosted.tasks.send("ann", "d", "go"), timeout=10)
     assert (task.result, task.error) == ("plain failed, later failed, and on", None)
     eventually(lambda: roosted.agents.get("ann", "d").state == "idle")
+
+
+def test_work_that_arrives_while_a_lost_agent_is_given_up_is_done_at_once(
+    service: Open, no_polling: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roosted = service(brains(SystemExit), limits=LIMITS)
+    sent: list[str] = []
+    forget = Dispatcher.forget
+
+    def forget_late(dispatcher: Dispatcher, activation: Activation) -> None:
+        """Forget the agent only after its failure was written, and after further work was delivered to it."""
+        if not sent:
+            eventually(lambda: roosted.tasks.get("ann", bad).status == "failed")
+            sent.append(roosted.tasks.send("ann", "in_task", "work"))
+            eventually(lambda: activation.depth > 0)
+        forget(dispatcher, activation)
+
+    monkeypatch.setattr(Dispatcher, "forget", forget_late)
+    roosted.agents.create("ann", "in_task", profile="in_task", max_attempts=1)
+    bad = roosted.tasks.send("ann", "in_task", "raise")
+    [task] = eventually(lambda: sent)
+    assert roosted.tasks.wait("ann", task, timeout=30).result == "fine"

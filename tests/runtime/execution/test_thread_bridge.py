@@ -63,7 +63,7 @@ def test_a_plain_brain_does_all_that_an_async_one_does(world: World) -> None:
         assert [mail.subject for mail in await service.mail.inbox("ann")] == ["news"]
         agent = await becomes(lambda: service.agents.get("ann", "d"), lambda one: one.state == "sleeping")
         assert agent.state == "sleeping"
-        assert (await service.agents.inspect("ann", "d")).memory == {"turns": 1}
+        assert (await service.agents.inspect("ann", "d")).turn_state == {"turns": 1}
         [run] = await service.runs.list("ann", agent="d")
         replay = await service.runs.replay("ann", run.run_id)
         assert (replay.diff, replay.text) == ("", over.result)

@@ -29,8 +29,8 @@ async def processed(service: AsyncAgentService, mail_id: str, user_id: str = "an
     return await becomes(lambda: service.mail.get(user_id, mail_id), lambda mail: mail.processed is not None)
 
 
-async def at_rest(service: AsyncAgentService) -> None:
-    """Wait until nothing waits for anyone and nobody works: what ends, and what comes of it, is one commit."""
+async def all_settled(service: AsyncAgentService) -> None:
+    """Wait until the inbox is empty and nobody works: an end and its results are one commit."""
     await becomes(lambda: rows(service, "SELECT envelope_id FROM inbox"), lambda waiting: not waiting)
 
 

@@ -11,7 +11,7 @@ import pytest
 import roost
 from roost import AsyncAgentService
 from roost.ports import Tx
-from roost.runtime.handlers import agents
+from roost.runtime.handlers.agents import agents
 from roost.stores.sql.agents import agents as statements
 from tests.conftest import Open, eventually
 from tests.runtime.conftest import QUICK, World

@@ -19,7 +19,7 @@ FAST: dict[str, Any] = {"retry_delay": 0.01, "idle_timeout": 5.0}
 
 
 class Mood:
-    """Whether what the agents need works, and what they have done so far."""
+    """Switch for what the agents need, and what they have done so far."""
 
     def __init__(self) -> None:
         self.broken = True
@@ -636,3 +636,20 @@ def test_a_request_without_an_answer_is_asked_again_on_retry(world: World) -> No
     first, second = world({"asks": asks, "at_times": at_times}, story)
     assert "agent:e has not answered in time" in str(first)
     assert second == "the answer"
+
+
+def test_a_dead_letter_names_the_run_of_its_last_attempt(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "d", profile="worker", max_attempts=2, **FAST)
+        for _ in range(2):
+            await service.tasks.send("ann", "d", "work")
+        for letter in await letters(service, 2):
+            assert letter.run_id is not None
+            run = (await service.runs.get("ann", letter.run_id)).run
+            assert (run.envelope_id, run.attempts, run.outcome) == (letter.envelope["envelope_id"], 2, "failed")
+            assert (await service.dead_letters.get("ann", letter.letter_id)).run_id == run.run_id
+        await service.events.publish("ann", "nobody.hears")
+        [event] = await letters(service, kind="event")
+        assert event.run_id is None
+
+    world({"worker": Mood().worker}, story)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,30 @@ def test_the_sender_who_replies_to_their_own_mail_writes_to_the_same_recipient(w
         return [(m.sender, m.recipient, m.status) for m in await service.mail.thread("bob", first)]
 
     assert world(BRAINS, story) == [("user:ann", "agent:bob/s", "unread")] * 2
+
+
+def test_the_owner_of_both_ends_says_which_one_writes(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[tuple[str, str, str | None]]:
+        for name in ("d", "e"):
+            await service.agents.create("ann", name, profile="silent", start=False)
+        first = await service.mail.send("ann", "agent:d", "plants", "wet?")
+        more = await service.mail.reply("ann", first, "and the herbs?", sender="user:ann")
+        await service.mail.reply("ann", first, "wet", sender="agent:d")
+        await service.mail.forward("ann", first, "agent:e", sender="user:ann")
+        with pytest.raises(roost.Invalid, match="neither the sender nor the recipient"):
+            await service.mail.reply("ann", first, "me too", sender="agent:e")
+        with pytest.raises(roost.NotFound):
+            await service.mail.forward("ann", first, "agent:e", sender="user:bob")
+        assert [mail.mail_id for mail in await service.mail.sent("ann")][1:] == [more, first]
+        found = await service.mail.thread("ann", first) + await service.mail.inbox("ann", "agent:e")
+        return [(mail.sender, mail.recipient, mail.status) for mail in found]
+
+    assert world(BRAINS, story) == [
+        ("user:ann", D, "replied"),
+        ("user:ann", D, "unread"),
+        (D, "user:ann", "unread"),
+        ("user:ann", "agent:ann/e", "unread"),
+    ]
 
 
 def test_a_forwarded_mail_begins_a_thread_and_shows_note_origin_and_text(world: World) -> None:
@@ -206,6 +231,7 @@ def test_someone_elses_mail_and_mailbox_are_as_if_they_had_never_existed(world: 
                 mail.read("bob", one),
                 mail.reply("bob", one, "hm"),
                 mail.archive("bob", one),
+                mail.delete("bob", one),
                 mail.thread("bob", one),
                 mail.inbox("bob", before=one),
             )
@@ -350,7 +376,7 @@ def test_the_end_of_roost_ends_waits_and_followers_without_an_error(tmp_path: Pa
         return [mail async for mail in stream]
 
     async def _expecting(service: AsyncAgentService) -> int:
-        return len(service.roost.context.monitor._expecting_mail)
+        return len(service.roost.context.facts._expecting_mail)
 
     page, followed = asyncio.run(story())
     assert (page, followed) == (MailPage((), "0"), [])
@@ -380,3 +406,82 @@ def test_a_cursor_that_is_not_one_of_the_mailbox_is_refused(tmp_path: Path, curs
         ):
             with pytest.raises((roost.Invalid, roost.StaleCursor), match="cursor"):
                 call()
+
+
+OLD = {"mail_id": "mail_019bd8a3f0000000000000001", "subject": "news", "body": "words", "created": datetime.now(UTC)}
+
+
+def test_imported_mail_is_in_the_mailbox_once_and_nothing_is_sent(world: World) -> None:
+    async def story(service: AsyncAgentService) -> tuple[list[bool], list[Mail], list[Any], list[str]]:
+        await service.agents.create("ann", "d", profile="silent")
+        start = (await service.monitor.facts("ann", limit=1)).cursor
+        given: dict[str, Any] = {"sender": "agent:d", "priority": "urgent", "status": "unread", **OLD}
+        added = [await service.mail.import_mail("ann", **given) for _ in range(2)]
+        added.append(await service.mail.import_mail("bob", **given))  # somebody else who has the same file
+        added.append(await service.mail.import_mail("bob", **given))
+        mails = [*await service.mail.inbox("ann"), *await service.mail.inbox("bob")]
+        facts = (await service.monitor.wait("ann", start, 0)).facts
+        return added, mails, [*facts, *(await service.mail.arrivals("ann", after="0")).mail], await _seen(service)
+
+    async def _seen(service: AsyncAgentService) -> list[str]:
+        return [one.task_id for one in await service.tasks.list("ann")]
+
+    added, (mine, theirs), sent, work = world(BRAINS, story)
+    assert added == [True, False, True, False]
+    assert (mine.mail_id, mine.sender, mine.priority, mine.status) == (OLD["mail_id"], D, "urgent", "unread")
+    assert (theirs.mail_id != mine.mail_id, theirs.sender) == (True, "agent:bob/d")
+    assert (sent, work) == ([], [])
+
+
+def test_nobody_can_import_mail_into_the_thread_or_under_the_name_of_another_user(world: World) -> None:
+    async def story(service: AsyncAgentService) -> list[tuple[str, str]]:
+        await service.agents.create("bob", "s", profile="silent", shared=True, start=False)
+        thread = await service.mail.send("ann", "agent:bob/s", "question", "when?")
+        forged: dict[str, Any] = {**OLD, "thread_id": thread, "reply_to": thread}
+        for sender in ("user:bob", "agent:bob/s", "imported:user:bob"):
+            forged["mail_id"] = forged["mail_id"][:-1] + str(len(sender) % 10)
+            assert await service.mail.import_mail("ann", sender=sender, **forged)
+        (only,) = await service.mail.thread("bob", thread)
+        assert only.mail_id == thread
+        (found, *_) = await service.mail.inbox("ann")
+        for look in (service.mail.get, service.mail.read):
+            with pytest.raises(roost.NotFound):
+                await look("bob", found.mail_id)
+        with pytest.raises(roost.Invalid, match="imported:"):
+            await service.mail.reply("ann", found.mail_id, "it goes nowhere")
+        return sorted((one.sender, one.recipient) for one in await service.mail.inbox("ann"))
+
+    assert world(BRAINS, story) == [
+        ("imported:agent:bob/s", "user:ann"),
+        ("imported:user:bob", "user:ann"),
+        ("imported:user:bob", "user:ann"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mail_id": "mail_1"},
+        {"mail_id": 3},
+        {"thread_id": "x" * 30},
+        {"sender": "bob"},
+        {"sender": "imported:"},
+        {"sender": "imported:imported:user:bob"},
+        {"subject": ""},
+        {"body": "\0"},
+        {"created": "2030-01-01"},
+        {"created": datetime(2030, 1, 1)},
+        {"expires": datetime(1900, 1, 1, tzinfo=UTC)},
+        {"status": "lost"},
+        {"priority": "low?"},
+        {"reply_to": ""},
+    ],
+)
+def test_mail_that_is_not_valid_is_not_imported(world: World, wrong: dict[str, Any]) -> None:
+    async def story(service: AsyncAgentService) -> list[Mail]:
+        given: dict[str, Any] = {"sender": "user:bob", **OLD, **wrong}
+        with pytest.raises(roost.Invalid):
+            await service.mail.import_mail("ann", **given)
+        return await service.mail.inbox("ann", include_archived=True)
+
+    assert world(BRAINS, story) == []

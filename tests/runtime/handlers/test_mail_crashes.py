@@ -13,7 +13,7 @@ import roost
 from roost import AsyncAgentService, Mail, Turn
 from roost.testing import Crash, Simulation
 from tests.runtime.conftest import QUICK, becomes
-from tests.runtime.handlers.mailing import at_rest, rows
+from tests.runtime.handlers.mailing import all_settled, rows
 
 
 def crew(pause: float) -> dict[str, roost.Brain]:
@@ -50,7 +50,7 @@ async def build(service: AsyncAgentService) -> None:
             await service.agents.create("ann", agent_id, profile=profile, max_concurrent_tasks=1)
     await service.tasks.send("ann", "planner", "the parser", key="once")
     await becomes(lambda: service.mail.inbox("ann"), lambda found: len(found) >= 2)
-    await at_rest(service)
+    await all_settled(service)
 
 
 async def found(service: AsyncAgentService) -> list[list[str]]:
@@ -111,7 +111,7 @@ def test_mail_being_dealt_with_when_the_program_dies_is_dealt_with_after_the_res
 
     async def second(service: AsyncAgentService) -> list[Mail]:
         await becomes(lambda: service.mail.inbox("ann"))
-        await at_rest(service)
+        await all_settled(service)
         return await service.mail.inbox("ann")
 
     simulation.run(first(simulation.start({"slow": slow}, QUICK)))

@@ -12,7 +12,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Mail, Turn
 from tests.runtime.conftest import QUICK, World, becomes, until
-from tests.runtime.handlers.mailing import BRAINS, FAST, D, at_rest, processed, rows
+from tests.runtime.handlers.mailing import BRAINS, FAST, D, all_settled, processed, rows
 
 pytestmark = pytest.mark.order
 
@@ -65,7 +65,7 @@ def test_an_agent_answers_each_mail_of_a_thread(world: World) -> None:
             (newest,) = await becomes(lambda: service.mail.inbox("ann", status="unread"))
             if number < 2:
                 await service.mail.reply("ann", newest.mail_id, "more")
-        await at_rest(service)
+        await all_settled(service)
         return [f"{m.sender} {m.status}" for m in await service.mail.thread("ann", thread_id)]
 
     assert world(BRAINS, story) == ["user:ann replied", f"{D} replied"] * 2 + ["user:ann replied", f"{D} unread"]
@@ -148,7 +148,7 @@ def test_agents_that_answer_everything_do_not_thank_each_other_endlessly(world: 
         mail_id = await service.mail.send("ann", "agent:e", "hello", "words", sender="agent:d")
         (_, reply) = await becomes(lambda: service.mail.thread("ann", mail_id), lambda found: len(found) == 2)
         await processed(service, reply.mail_id)
-        await at_rest(service)
+        await all_settled(service)
         assert await rows(service, "SELECT * FROM dead_letters") == []
         return [(m.sender, m.status) for m in await service.mail.thread("ann", mail_id)]
 

@@ -54,7 +54,7 @@ def test_an_agent_that_waits_for_approval_is_suspended_and_resumes_after_the_dec
         assert [one.task_id for one in await service.tasks.list("ann", status="waiting")] == [task]
         assert await service.tasks.list("ann", status="queued") == []
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         done = await service.tasks.wait("ann", task)
         runs = await service.runs.list("ann", agent="d")
         assert [run.outcome for run in runs] == ["done", "waiting"]
@@ -76,7 +76,7 @@ def test_what_waits_for_a_person_was_begun_and_expires_no_more(simulated: World)
         assert expires is not None
         await until(lambda: service.roost.context.host.clock.now() > expires.timestamp() + 0.1)
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         return await service.tasks.wait("ann", task, timeout=20)
 
     assert simulated(brains, story, SOON, tools).status == "done"
@@ -116,7 +116,7 @@ def test_its_history_says_that_it_waits_for_a_person(world: World) -> None:
         await service.agents.resume("ann", "d")
         await goes(service, ("waiting", "waiting", "paused"), ("waiting", "waiting", "resumed"))
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         await service.tasks.wait("ann", task)
         await parked(service)
         await goes(service, ("waiting", *began[1:]), ("active", "idle", "nothing left to do"))
@@ -144,7 +144,7 @@ def test_a_suspended_agent_stays_suspended_over_days_and_restarts(tmp_path: Path
         service = simulation.start(brains, SOON, tools)
         assert not service.roost.dispatcher.is_awake("ann/d")
     [one] = simulation.run(service.approvals.list("ann"))
-    simulation.run(service.approvals.grant("ann", one.approval_id))
+    simulation.run(service.approvals.approve("ann", one.approval_id))
     done = simulation.run(service.tasks.wait("ann", task))
     simulation.crash()
     assert (done.status, done.result) == ("done", "bill of 5: 5 paid")
@@ -175,7 +175,7 @@ def test_an_agent_stopped_or_asleep_while_suspended_resumes_when_it_is_back(simu
             [one] = await asked(service)
             await parked(service, back.__name__)
             await away("ann", back.__name__)
-            await service.approvals.grant("ann", one.approval_id)
+            await service.approvals.approve("ann", one.approval_id)
             assert (await service.tasks.wait("ann", task, timeout=0.5)).status == "queued"
             await back("ann", back.__name__)
             results.append((await service.tasks.wait("ann", task)).result)
@@ -216,7 +216,7 @@ def test_a_suspended_turn_holds_its_lane_and_nothing_else(simulated: World) -> N
         other = await service.tasks.send("ann", "d", "other")
         assert (await service.tasks.wait("ann", other)).result == "read"
         assert heard == ["first", "other"]
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         await until(lambda: heard == ["first", "other", "first", "second"])
 
     simulated({**reading(heard), **brains}, story, SOON, tools)
@@ -238,7 +238,7 @@ def test_what_stands_behind_it_counts_as_tried_only_when_it_is(tmp_path: Path, r
 
     async def decide(service: AsyncAgentService) -> None:
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         await until(lambda: heard == ["first", "first", "second"])
 
     simulation = Simulation(tmp_path, seed=1)
@@ -266,7 +266,7 @@ def test_a_decision_during_the_suspension_is_heard(tmp_path: Path, seed: int) ->
         clock = service.roost.context.host.clock
         latest = clock.monotonic() + 0.03 + seed * 0.003
         await until(lambda: clock.monotonic() >= latest)
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         return await service.tasks.wait("ann", task, timeout=5)
 
     simulation = Simulation(tmp_path, seed)
@@ -285,7 +285,7 @@ def test_a_decision_just_before_the_suspension_is_found(simulated: World, monkey
     def suspend(self: TurnExecution) -> None:
         shop = self._context
         while wanted:  # and nobody rings
-            shop.store.write(approvals.decide, "ann", wanted.pop(), Decision.GRANTED, None, 0.0)
+            shop.store.write(approvals.decide, "ann", wanted.pop(), Decision.APPROVED, None, 0.0)
         original(self)
 
     monkeypatch.setattr(TurnExecution, "suspend", suspend)
@@ -328,7 +328,7 @@ def test_a_run_that_does_something_else_beside_does_not_rest(simulated: World) -
         assert service.roost.dispatcher.is_awake("ann/d")
         ends.append(True)
         await parked(service)
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         return (await service.tasks.wait("ann", task)).result
 
     assert simulated({"both": both, **brains}, story, SOON, [*tools, long]) == "long 2 paid"
@@ -346,7 +346,7 @@ def test_many_that_wait_have_no_thread(tmp_path: Path) -> None:
         eventually(lambda: one.roost.dispatcher.count == 0 and len(one.approvals.list("ann")) == 50)
         eventually(lambda: sum(t.name.startswith("roost-agent") for t in threading.enumerate()) <= 2)
         for approval in one.approvals.list("ann"):
-            one.approvals.grant("ann", approval.approval_id)
+            one.approvals.approve("ann", approval.approval_id)
         assert {one.tasks.wait("ann", task, timeout=20).result for task in tasks} == {"bill of 5: 5 paid"}
     assert len(acted) == 100
 
@@ -404,7 +404,7 @@ def test_a_turn_in_a_meeting_is_suspended_and_resumes_with_what_it_had_heard(wor
         await service.meetings.say("ann", meeting, "and then?")
         await parked(service)
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         view = await seen(service, meeting, lambda view: len(view.words) == 5)
         assert texts(view) == ["pay", "I ask", "and then?", "3 paid for pay", "and then?"]
         runs = [run for run in await service.runs.list("ann", agent="d") if run.steps]
@@ -433,7 +433,7 @@ def test_a_suspended_turn_outlasts_restarts_the_end_of_its_meeting_and_its_reten
     async def decide() -> None:
         await service.roost.retention.sweep()
         [one] = await service.approvals.list("ann")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         [run] = await becomes(lambda: service.runs.list("ann", agent="d"), lambda runs: runs)
         assert (run.outcome, run.steps) == ("done", 1)
         await service.roost.retention.sweep()
@@ -465,7 +465,7 @@ def test_a_suspended_turn_in_a_meeting_pays_once_whatever_fails(seed: int) -> No
         for one in await insist(lambda: service.approvals.list("ann")):
             with contextlib.suppress(roost.Conflict, roost.Unavailable):
                 if one.kind is Question.CALL:
-                    await service.approvals.grant("ann", one.approval_id)
+                    await service.approvals.approve("ann", one.approval_id)
                 else:  # it was done, and a crash has cut it off before that was on record
                     await service.approvals.answer("ann", one.approval_id, "paid")
         view = await insist(lambda: service.meetings.view("ann", meeting))
@@ -497,14 +497,14 @@ def test_agents_that_were_asked_or_reached_by_a_broadcast_are_suspended(world: W
         [one] = await asked(service)
         await parked(service)
         assert service.roost.dispatcher.is_awake("ann/asks")
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         assert (await service.tasks.wait("ann", task)).result == "bill of 5: 5 paid"
         await service.tasks.send("ann", "tells", "go")
         found = await asked(service, 2)
         for name in ("d", "e"):
             await parked(service, name)
         for one in found:
-            await service.approvals.grant("ann", one.approval_id)
+            await service.approvals.approve("ann", one.approval_id)
         await until(lambda: len(acted) == 6)
 
     world({"asks": asks, "tells": tells, **brains}, story, SOON, tools)
@@ -547,13 +547,13 @@ def test_a_suspended_talk_shows_what_was_said_and_continues_it(world: World) -> 
             assert (there.running, there.asking) == (True, True)
             assert (await service.agents.get("ann", "d")).state == state
             [one] = await service.approvals.list("ann")
-            await service.approvals.grant("ann", one.approval_id)
+            await service.approvals.approve("ann", one.approval_id)
             await ended(service, talk)
             assert await shown(service, talk) == [("pay", "complete"), ("bill of 5: 5 paid", "complete")]
             await service.add_message("ann", talk, "again")
             [two] = await asked(service)
-            await service.approvals.refuse("ann", two.approval_id)
-            assert "refused" in (await ended(service, talk))[-1].content
+            await service.approvals.decline("ann", two.approval_id)
+            assert "declined" in (await ended(service, talk))[-1].content
             assert not any(one.asking for one in await service.list_sessions("ann"))
 
     world(brains, story, SOON, tools)
@@ -561,19 +561,19 @@ def test_a_suspended_talk_shows_what_was_said_and_continues_it(world: World) -> 
     assert len(acted) == 6
 
 
-def test_a_suspended_talk_can_be_evicted_from_memory(tmp_path: Path) -> None:
+def test_a_suspended_talk_can_be_evicted_from_ram(tmp_path: Path) -> None:
     brains, tools = paying([])
     simulation = Simulation(tmp_path, seed=1)
     talk = simulation.run(waiting_talk(simulation.start(brains, SOON, tools)))
     simulation.crash()
-    service = simulation.start(brains, replace(SOON, talks_in_memory=1), tools)
+    service = simulation.start(brains, replace(SOON, talks_in_ram=1), tools)
     assert simulation.run(shown(service, talk))[-1] == ("bill of 5: ", "streaming")
     other = simulation.run(service.create_talk_session("ann", profile="pays"))
     talks = service.roost.live_talks
     talks.trim()
     assert (talks.known(talk), talks.known(other) is None) == (None, False)
     [one] = simulation.run(service.approvals.list("ann"))
-    simulation.run(service.approvals.grant("ann", one.approval_id))
+    simulation.run(service.approvals.approve("ann", one.approval_id))
     assert simulation.run(ended(service, talk))[-1].content == "bill of 5: 5 paid"
     simulation.crash()
 
@@ -608,7 +608,7 @@ def test_a_message_to_a_suspended_talk_follows_its_policy_and_a_stop_stops_it(wo
             if busy not in ("interrupt", "rollback"):
                 [one] = await service.approvals.list("ann")
                 assert not service.roost.dispatcher.placement.holds(talk), "nobody works on it"
-                await service.approvals.grant("ann", one.approval_id)
+                await service.approvals.approve("ann", one.approval_id)
             await ended(service, talk)
             assert await service.approvals.list("ann") == []
             messages = await shown(service, talk)
@@ -652,7 +652,7 @@ def test_a_message_or_stop_between_the_decision_and_the_resumption_is_handled(si
         other: Any = (
             service.stop("ann", talk) if what == "stop" else service.add_message("ann", talk, "what now?", busy=what)
         )
-        await asyncio.gather(service.approvals.grant("ann", one.approval_id), other)
+        await asyncio.gather(service.approvals.approve("ann", one.approval_id), other)
         await ended(service, talk)
         assert await shown(service, talk) == [("pay", "complete"), *DECIDED_JUST_NOW[what]]
 
@@ -693,7 +693,7 @@ def test_a_talk_hears_a_decision_during_its_suspension_and_outlasts_a_crash(tmp_
         clock = service.roost.context.host.clock
         latest = clock.monotonic() + 0.03 + seed * 0.003
         await until(lambda: clock.monotonic() >= latest)
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         return talk
 
     talk = simulation.run(story(simulation.start(brains, SOON, tools)))
@@ -716,7 +716,7 @@ def test_a_decision_during_the_suspension_is_recorded_and_replayed(
         task = await waiting_task(service)
         [one] = await service.approvals.list("ann")
         if word is None:
-            await service.approvals.refuse("ann", one.approval_id)
+            await service.approvals.decline("ann", one.approval_id)
         else:
             await service.approvals.answer("ann", one.approval_id, word)
         await service.tasks.wait("ann", task)

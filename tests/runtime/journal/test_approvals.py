@@ -80,7 +80,7 @@ def test_a_run_continues_after_an_approval_three_days_and_two_restarts_later(tmp
 
     async def decide() -> tuple[roost.Task, list[roost.Message]]:
         for one in await service.approvals.list("ann"):
-            await service.approvals.grant("ann", one.approval_id)
+            await service.approvals.approve("ann", one.approval_id)
         return await service.tasks.wait("ann", task), await ended(service, talk)
 
     over, messages = simulation.run(decide())
@@ -93,23 +93,23 @@ def test_a_run_continues_after_an_approval_three_days_and_two_restarts_later(tmp
     assert [(m.sender, m.subject) for m in mails] == [("agent:ann/d", "May I call pay?")]
 
 
-def test_a_refusal_reaches_the_brain_with_its_reason(world: World) -> None:
+def test_a_declined_call_reaches_the_brain_with_its_reason(world: World) -> None:
     acted: list[str] = []
     brains, tools = paying(acted)
 
     async def story(service: AsyncAgentService) -> str | None:
         task, talk = await begin(service)
         for one in await service.approvals.list("ann"):
-            refused = await service.approvals.refuse("ann", one.approval_id, reason="too dear")
-            assert (refused.decision, refused.note) == ("refused", "too dear")
-            with pytest.raises(roost.Conflict, match="was refused already"):
-                await service.approvals.grant("ann", one.approval_id)
+            declined = await service.approvals.decline("ann", one.approval_id, reason="too dear")
+            assert (declined.decision, declined.note) == ("declined", "too dear")
+            with pytest.raises(roost.Conflict, match="was declined already"):
+                await service.approvals.approve("ann", one.approval_id)
         assert await service.approvals.list("ann") == []
         assert len(await service.approvals.list("ann", all=True)) == 2
         assert "too dear" in (await ended(service, talk))[-1].content
         return (await service.tasks.wait("ann", task)).result
 
-    assert world(brains, story, tools=tools) == "bill of 5: not paid, a person has refused pay: too dear"
+    assert world(brains, story, tools=tools) == "bill of 5: not paid, a person has declined pay: too dear"
     assert set(acted) == {"look"}
 
 
@@ -124,7 +124,7 @@ def test_approvals_of_stopped_interrupted_or_cancelled_runs_are_withdrawn(world:
         await service.tasks.cancel("ann", task)
         await becomes(lambda: service.approvals.list("ann"), lambda found: not found)
         with pytest.raises(roost.Conflict, match="no run waits for this approval any more"):
-            await service.approvals.grant("ann", old[talk])
+            await service.approvals.approve("ann", old[talk])
         await service.add_message("ann", talk, "pay after all")
         [void] = await asked(service)
         await service.add_message("ann", talk, "no, wait")  # interrupts, and asks anew
@@ -146,7 +146,7 @@ def test_only_the_owner_sees_and_decides_an_approval(simulated: World) -> None:
         approvals = service.approvals
         assert await approvals.list("bob", all=True) == []
         for one in await approvals.list("ann"):
-            tries = (approvals.get, approvals.grant, approvals.refuse, partial(approvals.answer, result="paid"))
+            tries = (approvals.get, approvals.approve, approvals.decline, partial(approvals.answer, result="paid"))
             for attempt in tries:
                 with pytest.raises(roost.NotFound, match="there is no approval"):
                     await attempt("bob", one.approval_id)
@@ -208,7 +208,7 @@ def test_a_task_that_waits_leaves_the_agent_free_for_others(world: World) -> Non
         slow = await service.tasks.send("ann", "d", "slow")
         [one] = await asked(service)
         quick = await service.tasks.wait("ann", await service.tasks.send("ann", "d", "quick"))
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         return [quick.result, (await service.tasks.wait("ann", slow)).result]
 
     assert world({"either": either, **brains}, story, tools=tools) == ["quick", "1 paid"]
@@ -230,7 +230,7 @@ def test_an_approval_is_a_fact_and_its_arguments_are_shown_without_secrets(world
         await service.add_message("ann", talk, "go")
         [one] = await asked(service)
         assert one.arguments == {"what": "•••"}
-        await service.approvals.grant("ann", one.approval_id)
+        await service.approvals.approve("ann", one.approval_id)
         answer = (await ended(service, talk))[-1].content
         told = [f for f in (await service.monitor.facts("ann", after=start.cursor)).facts if "Approval" in f.name]
         assert [(f.name, f.about, f.data["tool"]) for f in told] == [
@@ -242,6 +242,22 @@ def test_an_approval_is_a_fact_and_its_arguments_are_shown_without_secrets(world
     assert world({"shows": shows, **brains}, story, tools=[*tools, tell]) == "23 characters"
 
 
+def test_a_repeated_decision_is_no_new_fact(world: World) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> list[str]:
+        start = await service.monitor.facts("ann", limit=1)
+        await begin(service)
+        first, second = await asked(service, 2)
+        for _ in range(3):
+            await service.approvals.approve("ann", first.approval_id)
+            await service.approvals.allow_always("ann", second.approval_id)
+        found = (await service.monitor.facts("ann", after=start.cursor)).facts
+        return sorted(str(fact.data["decision"]) for fact in found if fact.name == "ApprovalDecided")
+
+    assert world(brains, story, tools=tools) == ["allowed", "approved"]
+
+
 def test_decided_ones_go_with_the_journal_and_what_is_waited_for_stays(world: World) -> None:
     brains, tools = paying([])
     limits = replace(QUICK, keep_journals_days=1e-9)
@@ -249,7 +265,7 @@ def test_decided_ones_go_with_the_journal_and_what_is_waited_for_stays(world: Wo
     async def story(service: AsyncAgentService) -> None:
         await begin(service)
         waiting, decided = await service.approvals.list("ann")
-        await service.approvals.grant("ann", decided.approval_id)
+        await service.approvals.approve("ann", decided.approval_id)
         await becomes(lambda: service.runs.list("ann"), bool)
         clock, start = service.roost.context.host.clock, service.roost.context.host.clock.now()
         await until(lambda: clock.now() > start + 0.005)

@@ -28,7 +28,7 @@ WHOLE = "asked one! two! three! thanks"
 
 
 class Ledger:
-    """What tools have done, by the key of the call."""
+    """Calls that tools have done, by the key of the call."""
 
     def __init__(self) -> None:
         self.done: dict[str, str] = {}
@@ -100,7 +100,7 @@ async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: boo
         if now - asked.created.timestamp() < leisure:
             continue
         if asked.kind == "call":
-            await insist(partial(service.approvals.grant, "ann", asked.approval_id))
+            await insist(partial(service.approvals.approve, "ann", asked.approval_id))
             continue
         assert asked.kind == ("step" if asked.tool == "thank" else "unknown")
         assert asked.tool == "thank" or not self_checking, "the tool itself knows"
@@ -110,7 +110,7 @@ async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: boo
         elif key in ledger.done:
             await insist(partial(service.approvals.answer, "ann", asked.approval_id, ledger.done[key]))
         else:
-            await insist(partial(service.approvals.grant, "ann", asked.approval_id))
+            await insist(partial(service.approvals.approve, "ann", asked.approval_id))
     assert await service.dead_letters.list("ann") == []
     [task] = await service.tasks.list("ann")
     [talk] = await service.list_sessions("ann")

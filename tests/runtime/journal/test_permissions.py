@@ -43,7 +43,7 @@ def test_always_allowed_calls_do_not_ask_until_that_is_revoked(world: World) -> 
         await service.add_message("bob", bobs, "pay")
         [of_agent] = await asked(service)
         assert of_agent.agent_id == "d", "an agent with this profile asks"
-        await approvals.refuse("ann", of_agent.approval_id)
+        await approvals.decline("ann", of_agent.approval_id)
         await service.tasks.wait("ann", task)
         await approvals.revoke("ann", "pay", profile="pays")
         await service.add_message("ann", other, "again")

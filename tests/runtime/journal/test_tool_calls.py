@@ -27,7 +27,7 @@ async def price(sku: str, count: Annotated[int, Field(ge=1)] = 1) -> float:
 
 @roost.tool(name="shop.stock", output=10)
 def stock(sku: str) -> list[str]:
-    """What is there of it."""
+    """Return the stock."""
     return [sku] * 3
 
 
@@ -316,7 +316,7 @@ def test_a_turn_made_by_hand_has_no_tools() -> None:
 
 
 class OddError(BaseException):
-    """What few expect."""
+    """Error that few expect."""
 
 
 def test_whatever_a_tool_raises_ends_the_call_and_nothing_else(world: World) -> None:

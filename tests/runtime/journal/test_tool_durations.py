@@ -46,7 +46,7 @@ def test_a_repeated_turn_gets_the_recorded_durations(tmp_path: Path) -> None:
     async def begin() -> str:
         talk = await service.create_talk_session("ann", profile="times")
         await service.add_message("ann", talk, "go")
-        await decide(service, "grant", "grant", "refuse")
+        await decide(service, "approve", "approve", "decline")
         await asked(service)
         return talk
 
@@ -54,6 +54,6 @@ def test_a_repeated_turn_gets_the_recorded_durations(tmp_path: Path) -> None:
     simulation.crash()
     simulation.clock.advance(DAY)
     again = simulation.start({"times": times}, Limits(), [slow])
-    simulation.run(decide(again, "grant"))
+    simulation.run(decide(again, "approve"))
     said = simulation.run(ended(again, talk))[-1].content
     assert json.loads(said) == [2.0, 3.0, None, 5.0, None]

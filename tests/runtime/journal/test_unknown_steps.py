@@ -98,7 +98,7 @@ def test_a_person_has_it_done_again(tmp_path: Path) -> None:
     simulation, service, task = bills.crashed(tmp_path)
 
     async def story() -> str | None:
-        await service.approvals.grant("ann", (await asked(service)).approval_id)
+        await service.approvals.approve("ann", (await asked(service)).approval_id)
         return (await service.tasks.wait("ann", task)).result
 
     assert (simulation.run(story()), bills.paid) == ("rent power ", ["rent", "power", "power"])
@@ -109,7 +109,7 @@ def test_a_person_gives_up_and_may_change_their_mind(tmp_path: Path) -> None:
     simulation, service, task = bills.crashed(tmp_path)
 
     async def story() -> tuple[str, str, str | None]:
-        await service.approvals.refuse("ann", (await asked(service)).approval_id, reason="who knows")
+        await service.approvals.decline("ann", (await asked(service)).approval_id, reason="who knows")
         failed = await service.tasks.wait("ann", task)
         [letter] = await service.dead_letters.list("ann")
         assert bills.paid == ["rent", "power"], "it is not tried again"
@@ -144,7 +144,7 @@ def test_a_person_is_asked_if_that_cannot_be_found_out(tmp_path: Path) -> None:
     simulation, service, task = bills.crashed(tmp_path)
 
     async def story() -> str | None:
-        await service.approvals.grant("ann", (await asked(service)).approval_id)
+        await service.approvals.approve("ann", (await asked(service)).approval_id)
         return (await service.tasks.wait("ann", task)).result
 
     assert simulation.run(story()) == "rent power "
@@ -192,7 +192,7 @@ def test_a_person_is_asked_of_a_tool_that_cannot_find_it_out_and_of_one_that_say
             if one.tool == "plain":
                 await service.approvals.answer("ann", one.approval_id, "by hand")
             else:
-                await service.approvals.grant("ann", one.approval_id)
+                await service.approvals.approve("ann", one.approval_id)
         [task] = await service.tasks.list("ann")
         return (await service.tasks.wait("ann", task.task_id)).result
 

@@ -30,8 +30,8 @@ async def costly(turn: roost.Turn) -> AsyncIterator[str]:
 
 
 @contextmanager
-def opened(path: Path, **limits: float) -> Iterator[AgentService]:
-    shelf = ProfileRegistry({"brain": costly}, [roost.Profile("costly", "brain", **limits)], "costly")  # type: ignore[arg-type]
+def opened(path: Path, brain: roost.Brain = costly, **limits: float) -> Iterator[AgentService]:
+    shelf = ProfileRegistry({"brain": brain}, [roost.Profile("costly", "brain", **limits)], "costly")  # type: ignore[arg-type]
     with AgentService(open_roost(f"sqlite:///{path / 'roost.db'}", shelf, QUICK)) as service:
         yield service
 
@@ -48,6 +48,7 @@ def test_the_cost_of_a_run_is_on_its_record_and_in_its_facts_and_metrics(tmp_pat
         facts = eventually(lambda: [f for f in service.monitor.facts("ann").facts if f.name == "RunEnded"])
         used = {"input_tokens": 120, "output_tokens": 80, "model": "some:model", "cost": 0.5}
         assert used.items() <= dict(facts[0].data).items()
+        eventually(lambda: service.monitor.metrics()["roost_runs_total"].value)  # counted after the commit
         metrics = service.monitor.metrics()
         assert metrics["roost_tokens_total"].values == {("costly", "input"): 120, ("costly", "output"): 80}
         assert metrics["roost_cost_dollars_total"].value == 0.5
@@ -80,6 +81,33 @@ def test_the_tokens_of_a_day_are_remembered_over_a_restart(tmp_path: Path) -> No
         last = said(service, "four")
         assert (last.content, last.status) == ("", "failed")
         assert "used up its tokens for today; continue tomorrow" in str(last.error)
+
+
+async def recording(turn: roost.Turn) -> AsyncIterator[str]:
+    """Spend a hundred tokens a word, each in a recorded call of a model."""
+    for word in turn.text.split():
+        turn.allowance()
+        async with turn.model_call("m", word) as call:
+            turn.spend(HUNDRED)  # as the models of providers do, also of a recorded response
+            call.response = word
+        yield word + " "
+
+
+def test_live_replays_use_the_tokens_of_the_day(tmp_path: Path) -> None:
+    with opened(tmp_path, recording, tokens_per_day=350) as service:
+        assert said(service, "one two").status == "complete"
+        [run] = service.runs.list("ann")
+        for _ in range(3):
+            assert service.runs.replay("ann", run.run_id, live=True).is_identical  # without a live call
+        replay = service.runs.replay("ann", run.run_id, until=1, live=True)
+        assert (replay.error, replay.steps) == (None, ("model m", "model m (live)"))
+        replay = service.runs.replay("ann", run.run_id, until=0, live=True)
+        assert (replay.text, len(replay.steps)) == ("one ", 1)
+        assert "350 are allowed" in str(replay.error)
+        assert said(service, "three").status == "failed"
+        assert service.runs.replay("ann", run.run_id).is_identical
+    with opened(tmp_path, recording, tokens_per_day=350) as service:
+        assert said(service, "four").status == "failed"
 
 
 def test_a_run_that_takes_longer_than_it_may_fails_and_keeps_what_it_said(tmp_path: Path) -> None:

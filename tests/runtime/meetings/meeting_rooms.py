@@ -14,7 +14,7 @@ Told = list[tuple[str, ...]]
 
 
 async def silent(turn: Turn) -> AsyncIterator[str]:
-    """Listens, and keeps what it heard in its memory."""
+    """Listens, and keeps what it heard in its state."""
     turn.state["heard"] = [*turn.state.get("heard", []), *(f"{m.sender}: {m.content}" for m in turn.messages)]
     turn.state["turns"] = [*turn.state.get("turns", []), str(turn.meeting.why)]
     yield ""
@@ -108,4 +108,4 @@ def texts(view: MeetingView) -> list[str]:
 
 
 async def heard(service: AsyncAgentService, name: str) -> list[str]:
-    return list(((await service.agents.inspect("ann", name)).memory or {}).get("heard", []))
+    return list(((await service.agents.inspect("ann", name)).turn_state or {}).get("heard", []))

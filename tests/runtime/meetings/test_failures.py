@@ -355,8 +355,12 @@ def test_scripted_brains_do_not_answer_each_other(profile: str, rule: str) -> No
 
 
 def test_messages_to_people_use_the_short_names_of_their_agents() -> None:
+    async def thinking(turn: Turn) -> AsyncIterator[str]:
+        await asyncio.sleep(10)
+        yield ""
+
     async def story(s: AsyncAgentService) -> None:
-        await team(s, "d", "e")
+        await team(s, "d", "e", profile="thinking")
         meeting = await s.meetings.call("ann", "news", required=["agent:d"], floor="round_robin", by="agent:e")
         await s.meetings.join("ann", meeting)
         await seen(s, meeting, lambda view: running(view) and "user:ann" in view.present, "agent:e")
@@ -366,4 +370,4 @@ def test_messages_to_people_use_the_short_names_of_their_agents() -> None:
         assert "Called by agent:e at" in minutes
         assert "- agent:d: there\n" in minutes
 
-    play(story)
+    play(story, {"thinking": thinking})

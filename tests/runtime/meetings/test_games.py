@@ -44,7 +44,7 @@ async def game(service: AsyncAgentService, x: str, o: str, max_moves: int = 100)
 
 
 async def seen(service: AsyncAgentService, meeting: str, by: Sequence[str]) -> list[MeetingView]:
-    """How it looks in the end to each of them."""
+    """Return the last view of each of them."""
     views = []
     for who in by:
         over = [view async for view in service.meetings.watch("ann", meeting, seen_by=who)]
@@ -162,6 +162,18 @@ def test_a_player_that_talks_and_never_moves_is_reminded_and_then_loses(simulate
 
 
 def test_a_person_plays_against_an_agent(world: World) -> None:
+    ready: list[str] = []
+
+    async def shy(turn: Turn) -> AsyncIterator[str]:
+        """Move after the person has tried to move once more."""
+        if turn.kind == "meeting" and turn.meeting.my_move:
+            while not ready:  # noqa: ASYNC110 — an event of asyncio belongs to one loop
+                await asyncio.sleep(0.01)
+            ready.clear()
+            board = turn.meeting.state["board"]
+            await turn.meeting.move({"cell": next(cell for cell in (2, 4, 6) if not board[cell - 1])})
+            yield ""
+
     async def story(service: AsyncAgentService) -> tuple[list[MeetingView], list[str]]:
         meeting = await game(service, "user:ann", "agent:shy")
         why = []
@@ -179,10 +191,12 @@ def test_a_person_plays_against_an_agent(world: World) -> None:
                 await move(5)
             await move(3, by="agent:host")
             await move(cell)
-            await move(7) if cell != 9 else None
+            if cell != 9:
+                await move(7)
+                ready.append("now")
         return await seen(service, meeting, ["user:ann", "agent:host", "agent:shy"]), why
 
-    views, why = world({"host": demos.host, "bold": liking(), "shy": liking(2, 4, 6)}, story)
+    views, why = world({"host": demos.host, "bold": liking(), "shy": shy}, story)
     assert {one.board for one in views} == {" X | O | 3\n---+---+---\n O | X | 6\n---+---+---\n 7 | 8 | X"}
     assert {one.winner for one in views} == {"user:ann"}
     assert [one.partition(":")[0] for one in why if "taken" in one] == ["cell 5 is taken by X"] * 2
@@ -195,7 +209,7 @@ def test_five_report_one_after_the_other_and_one_writes_the_minutes(world: World
 
     async def story(service: AsyncAgentService) -> list[MeetingView]:
         await service.agents.create_many("ann", names, profile="reporter")
-        await service.agents.set_memory("ann", "heron", {"report": "I am blocked."})
+        await service.agents.set_state("ann", "heron", {"report": "I am blocked."})
         chair, *others = (f"agent:{name}" for name in names)
         meeting = await service.meetings.call("ann", "Standup", required=others, floor="round_robin", by=chair)
         return await seen(service, meeting, [chair, *others])

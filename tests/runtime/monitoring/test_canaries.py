@@ -105,7 +105,7 @@ def test_canaries_are_nowhere_but_where_they_were_put(
         service.add_message("ann", talk, prompt)
         eventually(lambda: len(service.approvals.list("ann")) == 2)
         for one in service.approvals.list("ann"):
-            service.approvals.grant("ann", one.approval_id)
+            service.approvals.approve("ann", one.approval_id)
         over = service.tasks.wait("ann", task)
         for _ in service.stream_messages("ann", talk):
             pass

@@ -24,6 +24,7 @@ from roost.core.talks.messages import at
 from roost.core.values.secrets import Redactor
 from roost.hosts.simulated import SimulatedLoop
 from roost.log import JsonFormatter
+from roost.runtime.monitoring.fact_ring import FactRing
 from roost.testing import Simulation
 from tests.conftest import eventually
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
@@ -273,8 +274,8 @@ def test_an_envelope_refused_by_a_full_inbox_is_a_fact_and_counted(world: World,
 
     facts, letters, [refused], counted = world(BRAINS, story)
     died = [fact for fact in facts if fact.name == "LetterDied"]
-    told_of = [(fact.data["letter_id"], fact.data["kind"], fact.data["fault"], fact.about) for fact in died]
-    assert sorted(told_of) == sorted(  # of one moment of the simulation, in any order
+    reported = [(fact.data["letter_id"], fact.data["kind"], fact.data["fault"], fact.about) for fact in died]
+    assert sorted(reported) == sorted(  # of one moment of the simulation, in any order
         (letter.letter_id, letter.kind, "full", "ann/full") for letter in letters
     )
     assert (len(letters), counted) == (3, 3)
@@ -400,7 +401,7 @@ def test_a_follower_receives_new_facts_of_its_user_only(world: World) -> None:
         await service.agents.create("ann", "before", profile="teller")
         stream = service.monitor.follow("ann")
         first = asyncio.ensure_future(anext(stream))
-        await until(lambda: service.roost.context.monitor._waiters)
+        await until(lambda: service.roost.context.facts._waiters)
         await service.agents.create("bob", "d", profile="teller")
         await service.agents.create("ann", "d", profile="teller")
         heard = [await first]
@@ -417,7 +418,7 @@ def test_following_ends_when_roost_closes(tmp_path: Path) -> None:
     stream = service.monitor.follow("ann")
     reader = threading.Thread(target=lambda: heard.extend(stream))
     reader.start()
-    eventually(lambda: service.roost.context.monitor._waiters)
+    eventually(lambda: service.roost.context.facts._waiters)
     service.agents.create("ann", "d")
     service.close()
     reader.join(10)
@@ -551,7 +552,7 @@ def test_everything_about_one_agent_can_be_looked_at(world: World) -> None:
     [run] = seen.running
     assert (run.envelope_id, run.kind, seen.health) == (running, "task", "alive")
     assert dict(seen.waiting) == {waiting: 1}
-    assert seen.memory == {"done": "first"}
+    assert seen.turn_state == {"done": "first"}
     assert [name.partition(":")[0] for name, _ in seen.timers] == ["schedule"]
     assert seen.changes[-1].cause == "created"
     assert [(one.outcome, one.kind) for one in seen.runs] == [("done", "task")]
@@ -576,7 +577,7 @@ def test_agents_are_found_by_a_part_of_their_id_or_description(world: World) -> 
     ]
 
 
-def test_memory_can_be_edited_while_a_turn_changes_it(world: World) -> None:
+def test_the_state_can_be_edited_while_a_turn_changes_it(world: World) -> None:
     gate: list[bool] = []
 
     async def keeper(turn: Turn) -> AsyncIterator[str]:
@@ -590,30 +591,30 @@ def test_memory_can_be_edited_while_a_turn_changes_it(world: World) -> None:
         await done(service, "first")
         task = await service.tasks.send("ann", "d", "slow")
         await becomes(lambda: service.agents.inspect("ann", "d"), lambda seen: seen.running)
-        await service.agents.set_memory("ann", "d", {"edited": True})
-        await becomes(lambda: service.agents.inspect("ann", "d"), lambda seen: "edited" in seen.memory)
+        await service.agents.set_state("ann", "d", {"edited": True})
+        await becomes(lambda: service.agents.inspect("ann", "d"), lambda seen: "edited" in seen.turn_state)
         gate.append(True)
         await service.tasks.wait("ann", task, timeout=20)
-        merged = (await service.agents.inspect("ann", "d")).memory
+        merged = (await service.agents.inspect("ann", "d")).turn_state
         return merged, (await done(service, "last")).result
 
     async def again(service: AsyncAgentService) -> Any:
-        kept = (await service.agents.inspect("ann", "d")).memory
-        await service.agents.set_memory("ann", "d", {})
+        kept = (await service.agents.inspect("ann", "d")).turn_state
+        await service.agents.set_state("ann", "d", {})
         return kept, (await done(service, "after")).result
 
     assert world({"keeper": keeper}, story) == ({"edited": True, "turn": "slow"}, "['edited', 'turn']")
     assert world({"keeper": keeper}, again) == ({"edited": True, "turn": "last"}, "['turn']")
 
 
-@pytest.mark.parametrize("memory", [None, [1], "text", {"a": float("nan")}, {"a": object()}, {"a": "x" * 200}])
-def test_memory_that_cannot_be_kept_is_refused(tmp_path: Path, memory: Any) -> None:
-    with roost.open(f"sqlite:///{tmp_path}/roost.db", limits=replace(QUICK, memory_chars=100)) as service:
+@pytest.mark.parametrize("state", [None, [1], "text", {"a": float("nan")}, {"a": object()}, {"a": "x" * 200}])
+def test_state_that_cannot_be_kept_is_refused(tmp_path: Path, state: Any) -> None:
+    with roost.open(f"sqlite:///{tmp_path}/roost.db", limits=replace(QUICK, state_chars=100)) as service:
         service.agents.create("ann", "d")
         with pytest.raises(roost.Invalid):
-            service.agents.set_memory("ann", "d", memory)
+            service.agents.set_state("ann", "d", state)
         with pytest.raises(roost.NotFound):
-            service.agents.set_memory("bob", "d", {})
+            service.agents.set_state("bob", "d", {})
 
 
 # --- numbers -------------------------------------------------------------------------------------------
@@ -638,7 +639,7 @@ def test_what_was_done_is_counted(world: World) -> None:
     assert counted["roost_envelopes_settled_total"] == {("done",): 1, ("retry",): 1, ("dead",): 1}
     assert counted["roost_errors_total"] == {("internal",): 2}
     assert (counted["roost_dead_letters_total"][()], counted["seconds"]) == (1, 4)
-    assert (counted["roost_awake_agents"][()], counted["roost_loops_lent"][()]) == (1, 1)
+    assert (counted["roost_awake_agents"][()], counted["roost_loops_in_use"][()]) == (1, 1)
     assert counted["batches"] > 0
 
 
@@ -761,8 +762,9 @@ def test_publishing_facts_is_cheap_without_followers(tmp_path: Path) -> None:
     """An append: no fact is made before someone reads it."""
     with roost.open(f"sqlite:///{tmp_path}/roost.db", limits=QUICK) as service:
         service.agents.create("ann", "d")
-        monitor = service.roost.context.monitor
-        assert all(type(one) is tuple for one in monitor._ring)
+        monitor = service.roost.context.facts
+        assert isinstance(monitor.log, FactRing)
+        assert all(type(one) is tuple for one in monitor.log._incoming)
         assert monitor._waiters == []
 
 

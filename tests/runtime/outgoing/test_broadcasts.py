@@ -275,8 +275,8 @@ def test_a_crash_at_any_commit_delivers_the_broadcast_once(tmp_path: Path, side:
             pass
         assert simulation.run(go(simulation.start(brains, QUICK))) == "2 and 2", f"crashed {side} commit {commit}"
         for name in "ab":
-            memory = simulation.run(simulation.service.agents.inspect("ann", name)).memory
-            assert memory == {"one": 1, "two": 1}, f"crashed {side} commit {commit}"
+            state = simulation.run(simulation.service.agents.inspect("ann", name)).turn_state
+            assert state == {"one": 1, "two": 1}, f"crashed {side} commit {commit}"
         simulation.crash()
 
 
@@ -311,7 +311,7 @@ def test_whatever_goes_wrong_nothing_is_lost_doubled_or_overtaken(seed: int) -> 
         assert {f"plan {n} {k}" for n in range(2) for k in range(4)} <= set(bodies)
 
 
-def test_what_finds_no_room_in_memory_is_not_counted_as_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_finds_no_room_in_ram_is_not_counted_as_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hall, "IN_RAM", 1)
     attempts: list[int] = []
 

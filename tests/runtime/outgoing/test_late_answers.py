@@ -48,15 +48,15 @@ BRAINS: dict[str, roost.Brain] = {"hasty": hasty, "slow": slow}
 
 
 async def late(service: AsyncAgentService, question: str) -> list[str | None]:
-    """What came of a question whose answer is late."""
+    """Return what came of a question whose answer is late."""
     await pair(service, "hasty", "slow", max_attempts=1)
     assert (await done(service, question)).result == "went on"
-    memory = await becomes(lambda: memory_of(service), lambda memory: "late" in memory)
-    return list(memory["late"])
+    state = await becomes(lambda: state_of(service), lambda state: "late" in state)
+    return list(state["late"])
 
 
-async def memory_of(service: AsyncAgentService) -> dict[str, list[str | None]]:
-    return dict((await service.agents.inspect("ann", "d")).memory or {})
+async def state_of(service: AsyncAgentService) -> dict[str, list[str | None]]:
+    return dict((await service.agents.inspect("ann", "d")).turn_state or {})
 
 
 def test_a_late_answer_has_its_question_and_its_sender() -> None:
@@ -90,9 +90,9 @@ def test_a_late_answer_that_cannot_be_handled_is_a_dead_letter_of_its_kind() -> 
         await done(service, "break")
         [letter] = await becomes(lambda: service.dead_letters.list("ann", kind="answer"))
         await done(service, "well?")
-        await becomes(lambda: memory_of(service), lambda memory: "late" in memory)
+        await becomes(lambda: state_of(service), lambda state: "late" in state)
         await service.dead_letters.retry("ann", letter.letter_id)
-        again = await becomes(lambda: memory_of(service), lambda memory: memory["late"][2] == "break")
+        again = await becomes(lambda: state_of(service), lambda state: state["late"][2] == "break")
         return letter.kind, again["late"]
 
     with simulated(brains=BRAINS, limits=QUICK) as simulation:

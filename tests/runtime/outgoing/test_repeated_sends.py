@@ -7,13 +7,22 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import roost
 from roost import AsyncAgentService, Brain, Turn
+from roost.runtime.outgoing.outbox import POST_AFTER, Outbox
+from roost.runtime.turns.acting import ActingTurn
 from roost.testing import Simulation
-from tests.runtime.conftest import World, ended, said, until
+from tests.runtime.conftest import World, becomes, ended, said, until
+
+
+async def posted(turn: Turn) -> None:
+    """Wait until everything that the turn has sent is posted, although the turn still runs."""
+    execution = cast(ActingTurn, turn._runtime)
+    await until(lambda: execution.actions._outbox.is_empty)
 
 
 def test_what_could_not_be_sent_takes_no_place_on_record(world: World) -> None:
@@ -26,7 +35,7 @@ def test_what_could_not_be_sent_takes_no_place_on_record(world: World) -> None:
                 await turn.mail(to, f"to {to}", "…")
             except roost.NotFound:
                 told.append(to)
-        await asyncio.sleep(0.3)  # long enough for it to leave
+        await posted(turn)
         await turn.mail("user:ann", "last", "…")
         if turn.attempt == 1:
             raise roost.BrainFailed("not yet", kind="tool")
@@ -50,7 +59,7 @@ def test_what_is_sent_side_by_side_is_found_again_each_by_itself(world: World) -
         if turn.kind == "mail":
             return
         ids.append(await asyncio.gather(*(turn.mail(to, to, "…") for to in ("agent:far", "user:ann"))))
-        await asyncio.sleep(0.3)
+        await posted(turn)
         if turn.attempt == 1:
             raise roost.BrainFailed("not yet", kind="tool")
         yield "sent"
@@ -72,7 +81,7 @@ def failing_once(sends: Callable[[Turn], Awaitable[None]]) -> Brain:
         if turn.kind != "task":
             return
         await sends(turn)
-        await asyncio.sleep(0.3)
+        await posted(turn)
         if turn.attempt == 1:
             raise roost.BrainFailed("not yet", kind="tool")
         yield "sent"
@@ -128,6 +137,36 @@ def test_of_equal_sends_as_many_leave_as_the_try_with_the_most_has_made(simulate
         return len(await service.mail.inbox("ann"))
 
     assert simulated({"sender": failing_once(sends)}, story) == 3
+
+
+def test_what_is_sent_while_earlier_sends_are_posted_leaves_before_the_turn_ends(
+    simulated: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, commits = Outbox._has_posted, asyncio.Event()
+
+    async def slowly(self: Outbox, *post: Any) -> bool:
+        await commits.wait()
+        return await write(self, *post)
+
+    async def sender(turn: Turn) -> AsyncIterator[str]:
+        if turn.kind != "task":
+            return
+        await turn.mail("user:ann", "first", "…")
+        await asyncio.sleep(2 * POST_AFTER)
+        await turn.mail("user:ann", "second", "…")
+        await asyncio.sleep(2 * POST_AFTER)
+        commits.set()
+        await asyncio.Event().wait()
+        yield ""
+
+    async def story(service: AsyncAgentService) -> list[str]:
+        await service.agents.create("ann", "d", profile="sender")
+        await service.tasks.send("ann", "d", "go")
+        await becomes(lambda: service.mail.unread_count("ann"), lambda count: count == 2)
+        return [mail.subject for mail in await service.mail.inbox("ann")]
+
+    monkeypatch.setattr(Outbox, "_has_posted", slowly)
+    assert sorted(simulated({"sender": sender}, story)) == ["first", "second"]
 
 
 def test_every_kind_of_send_is_found_again_by_its_content_in_any_order(world: World) -> None:
@@ -208,7 +247,7 @@ def test_sends_recorded_by_their_numbers_are_not_sent_again(tmp_path: Path) -> N
 def test_what_a_failed_turn_had_sent_stays_sent(simulated: World) -> None:
     async def sender(turn: Turn) -> AsyncIterator[str]:
         await turn.mail("user:ann", "left", "…")
-        await asyncio.sleep(0.3)
+        await posted(turn)
         await turn.mail("user:ann", "too late", "…")
         yield "…"
         raise roost.BrainFailed("never", kind="tool")

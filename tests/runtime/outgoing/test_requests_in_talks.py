@@ -136,7 +136,7 @@ def test_a_question_is_cancelled_with_its_run_and_its_late_answer_is_recorded(wh
         messages = await ended(service, talk)
         await asyncio.sleep(20)
         if who == "agent":
-            assert not (await service.agents.inspect("ann", "d")).memory
+            assert not (await service.agents.inspect("ann", "d")).turn_state
             assert (await service.agents.get("ann", "d")).state == "idle"
         first = (await service.runs.list("ann", talk=talk))[-1].run_id
         return messages, await service.runs.get("ann", first), await service.runs.replay("ann", first)
@@ -229,16 +229,16 @@ def test_an_answer_that_is_late_is_recorded_and_starts_no_turn(who: str) -> None
         said = (await say(service, talk, "slow"))[-1].content
         await asyncio.sleep(20)
         [run] = await service.runs.list("ann", talk=talk)
-        memory = (await service.agents.inspect("ann", "d")).memory if who == "agent" else None
+        kept = (await service.agents.inspect("ann", "d")).turn_state if who == "agent" else None
         entry, replay = await service.runs.get("ann", run.run_id), await service.runs.replay("ann", run.run_id)
-        return said, entry, replay, memory
+        return said, entry, replay, kept
 
     with simulated(brains={**found, "supervisor": hasty}, limits=QUICK) as simulation:
-        said, run, replay, memory = simulation.run(story(simulation.service))
+        said, run, replay, kept = simulation.run(story(simulation.service))
     assert said == replay.text == "agent:worker has not answered in time"
     assert replay.is_identical
     assert [step.result for step in run.steps] == [{"timeout": True, "late": {"text": "slow answered"}}]
-    assert not memory
+    assert not kept
 
 
 @pytest.mark.parametrize(

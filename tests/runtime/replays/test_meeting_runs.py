@@ -200,7 +200,7 @@ async def noted(service: AsyncAgentService, meeting: str) -> list[str]:
 def test_a_crash_at_any_commit_has_the_tool_of_a_meeting_act_once_on_what_it_had_heard(
     tmp_path: Path, side: str
 ) -> None:
-    """What is said meanwhile is for the next turn."""
+    """Words said meanwhile are for the next turn."""
     crashes = 0
     for commit in range(4, 100, 2):
         folder = tmp_path / str(commit)

@@ -10,7 +10,7 @@ import pytest
 import roost
 from roost import AsyncAgentService, Turn
 from roost.core.journal.run_history import Run
-from tests.runtime.conftest import World, becomes
+from tests.runtime.conftest import World, becomes, until
 
 
 class Desk:
@@ -126,7 +126,10 @@ def test_of_messages_without_steps_nothing_is_kept(world: World) -> None:
         assert [one.steps for one in asked] == [1], "the request is recorded"
         replay = await service.runs.replay("ann", asked[0].run_id)
         assert (replay.diff, replay.is_identical) == ("", True)
-        assert desk.counted == 1
+        await until(lambda: desk.counted == 1)
+        await becomes(
+            lambda: service.agents.get("ann", "c"), lambda agent: agent.state == "idle" and not agent.queue_depth
+        )
         assert await service.runs.list("ann", agent="c") == []
 
     world(desk.brains, story, tools=desk.tools())

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import roost
-from roost import AsyncAgentService, ToolFailed, Turn
+from roost import AsyncAgentService, ToolFailed, Turn, aopen
+from roost.hosts.threads import ThreadHost
+from roost.runtime.handlers.runs import AT_ONCE
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
+from tests.servers import new_store
 
 
 class Shop:
@@ -261,7 +266,7 @@ def test_a_suspended_run_is_replayed_up_to_its_suspension(world: World) -> None:
         [resting] = await becomes(lambda: service.runs.list("ann", agent="d"), bool)
         halfway = await service.runs.replay("ann", resting.run_id)
         assert (halfway.text, halfway.diff, halfway.stopped_at) == ("let me see, ", "", 0)
-        await service.approvals.grant("ann", asked.approval_id)
+        await service.approvals.approve("ann", asked.approval_id)
         assert (await service.tasks.wait("ann", task)).result == "let me see, ordered tea"
         runs = await service.runs.list("ann", agent="d")
         replays = [await service.runs.replay("ann", run.run_id) for run in runs]
@@ -331,6 +336,62 @@ def test_an_abandoned_replay_ends_and_few_replays_run_at_once(world: World) -> N
             await service.runs.replay("ann", run.run_id, within=1e9)
 
     world({"endless": endless}, story)
+
+
+def test_a_replay_whose_brain_blocks_its_thread_ends_in_time_and_frees_its_slot(tmp_path: Path) -> None:
+    blocks, released = threading.Event(), threading.Event()
+
+    async def blocking(turn: Turn) -> AsyncIterator[str]:
+        yield "hello"
+        if blocks.is_set():
+            released.wait(60)
+
+    limits = replace(QUICK, silent_loop=0.3, blocked_loops=1)
+
+    async def story() -> None:
+        async with await aopen(new_store(tmp_path / "roost.db"), brains={"b": blocking}, limits=limits) as service:
+            talk = await service.create_talk_session("ann", profile="b")
+            await service.add_message("ann", talk, "go")
+            await ended(service, talk)
+            [run] = await service.runs.list("ann", talk=talk)
+            blocks.set()
+            try:
+                for abandoned in (1, 2):
+                    with pytest.raises(roost.Conflict, match=r"did not end within 0\.2 seconds.*blocks its thread"):
+                        await service.runs.replay("ann", run.run_id, within=0.2)
+                    assert (await service.monitor.metrics())["roost_abandoned_threads"].value == abandoned
+                with pytest.raises(roost.LimitReached, match="blocked_loops = 1"):
+                    await service.runs.replay("ann", run.run_id)
+            finally:
+                blocks.clear()
+                released.set()
+            await becomes(service.monitor.metrics, lambda found: found["roost_abandoned_threads"].value == 0)
+            assert (await service.runs.replay("ann", run.run_id)).text == "hello"
+
+    asyncio.run(story())
+
+
+def test_a_replay_whose_thread_cannot_start_frees_its_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def brief(turn: Turn) -> AsyncIterator[str]:
+        yield "hello"
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def story() -> None:
+        async with await aopen(new_store(tmp_path / "roost.db"), brains={"b": brief}) as service:
+            talk = await service.create_talk_session("ann", profile="b")
+            await service.add_message("ann", talk, "go")
+            await ended(service, talk)
+            [run] = await service.runs.list("ann", talk=talk)
+            with monkeypatch.context() as patched:
+                patched.setattr(ThreadHost, "start_loop", fails)
+                for _ in range(AT_ONCE):
+                    with pytest.raises(RuntimeError, match="new thread"):
+                        await service.runs.replay("ann", run.run_id)
+            assert (await service.runs.replay("ann", run.run_id)).text == "hello"
+
+    asyncio.run(story())
 
 
 def test_a_refusal_and_a_later_answer_of_the_same_agent_come_in_that_order_again(simulated: World) -> None:

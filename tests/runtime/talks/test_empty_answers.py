@@ -53,7 +53,7 @@ def begun(service: roost.AgentService, profile: str) -> str:
 
 
 def answers(service: roost.AgentService, talk: str) -> list[tuple[str, str]]:
-    """Those that people see."""
+    """Return the answers that people see."""
     shown = [m for m in everything(service, "ann", talk) if m.sender == "agent" and m.status != "withdrawn"]
     return [(m.content, str(m.status)) for m in shown]
 

@@ -57,7 +57,7 @@ def check(messages: list[Message], acknowledged: list[str]) -> None:
 
 
 def crash_and_return(folder: Path, seed: int, *, before: int | None = None, after: int | None = None) -> bool:
-    """Whether the crash came before the story had ended."""
+    """Return whether the crash came before the story had ended."""
     simulation = Simulation(folder, seed)
     acknowledged: list[str] = []
     service = simulation.start({"teller": teller}, LIMITS)

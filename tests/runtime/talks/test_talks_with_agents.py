@@ -1,4 +1,4 @@
-"""A talk with an agent: its turns go through the agent's inbox, wake it, and run on its thread with its memory."""
+"""A talk with an agent: its turns go through the agent's inbox, wake it, and run on its thread with its state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def talk_with(service: AsyncAgentService, agent: str = "d") -> str:
     return await service.create_talk_session("ann", agent=agent)
 
 
-def test_it_answers_with_the_memory_it_has_from_its_tasks(world: World) -> None:
+def test_it_answers_with_the_state_it_has_from_its_tasks(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[tuple[str, str, str]], str | None]:
         await service.agents.create("ann", "d", profile="teller")
         await done(service, "before")
@@ -235,6 +235,7 @@ def test_the_run_of_a_shared_agent_hides_its_state_and_steps_from_other_users(wo
         await ended(service, talk)
         [run] = await service.runs.list("ann", talk=talk)
         entry = await service.runs.get("ann", run.run_id)
+        assert (run.steps, run.usage, entry.run) == (0, Usage(), run)
         assert (entry.text, entry.steps, entry.given, entry.usage) == ("it up", (), {}, Usage())
         with pytest.raises(roost.Conflict, match="cannot be replayed"):
             await service.runs.replay("ann", run.run_id)

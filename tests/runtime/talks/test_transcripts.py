@@ -18,7 +18,7 @@ async def echo(turn: Turn) -> AsyncIterator[str | Chunk]:
     yield f"{len(turn.history)} before: {turn.text}"
 
 
-def test_an_imported_talk_is_the_exported_one_and_goes_on(world: World) -> None:
+def test_an_imported_talk_is_the_exported_one_and_continues(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> None:
         talk = await service.create_talk_session("ann", busy="queue", title="Birds", temperature=0.5)
         for text in ("hello 🐦", "# more\n```"):
@@ -35,6 +35,20 @@ def test_an_imported_talk_is_the_exported_one_and_goes_on(world: World) -> None:
         assert (change.message.seq, change.message.content) == (6, "4 before: go on")
         with pytest.raises(roost.NotFound):
             await service.export_talk("bob", talk)
+
+    world({"echo": echo}, scenario)
+
+
+def test_a_transcript_with_a_key_is_added_once_for_each_user(world: World) -> None:
+    async def scenario(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", title="Birds")
+        exported = await service.export_talk("ann", talk, format="json")
+        copies = [await service.import_talk("bob", exported, key="k") for _ in range(2)]
+        other = [await service.import_talk("bob", exported, key=key) for key in ("l", None)]
+        assert copies[0] == copies[1]
+        assert len({*copies, *other, await service.import_talk("ann", exported, key="k")}) == 4
+        with pytest.raises(roost.Invalid, match="the key"):
+            await service.import_talk("bob", exported, key="")
 
     world({"echo": echo}, scenario)
 
@@ -57,7 +71,7 @@ def test_an_invalid_transcript_changes_nothing(world: World) -> None:
     world({"echo": echo}, scenario, replace(QUICK, talks_per_user=1))
 
 
-def test_an_imported_talk_can_go_on_with_another_agent(world: World) -> None:
+def test_an_imported_talk_can_continue_with_another_agent(world: World) -> None:
     async def scenario(service: AsyncAgentService) -> None:
         await service.agents.create("ann", "d", profile="echo")
         talk = await service.create_talk_session("ann", agent="d")
@@ -86,3 +100,28 @@ def test_notes_and_errors_of_imported_answers_count_towards_the_quota(world: Wor
         assert len(await service.list_sessions("ann")) < 5
 
     world({"echo": echo}, scenario, replace(QUICK, stored_mib_per_user=1))
+
+
+def test_a_transcript_in_uploads_is_added_whole_and_its_uploads_are_deleted(world: World) -> None:
+    async def story(service: AsyncAgentService) -> None:
+        talk = await service.create_talk_session("ann", title="grüß 🐦")
+        text = await service.export_talk("ann", talk, format="json")
+        data = text.encode()
+        pieces = [data[first : first + 50] for first in range(0, len(data), 50)]  # also inside of a character
+        ids = [(await service.add_attachment("ann", "part", piece)).attachment_id for piece in pieces]
+        with pytest.raises(roost.NotFound):
+            await service.import_talk("bob", attachments=ids)
+        for wrong in (ids[:-1], ids[0], [3], ids * 1_000):
+            with pytest.raises(roost.Invalid):
+                await service.import_talk("ann", attachments=wrong)  # type: ignore[arg-type]
+        with pytest.raises(roost.Invalid, match="leave one out"):
+            await service.import_talk("ann", text, attachments=ids)
+        assert len(await service.list_sessions("ann")) == 1
+        added = await service.import_talk("ann", attachments=ids, key="k")
+        assert (await service.get_session("ann", added)).title == "grüß 🐦"
+        assert await service.import_talk("ann", attachments=ids, key="k") == added  # the reply was lost
+        for one in ids:
+            with pytest.raises(roost.NotFound):
+                await service.get_attachment("ann", one)
+
+    world({"echo": echo}, story)

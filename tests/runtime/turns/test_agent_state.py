@@ -23,8 +23,8 @@ async def echo(turn: Turn) -> AsyncIterator[str]:
     yield turn.text
 
 
-async def memory(service: AsyncAgentService, agent: str = "d") -> dict[str, Any]:
-    return dict((await service.agents.inspect("ann", agent)).memory)
+async def state_of(service: AsyncAgentService, agent: str = "d") -> dict[str, Any]:
+    return dict((await service.agents.inspect("ann", agent)).turn_state)
 
 
 async def all_done(service: AsyncAgentService, tasks: list[str]) -> set[str]:
@@ -50,7 +50,7 @@ def test_twenty_tasks_that_ask_and_then_count_leave_twenty(world: World) -> None
         tasks = [await service.tasks.send("ann", "d", str(number)) for number in range(20)]
         states = await all_done(service, tasks)
         tries = {(await service.tasks.get("ann", task)).result for task in tasks}
-        return await memory(service), states, tries
+        return await state_of(service), states, tries
 
     kept, states, tries = world({"counts": counts, "notes": notes_who_asks}, story)
     assert kept["n"] == 20
@@ -74,7 +74,7 @@ def test_a_turn_that_runs_again_sends_once_and_repeats_no_step(world: World) -> 
         await service.agents.create("ann", "d", profile="acts", max_concurrent_tasks=4)
         await all_done(service, [await service.tasks.send("ann", "d", str(number)) for number in range(4)])
         subjects = sorted(mail.subject for mail in await service.mail.inbox("ann"))
-        return (await memory(service))["n"], subjects
+        return (await state_of(service))["n"], subjects
 
     assert world({"acts": acts}, story) == (4, [f"from {number}" for number in range(4)])
     assert sorted(stepped) == ["0", "1", "2", "3"]
@@ -109,7 +109,7 @@ def test_turns_that_conflict_again_and_again_all_end(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[int, set[str]]:
         await service.agents.create("ann", "d", profile="waits", max_concurrent_tasks=12)
         states = await all_done(service, [await service.tasks.send("ann", "d", str(number)) for number in range(12)])
-        return (await memory(service))["n"], states
+        return (await state_of(service))["n"], states
 
     assert world({"waits": waits}, story) == (12, {"done"})
 
@@ -126,7 +126,7 @@ def test_turns_that_change_different_names_do_not_run_again(world: World) -> Non
     async def story(service: AsyncAgentService) -> dict[str, Any]:
         await service.agents.create("ann", "d", profile="notes", max_concurrent_tasks=3)
         await all_done(service, [await service.tasks.send("ann", "d", name) for name in "abc"])
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"notes": notes}, story) == {"a": True, "b": True, "c": True}
     assert sorted(runs) == ["a", "b", "c"]
@@ -177,7 +177,7 @@ def test_talks_beside_tasks_and_other_talks_lose_no_count(world: World, talks: i
     gate = Gate()
 
     async def story(service: AsyncAgentService) -> tuple[list[str], dict[str, Any]]:
-        return await beside(service, gate, talks, tasks), await memory(service)
+        return await beside(service, gate, talks, tasks), await state_of(service)
 
     ends, kept = world({"gate": gate}, story)
     assert ends == ["complete"] * talks
@@ -185,7 +185,7 @@ def test_talks_beside_tasks_and_other_talks_lose_no_count(world: World, talks: i
     assert gate.runs == talks  # whose words a person has seen is not run again
 
     async def later(service: AsyncAgentService) -> dict[str, Any]:
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"gate": gate}, later) == kept
 
@@ -210,7 +210,7 @@ def test_a_talk_that_asks_and_is_asked_back_does_not_block(world: World) -> None
         await service.agents.create("ann", "e", profile="passes_on")
         talk = await service.create_talk_session("ann", agent="d")
         await service.add_message("ann", talk, "go")
-        return (await ended(service, talk))[-1].content, await memory(service)
+        return (await ended(service, talk))[-1].content, await state_of(service)
 
     answer, kept = world({"counts": counts, "passes_on": passes_on}, story)
     assert (answer, kept) == ("I ask. 2 by then", {"n": 3, "nested": {"n": 3}})
@@ -220,13 +220,13 @@ def test_a_talk_that_fails_takes_back_what_it_has_counted(world: World) -> None:
     gate = Gate()
 
     async def story(service: AsyncAgentService) -> tuple[list[str], dict[str, Any]]:
-        return await beside(service, gate, 1, 3, "fail"), await memory(service)
+        return await beside(service, gate, 1, 3, "fail"), await state_of(service)
 
     ends, kept = world({"gate": gate}, story)
     assert (ends, kept) == (["failed"], {"n": 3, "nested": {"n": 3}})
 
     async def later(service: AsyncAgentService) -> dict[str, Any]:
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"gate": gate}, later) == kept
 
@@ -242,7 +242,7 @@ def test_a_talk_that_is_stopped_takes_back_what_it_has_counted(world: World) -> 
         await all_done(service, [await service.tasks.send("ann", "d", "beside")])
         await service.stop("ann", talk, wait=5)
         await all_done(service, [await service.tasks.send("ann", "d", "after")])
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"gate": gate}, story) == {"n": 2, "nested": {"n": 2}}
 
@@ -267,7 +267,7 @@ def test_a_number_read_before_a_wait_and_set_after_it_is_added_up(world: World) 
         await all_done(service, [await service.tasks.send("ann", "d", str(number)) for number in range(2)])
         gate.append(True)
         await ended(service, talk)
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"stale": stale}, story) == {"n": 3}
 
@@ -301,7 +301,7 @@ def test_what_a_talk_has_read_and_holds_is_changed_though_it_reads_on_in_between
         await all_done(service, [await service.tasks.send("ann", "d", "task")])
         gate.append(True)
         await ended(service, talk)
-        return await memory(service)
+        return await state_of(service)
 
     kept = world({"holds": holds}, story)
     assert kept["n"] == 2
@@ -363,7 +363,7 @@ def test_a_plain_brain_counts_too(tmp_path: Any) -> None:
         for talk in talks:
             for _ in service.stream_messages("ann", talk):
                 pass
-        assert service.agents.inspect("ann", "d").memory == {"n": 250}
+        assert service.agents.inspect("ann", "d").turn_state == {"n": 250}
 
 
 def test_a_replay_of_a_talk_is_given_what_it_read(world: World) -> None:
@@ -405,9 +405,9 @@ def test_an_edit_by_a_person_beside_a_turn_keeps_both(world: World) -> None:
         await service.agents.create("ann", "d", profile="counts")
         task = await service.tasks.send("ann", "d", "go")
         await becomes(lambda: service.agents.inspect("ann", "d"), lambda seen: seen.running)
-        await service.agents.set_memory("ann", "d", {"n": 10})
+        await service.agents.set_state("ann", "d", {"n": 10})
         gate.append(True)
         await all_done(service, [task])
-        return await memory(service)
+        return await state_of(service)
 
     assert world({"counts": counts}, story) == {"n": 11}

@@ -1,4 +1,4 @@
-"""T8: a brain sees the whole talk, although only the newest messages are in memory."""
+"""T8: a brain sees the whole talk, although only the newest messages are in RAM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TURNS = 30
 
 
 @pytest.fixture(autouse=True)
-def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_ram(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is loaded, little is kept, and a page has few messages."""
     monkeypatch.setattr(history, "PAGE", 7)
     monkeypatch.setattr(history, "PAGES", 2)
@@ -86,7 +86,7 @@ class Reads:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_brain_sees_all_of_a_talk_that_is_not_in_memory(world: World, again: bool) -> None:
+def test_a_brain_sees_all_of_a_talk_that_is_not_in_ram(world: World, again: bool) -> None:
     reads = Reads()
     brains: dict[str, Any] = {"echo": echo, "reads": reads}
     talks: list[str] = []
@@ -160,7 +160,7 @@ def test_a_replay_is_given_the_history_as_it_was(world: World) -> None:
 
 
 def test_many_messages_that_wait_are_answered_together(world: World) -> None:
-    """More than are kept in memory."""
+    """More than are kept in RAM."""
     begun: list[bool] = []
     gate: list[bool] = []
 
@@ -208,7 +208,7 @@ def test_built_in_brains_continue_as_in_a_short_talk(world: World) -> None:
     assert greeting
 
 
-def test_a_reader_that_fell_behind_what_is_in_memory_misses_nothing(world: World) -> None:
+def test_a_reader_that_fell_behind_what_is_in_ram_misses_nothing(world: World) -> None:
     async def story(service: AsyncAgentService) -> tuple[list[int], int]:
         talk = await service.create_talk_session("ann", profile="echo")
         cursor = (await service.get_messages("ann", talk)).cursor

@@ -13,7 +13,7 @@ import roost
 from roost import AsyncAgentService, Turn
 from roost.testing import Crash, Simulation
 from tests.runtime.conftest import QUICK
-from tests.runtime.handlers.mailing import at_rest
+from tests.runtime.handlers.mailing import all_settled
 
 ROUNDS = 3
 
@@ -38,7 +38,7 @@ async def live(service: AsyncAgentService) -> list[str]:
         task = await service.tasks.send("ann", "d", str(number), key=f"task {number}")
         await service.tasks.wait("ann", task, timeout=60)
         await service.agents.forget("ann", "d", f"todo {number}")
-    await at_rest(service)
+    await all_settled(service)
     return sorted(one.text for one in await service.agents.memories("ann", "d"))
 
 
@@ -92,11 +92,11 @@ def test_what_a_person_edits_is_not_undone_by_an_end_that_is_written_later(tmp_p
         await asyncio.sleep(0.15)
         database.failing = lambda commit: False
         assert (await service.tasks.get("ann", task)).status == "queued"
-        await service.agents.set_memory("ann", "d", {"edited": True})
+        await service.agents.set_state("ann", "d", {"edited": True})
         await service.tasks.wait("ann", task, timeout=60)
 
     simulation.run(story(simulation.start({"keeper": keeper}, QUICK)))
     simulation.crash()
     service = simulation.start({"keeper": keeper}, QUICK)
-    assert simulation.run(service.agents.inspect("ann", "d")).memory == {"edited": True}
+    assert simulation.run(service.agents.inspect("ann", "d")).turn_state == {"edited": True}
     simulation.crash()

@@ -1,4 +1,4 @@
-"""Whatever is written, only known tags, attributes and addresses appear, properly nested."""
+"""Rendered pages have only known tags, attributes and addresses, properly nested, whatever is written."""
 
 from __future__ import annotations
 

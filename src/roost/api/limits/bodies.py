@@ -74,15 +74,24 @@ def check(body: bytes) -> None:
 
     Text that is not JSON passes: the parser reports it.
     """
+    _check(body, LEVELS, MOST_FIELDS)
+
+
+def check_message(text: bytes) -> None:
+    """Raise HttpError if a message of JSON-RPC has too many values, or is nested too deep."""
+    _check(text, LEVELS + 2, MOST_VALUES)  # a list of requests, each with parameters
+
+
+def _check(body: bytes, levels: int, most_fields: int) -> None:
     if b"\0" in body:  # part of every punctuation character in UTF-16 and UTF-32
         raise HttpError(422, "invalid", "the body must be a JSON object in UTF-8, without the character NUL")
     openings = body.count(b"[") + body.count(b"{")
-    if openings <= LEVELS and openings + body.count(b",") <= MOST_FIELDS:
+    if openings <= levels and openings + body.count(b",") <= most_fields:
         return  # few values, even if all punctuation is outside of strings
     outside = _outside_of_texts(body)
     if outside.count(b"[") + outside.count(b"{") + outside.count(b",") > MOST_VALUES:
         raise _too_many(MOST_VALUES, "values")
-    _check_levels(outside)
+    _check_levels(outside, levels, most_fields)
 
 
 def _outside_of_texts(body: bytes) -> bytes:
@@ -93,20 +102,21 @@ def _outside_of_texts(body: bytes) -> bytes:
     return b"".join(plain.split(b'"')[::2])
 
 
-def _check_levels(outside: bytes) -> None:
+def _check_levels(outside: bytes, levels: int, most_fields: int) -> None:
     """Raise HttpError if nesting is too deep or an object has too many fields."""
     open_ones: list[list[int]] = []
     """Remaining entries of each enclosing list and object."""
-    for sign in _PUNCTUATION.findall(outside):
+    for found in _PUNCTUATION.finditer(outside):
+        sign = found[0]
         if sign == b"," and open_ones:
             open_ones[-1][0] -= 1
             if open_ones[-1][0] < 1:
-                raise _too_many(MOST_FIELDS if len(open_ones) == 1 else MOST_INNER_FIELDS, "fields")
+                raise _too_many(most_fields if len(open_ones) == 1 else MOST_INNER_FIELDS, "fields")
         elif sign in b"[{":
-            if len(open_ones) == LEVELS:
+            if len(open_ones) == levels:
                 raise HttpError(422, "invalid", f"the body must be a JSON object, at most {DEEPEST} levels deep")
             inner = MOST_INNER_FIELDS if sign == b"{" else MOST_VALUES
-            open_ones.append([inner if open_ones else MOST_FIELDS])
+            open_ones.append([inner if open_ones else most_fields])
         elif open_ones:
             open_ones.pop()
 

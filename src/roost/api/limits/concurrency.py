@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from roost.core.limits.limits import Limits
 from roost.errors import LimitReached
-
-PER_USER = 32
-PER_ADDRESS = 256
-PER_PROCESS = 512
 
 
 class ConcurrencyLimit:
     """Counter of open requests of one kind in this process."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, limits: Limits) -> None:
         self._what = what
+        self._limits = limits
+        self._open = 0
         self._users: Counter[str] = Counter()
         self._addresses: Counter[str] = Counter()
 
@@ -28,17 +27,20 @@ class ConcurrencyLimit:
 
         A request without an address comes from this process, or through an unknown proxy; it has no limit per address.
         """
-        full = self._users[user_id] >= PER_USER or self._users.total() >= PER_PROCESS
-        if full or (address and self._addresses[address] >= PER_ADDRESS):
+        most = self._limits
+        full = self._open >= most.open_requests or self._users[user_id] >= most.open_requests_per_user
+        if full or (address and self._addresses[address] >= most.open_requests_per_address):
             raise LimitReached(f"too many open {self._what}: close some and try again")
+        self._open += 1
         self._users[user_id] += 1
         self._addresses[address] += 1
 
     def leave(self, user_id: str, address: str = "") -> None:
-        self._users[user_id] -= 1
-        self._addresses[address] -= 1
-        self._users += Counter()  # drops entries at zero
-        self._addresses += Counter()
+        self._open -= 1
+        for counter, key in ((self._users, user_id), (self._addresses, address)):
+            counter[key] -= 1
+            if not counter[key]:
+                del counter[key]
 
     @contextmanager
     def taken(self, user_id: str, address: str = "") -> Iterator[None]:

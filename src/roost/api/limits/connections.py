@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from roost.core.limits.limits import Limits
@@ -30,30 +32,62 @@ SWEEP = 1.0
 SLOWEST = 4 * 1024
 """Minimum transfer rate of a body in bytes per second, after `request_timeout`."""
 MIB = 1024 * 1024
+UNSENT = 64 * 1024
+"""Bytes in the buffers of the system that a client has not read; further ones wait in the process, where they count."""
+READ = 8 * 1024
+"""Bytes that are read from a WebSocket at once, before others have their turn."""
+FRAMES_PER_READ = 256
+"""Most frames in these bytes, since each costs time. They are 32 bytes long then: no request is that short."""
+FRAGMENTS = 10_000
+"""Most frames of one message. Each costs memory, even if it is empty."""
+STREAM = "roost.stream"
+"""Key in the scope of a request whose response is a stream: it is closed when the server stops, and can be resumed."""
+CHUNKS = "roost.chunks"
+"""Extension in the scope of a request: a coroutine that sends a part of a body of unknown length, after its head."""
+FRAMES = "roost.frames"
+"""Extension in the scope of a WebSocket: a coroutine that sends an encoded frame, which many connections can share."""
 REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+_PASSED_ON = (
+    "abort",
+    "close",
+    "get_extra_info",
+    "is_closing",
+    "pause_reading",
+    "resume_reading",
+    "set_protocol",
+    "get_protocol",
+    "set_write_buffer_limits",
+    "is_reading",
+    "can_write_eof",
+)
 
 
 class CountingTransport(asyncio.Transport):
     """Transport that counts written bytes, and drops writes after closing without a warning."""
 
+    __slots__ = ("_below", "_transport", "write_total", *_PASSED_ON)
+
     def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+        self._below = transport
+        """Transport of the socket; with TLS it has a buffer of its own."""
         self.write_total = 0
-        for name in (
-            "abort",
-            "close",
-            "get_extra_info",
-            "get_write_buffer_size",
-            "is_closing",
-            "pause_reading",
-            "resume_reading",
-            "set_protocol",
-            "get_protocol",
-            "set_write_buffer_limits",
-            "is_reading",
-            "can_write_eof",
-        ):
+        self.use(transport)
+
+    def use(self, transport: asyncio.Transport) -> None:
+        """Write to this transport: that of the socket, or that of TLS on it."""
+        self._transport = transport
+        for name in _PASSED_ON:
             setattr(self, name, getattr(transport, name))
+
+    def read_at_most(self, size: int) -> None:
+        """Read at most this number of bytes at once."""
+        self._below.max_size = size  # type: ignore[attr-defined]  # of asyncio's transports
+
+    def get_write_buffer_size(self) -> int:
+        size = self._transport.get_write_buffer_size()
+        return size if self._transport is self._below else size + self._below.get_write_buffer_size()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._transport.is_closing():
@@ -98,6 +132,7 @@ class ConnectionRegistry:
         self._count: Counter[str] = Counter()
         self._sweeping: asyncio.TimerHandle | None = None
         self.send_timeout = limits.send_timeout
+        self.handshake_timeout = limits.request_timeout
         self.refused = 0
         self.aborted = 0
 
@@ -155,7 +190,7 @@ class ConnectionRegistry:
     def _give_up_oldest(self, waiting: OrderedDict[ClientConnection, None] | None) -> bool:
         if not waiting:
             return False
-        self._abort(next(iter(waiting)), "idle; closed to make room for a new connection")
+        self.abort(next(iter(waiting)), "idle; closed to make room for a new connection")
         return True
 
     def _is_trusted(self, address: str) -> bool:
@@ -163,7 +198,7 @@ class ConnectionRegistry:
             return any(ip_address(address) in network for network in self._trusted)
         return False
 
-    def _abort(self, connection: ClientConnection, why: str) -> None:
+    def abort(self, connection: ClientConnection, why: str) -> None:
         self.aborted += 1
         log.info("connection aborted: %s", why, extra={"address": connection.address})
         self.leave(connection)
@@ -176,7 +211,7 @@ class ConnectionRegistry:
         now, held = self._now(), []
         for connection in list(self._all):
             if (why := self._why_not(connection, now)) is not None:
-                self._abort(connection, why)
+                self.abort(connection, why)
             elif size := connection.held():
                 held.append((size, connection))
         self._shrink(held)
@@ -209,18 +244,25 @@ class ConnectionRegistry:
         for size, connection in sorted(held, key=lambda one: one[0], reverse=True):
             if total <= self._limits.connections_mib * MIB:
                 return
-            self._abort(connection, "the buffers of all connections exceed the memory limit")
+            self.abort(connection, "the buffers of all connections exceed the memory limit")
             total -= size
 
 
 class RegisteredHttp(H11Protocol):
-    """HTTP protocol whose connection is in the registry."""
+    """HTTP protocol whose connection is in the registry, with TLS also before the handshake is done."""
 
-    def __init__(self, *args: Any, registry: ConnectionRegistry, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, registry: ConnectionRegistry, tls: ssl.SSLContext | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        self.access_log = False  # it has queries, with codes in them, and any library may turn its logger on
         self._registry = registry
+        self._tls = tls
+        self._handshake: asyncio.Task[None] | None = None
+        self._has_begun = False
+        self._early = b""
+        """Received with the end of the handshake, before the transport is known."""
         self._connection: ClientConnection | None = None
-        self.ws_protocol_class = partial(RegisteredWebSocket, http=self)  # type: ignore[assignment]
 
     @property
     def awaits_body(self) -> bool:
@@ -237,24 +279,64 @@ class RegisteredHttp(H11Protocol):
             transport.close()
             return
         self._connection.protocol = self
+        upgraded = partial(RegisteredWebSocket, registry=self._registry, connection=self._connection)
+        self.ws_protocol_class = upgraded  # type: ignore[assignment]
         _watch(transport, self._registry.send_timeout)
-        super().connection_made(counted)
+        if self._tls is None:
+            self._begin(counted)
+        else:
+            transport.pause_reading()  # nothing is read without TLS
+            shaking = self._shake_hands(transport, counted, self._tls)
+            self._handshake = asyncio.create_task(shaking, name="tls handshake")
+
+    def _begin(self, transport: CountingTransport) -> None:
+        self._has_begun = True
+        super().connection_made(transport)
+        if self._early:
+            super().data_received(self._early)
+
+    async def _shake_hands(self, transport: asyncio.Transport, counted: CountingTransport, tls: ssl.SSLContext) -> None:
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, self, tls, server_side=True, ssl_handshake_timeout=self._registry.handshake_timeout
+            )
+        except (OSError, RuntimeError) as error:  # also an error of TLS, or the end of the connection
+            log.debug("TLS handshake failed: %s", error)
+            secured = None
+        if secured is None:
+            self.leave()
+            transport.abort()
+        else:
+            counted.use(secured)
+            self._begin(counted)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._connection is not None:
-            self.leave()
+        self.leave()
+        if self._has_begun:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if (connection := self._connection) is None:
             return
         connection.got += len(data)
-        super().data_received(data)
+        if self._has_begun:
+            super().data_received(data)
+        else:
+            self._early += data
+
+    async def send_chunk(self, data: bytes) -> None:
+        """Send a part of the body, without the layers above, when the client has read the earlier ones."""
+        if self.flow.write_paused:
+            await self.flow.drain()
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def handle_events(self) -> None:
         before = self.cycle
         super().handle_events()
         connection = self._connection
+        if self.cycle is not before and self.scope["http_version"] == "1.1":
+            extensions: Any = {CHUNKS: self.send_chunk}
+            self.scope["extensions"] = extensions
         if connection is not None and self.cycle is not before and not self.cycle.response_complete:
             self._registry.request_began(connection)
 
@@ -268,37 +350,65 @@ class RegisteredHttp(H11Protocol):
             self._registry.request_ended(self._connection)
         super().on_response_complete()
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None and STREAM in cycle.scope:
+            self.transport.close()
+
     def leave(self) -> None:
         if self._connection is not None:
             self._registry.leave(self._connection)
-
-    def become(self, socket: RegisteredWebSocket) -> None:
-        assert self._connection is not None
-        self._connection.protocol = socket
 
 
 class RegisteredWebSocket(WebSocketsSansIOProtocol):
     """WebSocket protocol that replaces an HTTP connection in the registry."""
 
-    def __init__(self, *args: Any, http: RegisteredHttp, **options: Any) -> None:
+    def __init__(self, *args: Any, registry: ConnectionRegistry, connection: ClientConnection, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._http = http
-        http.become(self)
+        self._registry = registry
+        self._connection = connection
+        connection.protocol = self
 
     @property
     def received(self) -> int:
         """Return the bytes of an incomplete message."""
         return len(self.conn.reader.buffer) + sum(map(len, self.frames))
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._connection.transport.read_at_most(READ)
+
+    def handle_events(self) -> None:
+        if len(self.conn.events) > FRAMES_PER_READ or len(self.frames) > FRAGMENTS:
+            self.conn.events.clear()
+            self._registry.abort(self._connection, "the client sends too many frames")
+        super().handle_events()
+
+    async def run_asgi(self) -> None:
+        extensions: dict[str, Any] = self.scope["extensions"] or {}
+        extensions[FRAMES] = self.send_frame
+        del self.request  # its headers are in the scope
+        await super().run_asgi()
+
+    async def send_frame(self, frame: bytes) -> None:
+        """Send a frame that is encoded already, when the client has read the earlier ones."""
+        await self.writable.wait()
+        if self.disconnected or self.close_sent:
+            raise ClientDisconnected
+        self.transport.write(frame)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._http.leave()
+        self._registry.leave(self._connection)
         super().connection_lost(exc)
+        self.frames = []  # at once: this object is in a cycle, and an incomplete message may have megabytes
 
 
 def _watch(transport: asyncio.Transport, seconds: float) -> None:
-    """Enable TCP keepalive, so that the system notices a vanished peer."""
+    """Enable TCP keepalive, so that the system notices a vanished peer, and bound what it holds for a slow one."""
     found = transport.get_extra_info("socket")
     with suppress(OSError, AttributeError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1_500))
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from roost.core.agents.agent import State
 from roost.core.failures.faults import Fault
 from roost.core.limits.usage import NOTHING, Usage
 from roost.core.talks.messages import Change, Message, Sender, Status
-from roost.core.talks.side_channels import Channel
+from roost.core.talks.side_channels import Channel, ToolNote, open_calls
 from roost.core.talks.talk import Talk
 from roost.core.values import addresses
 from roost.errors import NotFound
@@ -52,13 +52,16 @@ SILENCE = AnswerPiece("", "")
 
 
 class ChatAnswer:
-    """Answer to one posted message. Iterate over `pieces`; then `finish_reason` and `usage` are known."""
+    """Answer to one posted message. Iterate over `pieces`; then `finish_reason`, `usage` and `calls` are known."""
 
-    def __init__(self, service: AsyncAgentService, posted: PostedMessage) -> None:
+    def __init__(self, service: AsyncAgentService, posted: PostedMessage, tools: Collection[str] = ()) -> None:
         self._service = service
         self._posted = posted
+        self._tools = tools
         self.finish_reason = "stop"
         self.usage: Usage = NOTHING
+        self.calls: list[ToolNote] = []
+        """Calls with which the answer has ended: the client runs these tools."""
 
     async def pieces(self) -> AsyncIterator[AnswerPiece]:
         """Yield the answer as it is written, and SILENCE while it is not.
@@ -112,6 +115,8 @@ class ChatAnswer:
                 run = None  # deleted by now
         self.usage = run.usage if run is not None else NOTHING
         if message.status is Status.COMPLETE:
+            self.calls = [call for call in open_calls(message.notes) if call.tool in self._tools]
+            self.finish_reason = "tool_calls" if self.calls else "stop"
             return
         if message.status is not Status.FAILED:
             raise self._error(409, "interrupted", "the answer was interrupted by a stop or by another message")
@@ -152,7 +157,7 @@ class ChatAnswer:
         else:
             message = (
                 f"the answer waits for an approval. {asked.question()} Decide it on the page, or with"
-                f" `roost approvals grant {asked.approval_id}`; the answer then continues in {posted.talk_id}"
+                f" `roost approvals approve {asked.approval_id}`; the answer then continues in {posted.talk_id}"
             )
         return self._error(403, "approval_required", message)
 

@@ -13,14 +13,16 @@ from starlette.types import Receive, Scope, Send
 
 from roost.api.error_responses import reply_to
 from roost.api.limits.concurrency import ConcurrencyLimit
-from roost.api.openai import messages
+from roost.api.openai import messages, tools
 from roost.api.openai.answers import LOOK, ChatAnswer
-from roost.api.openai.models import ChatModelId
+from roost.api.openai.models import ChatModelId, ChatModels
 from roost.api.openai.requests import TALK_FIELD, TALK_HEADER, ChatRequest
 from roost.api.openai.talks import ChatTalks, PostedMessage
 from roost.api.routes.dependencies import address_of, while_connected
-from roost.api.routes.streams import PING
+from roost.api.routes.event_stream import PING
+from roost.core.limits.limits import Limits
 from roost.core.limits.usage import Usage
+from roost.core.talks.side_channels import ToolNote
 from roost.service import AsyncAgentService
 
 DONE = b"data: [DONE]\n\n"
@@ -31,10 +33,11 @@ WAITING = b": waiting\n\n"
 class Completions:
     """Completions that this process is writing, with a concurrency limit."""
 
-    def __init__(self, service: AsyncAgentService) -> None:
+    def __init__(self, service: AsyncAgentService, limits: Limits) -> None:
         self._service = service
         self._talks = ChatTalks(service)
-        self._places = ConcurrencyLimit("completions")
+        self._models = ChatModels(service)
+        self._places = ConcurrencyLimit("completions", limits)
 
     async def complete(self, connection: Request, user: str, request: ChatRequest, mark: str | None) -> Response:
         """Return the whole answer. If the client disconnects, the answer in a temporary talk is stopped."""
@@ -47,10 +50,13 @@ class Completions:
         return response
 
     async def _whole(self, posted: PostedMessage, request: ChatRequest) -> Response:
-        answer, text, thoughts = ChatAnswer(self._service, posted), "", ""
+        answer, text, thoughts = ChatAnswer(self._service, posted, tools.names(request)), "", ""
         async for piece in answer.pieces():
             text, thoughts = text + piece.text, thoughts + piece.thoughts
-        message = {"role": "assistant", "content": text, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if answer.calls:
+            message["content"] = text or None
+            message["tool_calls"] = [_call(call) for call in answer.calls]
         if thoughts:
             message["reasoning_content"] = thoughts
         choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}
@@ -76,8 +82,13 @@ class Completions:
     async def _post(self, user: str, request: ChatRequest, mark: str | None) -> PostedMessage:
         request.check()
         model = ChatModelId.parse(request.model, user)
+        offered = tools.options(request)
+        if offered:
+            self._models.check_tools(model)
         conversation = messages.read(request.messages)
-        return await self._talks.post(user, model, conversation, request.temperature, request.talk(mark))
+        given = {"temperature": request.temperature, "instructions": conversation.instructions}
+        options = {name: value for name, value in given.items() if value is not None} | offered
+        return await self._talks.post(user, model, conversation, options, request.talk(mark))
 
     async def _end(self, posted: PostedMessage) -> None:
         if posted.is_temporary:
@@ -87,7 +98,7 @@ class Completions:
         head = _head(posted, request, "chat.completion.chunk") | ({"usage": None} if request.includes_usage else {})
         try:
             yield _event(head | _choice({"role": "assistant", "content": ""}))
-            answer, silence = ChatAnswer(self._service, posted), 0.0
+            answer, silence = ChatAnswer(self._service, posted, tools.names(request)), 0.0
             async for piece in answer.pieces():
                 silence = 0.0 if piece.has_text else silence + LOOK
                 if silence >= PING:
@@ -97,6 +108,9 @@ class Completions:
                     yield _event(head | _choice({"reasoning_content": piece.thoughts}))
                 if piece.text:
                     yield _event(head | _choice({"content": piece.text}))
+            if answer.calls:
+                calls = [{"index": at} | _call(call) for at, call in enumerate(answer.calls)]
+                yield _event(head | _choice({"tool_calls": calls}))
             yield _event(head | _choice({}, answer.finish_reason))
             if request.includes_usage:
                 yield _event(head | {"choices": [], "usage": _usage(answer.usage)})
@@ -144,6 +158,11 @@ def _head(posted: PostedMessage, request: ChatRequest, kind: str) -> dict[str, A
 
 def _choice(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}]}
+
+
+def _call(call: ToolNote) -> dict[str, Any]:
+    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    return {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": arguments}}
 
 
 def _usage(usage: Usage) -> dict[str, int]:

@@ -15,6 +15,8 @@ from roost.errors import Invalid, NotFound
 from roost.service import AsyncAgentService
 
 AGENT = "agent:"
+LLM = "llm"
+"""Brain whose models can call tools of a client."""
 MOST_MODELS = 500
 """Models in a page."""
 
@@ -59,6 +61,17 @@ class ChatModels:
 
     def is_profile(self, name: str) -> bool:
         return name in self._profiles()
+
+    def check_tools(self, model: ChatModelId) -> None:
+        """Raise 400 if a model cannot call the tools of a request."""
+        brains = {profile.name: profile.brain for profile in self._service.profiles()}
+        if model.profile is None or brains.get(model.profile, LLM) != LLM:
+            raise bad_request(
+                f"the model {model.text!r:.120} cannot call tools of a client: send `tools` to a profile with the"
+                f" brain `{LLM}`, or without `tools`",
+                "tools",
+                "unsupported_parameter",
+            )
 
     async def get(self, user: str, name: str) -> dict[str, Any]:
         """Return a profile or an agent of the user. Raise 404 if there is none."""

@@ -19,8 +19,6 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),
     "top_logprobs": (0,),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "audio": (),
@@ -31,7 +29,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
 }
 """Fields that are not supported, with the values that ask for nothing."""
 _INSTEAD = {
-    "tools": "a model here is an agent with tools of its own, which its profile allows",
+    "functions": "send them as `tools`",
     "n": "send several requests",
     "response_format": "describe the format in the messages",
 }

@@ -13,6 +13,7 @@ from roost.api.openai.completions import Completions
 from roost.api.openai.models import MOST_MODELS, ChatModels
 from roost.api.openai.requests import ChatRequest
 from roost.api.routes.dependencies import TalkReader, TalkWriter
+from roost.core.limits.limits import Limits
 from roost.protocol.openai import PREFIX
 from roost.service import AsyncAgentService
 
@@ -34,9 +35,9 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 _ANSWERS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}}
 
 
-def add(app: FastAPI, service: AsyncAgentService) -> None:
+def add(app: FastAPI, service: AsyncAgentService, limits: Limits) -> None:
     api = APIRouter(prefix=PREFIX, route_class=BodyRoute, tags=["openai"], responses=ERRORS)
-    _add_completions(api, Completions(service))
+    _add_completions(api, Completions(service, limits))
     _add_models(api, ChatModels(service))
     app.include_router(api)
 

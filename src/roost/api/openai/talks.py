@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 
@@ -20,6 +21,9 @@ log = logging.getLogger("roost.api.openai")
 
 TITLE = "API request"
 """Title of a temporary talk, which is listed until its answer is complete."""
+TalkOptions = dict[str, Any]
+"""Options of a talk by name."""
+TOOLS, CHOICE = "client_tools", "tool_choice"
 CLEANUP = 10.0
 """Seconds in which a temporary talk is deleted."""
 _NEXT_ANSWER_IS_OURS = (BusyPolicy.INTERRUPT, BusyPolicy.ROLLBACK, BusyPolicy.REJECT)
@@ -44,16 +48,16 @@ class ChatTalks:
         self._service = service
 
     async def post(
-        self, user: str, model: ChatModelId, conversation: Conversation, temperature: float | None, mark: str | None
+        self, user: str, model: ChatModelId, conversation: Conversation, options: TalkOptions, mark: str | None
     ) -> PostedMessage:
         """Add the new message to its talk, which is created if the request continues none; nothing stays on an error.
 
         `mark` is the id of a talk, `new`, or None for a temporary talk.
         """
         if mark is not None and mark != NEW:
-            return await self._continue(user, model, conversation, temperature, mark)
+            return await self._continue(user, model, conversation, options, mark)
         title = "" if mark == NEW else TITLE
-        talk_id = await self._create(user, model, conversation, temperature, title)
+        talk_id = await self._create(user, model, conversation, options, title)
         try:
             after = await self._cursor(user, talk_id) if conversation.earlier else None
             seq = await self._add(user, talk_id, conversation.new, None)
@@ -75,20 +79,19 @@ class ChatTalks:
             log.warning("temporary talk not deleted within %s s", CLEANUP, extra={"talk": talk_id})
 
     async def _create(
-        self, user: str, model: ChatModelId, conversation: Conversation, temperature: float | None, title: str
+        self, user: str, model: ChatModelId, conversation: Conversation, options: TalkOptions, title: str
     ) -> str:
         """Create a talk with the earlier messages of the request."""
         try:
-            if conversation.earlier:
-                text = await asyncio.to_thread(conversation.transcript, title, temperature)
+            if conversation.earlier or TOOLS in options:
+                text = await asyncio.to_thread(conversation.transcript, title, options)
                 return await self._service.import_talk(user, text, profile=model.profile, agent=model.agent)
             return await self._service.create_talk_session(
                 user,
                 profile=model.profile,
                 agent=model.agent,
                 title=title or None,
-                temperature=temperature,
-                instructions=conversation.instructions,
+                **options,
             )
         except NotFound:
             raise unknown_model(model.text) from None  # of an agent
@@ -98,26 +101,25 @@ class ChatTalks:
             raise
 
     async def _continue(
-        self, user: str, model: ChatModelId, conversation: Conversation, temperature: float | None, talk_id: str
+        self, user: str, model: ChatModelId, conversation: Conversation, options: TalkOptions, talk_id: str
     ) -> PostedMessage:
         try:
             talk = await self._service.get_session(user, talk_id)
         except (NotFound, Invalid) as error:
             raise HttpError(404, "talk_not_found", str(error)) from None
         model.check_talk(talk)
-        await self._configure(talk, conversation.instructions, temperature)
+        await self._configure(talk, options)
         # Under another policy the next answer may be that to an earlier message.
         busy = None if talk.busy in _NEXT_ANSWER_IS_OURS else BusyPolicy.REJECT
         after = await self._cursor(user, talk_id)
         seq = await self._add(user, talk_id, conversation.new, busy)
         return PostedMessage(user, talk_id, seq, after, is_temporary=False)
 
-    async def _configure(self, talk: Talk, instructions: str | None, temperature: float | None) -> None:
-        """Apply the options of a request to its talk; others stay."""
-        given = {"instructions": instructions, "temperature": temperature}
-        options = {**talk.options, **{name: value for name, value in given.items() if value is not None}}
-        if options != talk.options:
-            await self._service.configure(talk.user_id, talk.talk_session_id, options=options)
+    async def _configure(self, talk: Talk, options: TalkOptions) -> None:
+        """Apply the options of a request to its talk; others stay, except for the tools of an earlier request."""
+        others = {name: value for name, value in talk.options.items() if name not in (TOOLS, CHOICE)}
+        if others | options != talk.options:
+            await self._service.configure(talk.user_id, talk.talk_session_id, options=others | options)
 
     async def _cursor(self, user: str, talk_id: str) -> str:
         return (await self._service.get_messages(user, talk_id, limit=1)).cursor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -115,11 +116,16 @@ def _type(kind: Schema) -> str:
 
 
 def _example(verb: str, path: str, operation: Schema) -> str:
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    if "example" not in content:
-        return ""
-    line = f"curl -X {verb} -H \"Authorization: Bearer $ROOST_TOKEN\" --json '{json.dumps(content['example'])}' \\\n"
-    return f"<pre><code>{escape(line)}  {_HERE}{escape(path)}</code></pre>"
+    """Return a command that sends the request; nothing if its body is not JSON."""
+    words = ["curl"] if verb == "GET" else ["curl", "-X", verb]
+    lines = [f'{" ".join(words)} -H "Authorization: Bearer $ROOST_TOKEN"']
+    if (body := operation.get("requestBody")) is not None:
+        content = body["content"].get("application/json", {})
+        if "example" not in content:
+            return ""
+        lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(json.dumps(content['example']))}"]
+    command = " \\\n  ".join([*map(escape, lines), f"{_HERE}{escape(path)}"])
+    return f"<pre><code>{command}</code></pre>"
 
 
 def _returns(schema: Schema, operation: Schema) -> str:

@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from roost.api.error_responses import HttpError
+from roost.api.limits.requests import int_or_zero
 from roost.api.routes.dependencies import TalkReader, TalkWriter
-from roost.api.security import int_or_zero
 from roost.core.limits.limits import Limits
 from roost.core.talks.attachments import Attachment, check_size
 from roost.errors import Invalid

@@ -3,7 +3,8 @@
 A tab has one socket, since browsers allow only six HTTP/1.1 connections per host. The browser sends
 `{"open": talk, "after": cursor}`, `{"older": seq}` or, to get news of them at once, `{"approvals": true}`; each reply
 carries whole states of messages and approvals, so that one sent twice changes nothing, and `after` continues without
-a gap.
+a gap. The other pages send `{"watch": {}}`, or `{"watch": {"meeting": id}}`, and get another value of `news` whenever
+they should be drawn again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from roost.api.security import USER
 from roost.core.accounts.tokens import ALL
 from roost.core.journal.approvals import TalkApproval
 from roost.core.limits.limits import Limits
+from roost.core.meetings.view.shown import MeetingView
 from roost.core.talks.messages import Message, Page, Status
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AsyncAgentService
@@ -46,6 +48,8 @@ PACE = 0.02
 """Seconds between two frames of a text that is being written."""
 LOOK_AROUND = 1.0
 """Seconds between two looks at the talks, approvals and mail of a user, for all tabs together."""
+MEETING_PACE = 0.2
+"""Seconds between two notices of a meeting."""
 BEAT = 15.0
 """Seconds after which a frame is sent in any case: a browser that hears nothing for longer reconnects."""
 GRACE = 10.0
@@ -61,7 +65,7 @@ class LiveSockets:
         self._service = service
         self._identity = identity
         self.patience = limits.send_timeout + GRACE
-        self._places = ConcurrencyLimit("live pages")
+        self._places = ConcurrencyLimit("live pages", limits)
         self.views = Views()
         self._renderers = ThreadPoolExecutor(2, "roost-renderer")
         self._around: dict[str, _Around] = {}
@@ -118,6 +122,9 @@ class LiveSockets:
             return None
         return {one.approval.approval_id: one for one in found}
 
+    def meeting(self, user: str, meeting_id: str) -> AsyncIterator[MeetingView]:
+        return self._service.meetings.watch(user, meeting_id)
+
     async def older(self, user: str, talk_id: str, before: int) -> Page:
         return await self._service.get_messages(user, talk_id, before=before, limit=OLDER)
 
@@ -143,10 +150,15 @@ class _Around:
         self._looking = asyncio.Lock()
         self._looked = -LOOK_AROUND
         self._digest = ""
+        self._news = 0
+        self._cursor = ""
         self.tabs = 0
 
-    async def look(self) -> str:
-        """Return the digest; of all tabs that ask within `LOOK_AROUND`, one reads it."""
+    async def look(self) -> tuple[str, str]:
+        """Return the digest, and a value that changes with facts.
+
+        Of all tabs that ask within `LOOK_AROUND`, one reads them.
+        """
         async with self._looking:
             now = asyncio.get_running_loop().time()
             if now - self._looked >= LOOK_AROUND * 0.9:
@@ -154,8 +166,17 @@ class _Around:
                 waiting = await self._service.approvals.list(self._user, limit=200)
                 unread = await self._service.mail.unread_count(self._user)
                 self._digest = digest(talks, waiting, unread, self._service.health().problem)
+                await self._read_facts()
                 self._looked = now
-            return self._digest
+            return self._digest, str(self._news)
+
+    async def _read_facts(self) -> None:
+        monitor = self._service.monitor
+        page = await monitor.facts(self._user, after=self._cursor or None, limit=1)
+        if self._cursor and page.is_over:
+            self._news += 1
+            page = await monitor.facts(self._user, limit=1)
+        self._cursor = page.cursor
 
 
 class _Tab:
@@ -166,6 +187,8 @@ class _Tab:
         self._socket = socket
         self._user = user
         self._talk = ""
+        self._watches = False
+        """True for pages that are drawn again when something has changed."""
         self._sending = asyncio.Lock()
         self._sent_at = 0.0
         self._written: dict[int, MessageView] = {}
@@ -183,11 +206,12 @@ class _Tab:
             feed: asyncio.Task[None] | None = None
             try:
                 while (asked := await self._asked()) is not None:
-                    if "open" in asked:
+                    if "open" in asked or "watch" in asked:
                         if feed is not None:
                             feed.cancel()
                             await asyncio.wait([feed])
-                        feed = tasks.create_task(self._feed(asked), name="live: follow a talk")
+                        start = self._feed if "open" in asked else self._watch
+                        feed = tasks.create_task(start(asked), name="live: follow")
                     elif "older" in asked:
                         await self._send_older(asked)
                     elif "approvals" in asked:
@@ -301,19 +325,38 @@ class _Tab:
             shown["details"] = details
         return shown
 
+    # --- other pages -----------------------------------------------------------------------------
+
+    async def _watch(self, asked: dict[str, Any]) -> None:
+        """Say from now on when something of the user has changed, or a meeting."""
+        self._watches = True
+        about = asked["watch"]
+        meeting = about.get("meeting") if isinstance(about, dict) else None
+        if not isinstance(meeting, str):
+            return
+        try:
+            async for view in self._sockets.meeting(self._user, meeting):
+                await self._send({"meeting": view.cursor})
+                await asyncio.sleep(MEETING_PACE)
+        except RoostError as error:
+            log.info("meeting is not followed: %s", error)
+        except GONE:
+            return  # the reader ends too
+
     # --- around it -------------------------------------------------------------------------------
 
     async def _look_around(self) -> None:
-        sent = ""
+        sent: dict[str, str] = {}
         try:
             async with self._sockets.around(self._user) as around:
                 while True:
-                    found = await around.look()
+                    digest, news = await around.look()
+                    found = {"around": digest, **({"news": news} if self._watches else {})}
                     now = asyncio.get_running_loop().time()
                     if self._talk and self._cards is not None and (self._running or found != sent):
                         await self._send_cards()
                     if found != sent or now - self._sent_at > BEAT:
-                        await self._send({"around": found})
+                        await self._send(dict(found))
                         sent = found
                     await asyncio.sleep(LOOK_AROUND)
         except (RoostError, *GONE):

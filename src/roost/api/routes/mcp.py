@@ -26,8 +26,8 @@ from roost.api.auth import Identity
 from roost.api.error_responses import HttpError
 from roost.api.limits.bodies import LARGE, check
 from roost.api.limits.concurrency import ConcurrencyLimit
+from roost.api.limits.requests import most_bytes
 from roost.api.routes.dependencies import address_of, is_operator, user_of
-from roost.api.security import most_bytes
 from roost.core.limits.limits import Limits
 from roost.errors import Unavailable
 from roost.mcp_server.callers import McpCaller, RunningCalls
@@ -52,7 +52,7 @@ class McpEndpoint:
         self._service = service
         self._identity = identity
         self._most_bytes = most_bytes(limits)
-        self._places = ConcurrencyLimit("MCP calls")
+        self._places = ConcurrencyLimit("MCP calls", limits)
         self._calls = RunningCalls()
         self._asked = asyncio.Event()
 

@@ -19,21 +19,23 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Headers added by proxies: the client is then on another machine, although the connection is local."""
 
 
-def add(app: FastAPI, service: AgentService, identity: Identity) -> None:
+def add(app: FastAPI, service: AgentService, identity: Identity, *, behind_proxy: bool = False) -> None:
+    """Add the routes. Behind a proxy, every client may seem to be a program on this machine."""
+
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
         """Return metrics of the process in the format of Prometheus; only for this machine and the local user."""
-        if not (is_operator(request, identity) or _is_here(request)):
+        if not (is_operator(request, identity) or (_is_here(request) and not behind_proxy)):
             raise Forbidden("metrics are for the local user and programs on this machine: send the local token")
-        told = await service.asynchronous.monitor.metrics()
+        told = service.asynchronous.monitor.own_metrics()
         return Response(prometheus.text(told.values()), media_type=prometheus.CONTENT_TYPE)
 
     @app.get(f"{PREFIX}/metrics", responses=PROBLEMS)
     async def numbers(user: User, request: Request) -> MetricList:
-        """Return the same metrics as JSON; only for the local user."""
+        """Return the metrics of all nodes as JSON, summed and by node; only for the local user."""
         if not is_operator(request, identity):
             raise Forbidden("metrics are for the local user: send the local token")
-        return MetricList.of((await service.asynchronous.monitor.metrics()).values())
+        return MetricList.of(await service.asynchronous.monitor.metrics())
 
 
 def _is_here(request: Request) -> bool:

@@ -1,4 +1,7 @@
-"""Routes of all namespaces: one per method, built from its signature, and a second one below an agent or a talk."""
+"""Routes of all namespaces: one per method, built from its signature, and a second one below an agent or a talk.
+
+They are the same for every application, which names its endpoints and its identity in its state.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, FastAPI, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -17,41 +20,48 @@ from roost.api.endpoints import Endpoint
 from roost.api.routes.dependencies import SignedIn, caller_of, while_connected
 from roost.errors import Invalid
 from roost.protocol.examples import example_of
-from roost.protocol.namespaces import Method
+from roost.protocol.namespaces import Method, methods
 from roost.protocol.routes import NestedRoute, place_of
+from roost.sync import HANDLERS
 
 IDEMPOTENCY_KEY = "idempotency-key"
 
 
-def add(api: APIRouter, endpoints: Iterable[Endpoint], identity: Identity) -> None:
+def bind(app: FastAPI, endpoints: Iterable[Endpoint], identity: Identity) -> None:
+    """Name the endpoints that the routes of an application call."""
+    app.state.endpoints = {endpoint.method.full_name: endpoint for endpoint in endpoints}
+    app.state.identity = identity
+
+
+def add(api: APIRouter) -> None:
     """Add the routes of each method, for the authenticated user."""
-    served = [endpoint for endpoint in endpoints if not endpoint.method.route.served_by]
+    served = [one for name, kind in HANDLERS.items() for one in methods(name, kind) if not one.route.served_by]
     # The first route that matches is taken: `mail/unread-count` before `mail/{mail_id}`.
-    for endpoint in sorted(served, key=lambda one: bool(one.method.route.argument)):
-        for nested in (None, *endpoint.method.nested):
-            _RestRoute(endpoint, nested, identity).add(api)
+    for method in sorted(served, key=lambda one: bool(one.route.argument)):
+        for nested in (None, *method.nested):
+            _RestRoute(method, nested).add(api)
 
 
 @dataclass(frozen=True, slots=True)
 class _RestRoute:
     """Route of a method, or another one below an agent or a talk."""
 
-    endpoint: Endpoint
+    method: Method
     nested: NestedRoute | None
-    identity: Identity
 
     def add(self, api: APIRouter) -> None:
-        method, route = self.endpoint.method, self.endpoint.method.route
+        method, route = self.method, self.method.route
 
         async def answer(request: Request, user: str, body: BaseModel | None = None, **given: Any) -> Any:
             _check_query(request, self._queried)
             agent = given.get("agent_id") if self.nested else None
             arguments = self._arguments(request, given if body is None else given | method.arguments(body))
-            caller = caller_of(request, user, self.identity)
+            endpoint: Endpoint = request.app.state.endpoints[method.full_name]
+            caller = caller_of(request, user, request.app.state.identity)
             limit = method.page_limit(arguments)
             asked = arguments if limit is None else arguments | {"limit": limit + 1}  # to know whether more follow
-            called = self.endpoint.call(caller, asked, agent=agent)
-            found = await (while_connected(request, called) if self.endpoint.is_long else called)
+            called = endpoint.call(caller, asked, agent=agent)
+            found = await (while_connected(request, called) if endpoint.is_long else called)
             if isinstance(found, Response):
                 return found
             if limit is None or len(found) <= limit:
@@ -74,7 +84,7 @@ class _RestRoute:
 
     def _example(self) -> dict[str, Any] | None:
         """Return an example of the body for OpenAPI."""
-        example = example_of(self.endpoint.method)
+        example = example_of(self.method)
         if example is None:
             return None
         placed = to_camel(self.nested.argument) if self.nested else None
@@ -83,7 +93,7 @@ class _RestRoute:
 
     def _naming(self) -> dict[str, Any]:
         """Return the names of the route in OpenAPI."""
-        method = self.endpoint.method
+        method = self.method
         if method.route.name:
             return {"name": method.route.name, "tags": [method.namespace]}
         suffix = f"_of_{self.nested.parent.removesuffix('s')}" if self.nested else ""
@@ -94,11 +104,11 @@ class _RestRoute:
     def _fields(self) -> Mapping[str, tuple[Any, Any]]:
         """Return type and default of the arguments outside of the path."""
         placed = self.nested.argument if self.nested else None
-        return {name: kind for name, kind in self.endpoint.method.fields.items() if name != placed}
+        return {name: kind for name, kind in self.method.fields.items() if name != placed}
 
     @property
     def _queried(self) -> Mapping[str, tuple[Any, Any]]:
-        return {} if self.endpoint.method.route.has_body else self._fields
+        return {} if self.method.route.has_body else self._fields
 
     def _arguments(self, request: Request, given: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the call; one may be in the path, and the key in a header."""
@@ -107,14 +117,14 @@ class _RestRoute:
         key = request.headers.get(IDEMPOTENCY_KEY)
         if key is None or given.get("key") is not None:
             return given
-        method = self.endpoint.method
+        method = self.method
         if not method.has("key") and not method.is_repeatable:
             raise Invalid("this request cannot have an `Idempotency-Key`: send it without one")
         return given | {"key": key} if method.has("key") else given
 
     def _parameters(self) -> list[inspect.Parameter]:
         """Return the parameters for FastAPI."""
-        method, nested = self.endpoint.method, self.nested
+        method, nested = self.method, self.nested
         parameters = [_parameter("request", Request), _parameter("user", SignedIn)]
         if argument := method.route.argument:
             parameters.append(_parameter(argument, Annotated[str, Path(alias=place_of(argument))]))

@@ -55,14 +55,26 @@ class RpcMethods:
 
     def __init__(self, methods: dict[str, RpcMethod]) -> None:
         self._methods = methods
+        self._plain = {_plain(name): name for name in methods}
 
     async def call(self, caller: Caller, name: str, params: dict[str, Any] | list[Any]) -> Any:
         """Call a method; return its result as JSON."""
         method = self._methods.get(name)
         if method is None:
-            raise RpcError(METHOD_NOT_FOUND, "no such method: see /docs/reference/json-rpc")
+            raise RpcError(METHOD_NOT_FOUND, f"no such method: {self._advice(name)}see /docs/reference/json-rpc")
         caller.require(method.scope)
         return await method.call(caller, validated(method.params, params))
+
+    def _advice(self, name: str) -> str:
+        """Return the method that was probably meant: clients call `agents.list`, JSON-RPC calls `agent.list`."""
+        meant = self._plain.get(_plain(name))
+        return f"did you mean {meant!r}? Otherwise " if meant else ""
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without underscores and the plural of its noun."""
+    noun, _, verb = name.lower().replace("_", "").partition(".")
+    return f"{noun.removesuffix('s')}.{verb}"
 
 
 def validated(model: type[M], params: dict[str, Any] | list[Any]) -> M:

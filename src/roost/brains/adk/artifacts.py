@@ -9,8 +9,8 @@ from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArti
 from google.genai import types
 from pydantic_core import from_json, to_json
 
-from roost.core.memory.artifacts import Artifact
-from roost.core.memory.brain_context import Scope
+from roost.core.brain_data.artifacts import Artifact
+from roost.core.brain_data.brain_context import Scope
 from roost.ports import Turn
 
 _USER = "user:"

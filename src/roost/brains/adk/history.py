@@ -16,7 +16,7 @@ from google.genai import types
 from pydantic import TypeAdapter
 
 from roost.brains.adk.attachments import references
-from roost.core.memory.brain_context import ContextEntry
+from roost.core.brain_data.brain_context import ContextEntry
 from roost.core.talks.messages import Message, Sender, Status
 
 ABORTED = "INVOCATION_ABORTED"

@@ -16,7 +16,7 @@ from roost.brains.adk.attachments import AttachmentParts
 from roost.brains.adk.history import AdkHistory, events_of, past, start_of
 from roost.brains.adk.output import EventOutput
 from roost.brains.adk.summary import Summary, summary_of
-from roost.core.memory.brain_context import ContextEntry, Scope
+from roost.core.brain_data.brain_context import ContextEntry, Scope
 from roost.core.talks.messages import Message
 from roost.errors import Invalid
 from roost.ports import Turn
@@ -29,7 +29,7 @@ _PREFIXES = {Scope.APP: State.APP_PREFIX, Scope.USER: State.USER_PREFIX}
 class Sessions(BaseSessionService):
     """Session service for one turn. It has one session: the talk or lane of the turn.
 
-    What is appended is kept in memory, and written together with the end of the turn (see `Turn.brain_context`). So the
+    What is appended is kept in RAM, and written together with the end of the turn (see `Turn.brain_context`). So the
     ADK has what people see: the same messages and answers, each once, whatever happens in between.
     """
 

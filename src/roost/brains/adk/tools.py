@@ -22,7 +22,8 @@ DAY = 86_400.0
 """Timeout of the agent's own tools in seconds: the ADK has none."""
 _WHOLE = 1_000_000_000
 _LEFT = {"state_delta", "artifact_delta"}
-_GRANTED = "granted"
+_APPROVED = "granted"
+"""Recorded result of an approval without an answer. Not `approved`, which people give as an answer."""
 UNNAMED = "unnamed"
 """Id of a call to which the ADK gives none. Calls are shown by the ADK's events."""
 
@@ -110,7 +111,7 @@ class _Recorded:
         except ToolFailed as failure:
             if failure.__cause__ is not None:
                 raise failure.__cause__ from None  # the original error, which the ADK expects
-            return {"error": str(failure)}  # denied by a user, or recorded
+            return {"error": str(failure)}  # declined by a user, or recorded
 
     async def _call(self, args: dict[str, Any], context: ToolContext, asks: bool) -> Any:
         """Call the tool, or return its recorded result."""
@@ -157,14 +158,14 @@ class _Recorded:
         return {"result": "approved"} if result is None else result
 
     async def _ask(self, shown: dict[str, Any]) -> Any:
-        """Return the answer of a user, or None if they only approve; raise ToolFailed if they deny."""
+        """Return the answer of a user, or None if they only approve; raise ToolFailed if they decline."""
 
-        async def granted(**_: Any) -> str:
-            return _GRANTED
+        async def approved(**_: Any) -> str:
+            return _APPROVED
 
-        step = _Step(self._tool.name, "", granted, repeatable=True, approval=True)
+        step = _Step(self._tool.name, "", approved, repeatable=True, approval=True)
         given = await self._turn.call_tool(step, shown, call_id=UNNAMED)
-        return None if given == _GRANTED else _read(given)
+        return None if given == _APPROVED else _read(given)
 
 
 def _read(text: str) -> Any:

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from roost.core.talks import side_channels
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
-from roost.core.talks.side_channels import LEFT_OUT, Channel, ToolNote, calls
+from roost.core.talks.side_channels import LEFT_OUT, Channel, ToolNote
 from roost.ports import Turn
 
 FULL = 0.75
@@ -124,8 +125,14 @@ def acts(message: Message) -> list[ToolNote]:
     """Return the tool calls of an answer, each with its result, or with a remark that it has none."""
     if not message.notes:
         return []
-    found = [call for note in message.notes if note.channel == Channel.TOOLS for call in calls(note.text)]
+    found = side_channels.tool_calls(message.notes)
     return [call if call.result is not None else replace(call, result=CUT_OFF) for call in found]
+
+
+def open_calls(message: Message) -> list[ToolNote]:
+    """Return the calls of an answer that has ended with them: the client runs these tools."""
+    is_ended = message.sender == Sender.AGENT and message.status is Status.COMPLETE
+    return side_channels.open_calls(message.notes) if is_ended and message.notes else []
 
 
 def prompt(turn: Turn, text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from roost.brains.chat import context
 from roost.brains.chat.attachments import AttachmentReader, Image, Shown
 from roost.brains.chat.context import HistoryView
 from roost.core.talks.messages import Message, Sender
+from roost.core.talks.side_channels import results
 
 SUMMED_UP = "[What was said before, in short]\n"
 LEFT_OUT = "[left out to make room: {length:,} characters]"
@@ -61,6 +62,10 @@ class Dialogue:
     def __init__(self, instructions: str | None = None) -> None:
         self.instructions = instructions
         self.entries: list[Entry] = []
+        self._open: dict[str, ToolCall] = {}
+        """Calls with which the last answer has ended, and for which the client has the results."""
+        self._said = ""
+        """Text of that answer."""
 
     def show(self, view: HistoryView, files: AttachmentReader) -> None:
         """Add the history, or the summary of its older part; `files` has the attachments of its messages."""
@@ -70,21 +75,42 @@ class Dialogue:
             if message.sender == Sender.AGENT:
                 self._show_answer(message)
             else:
-                self.ask(message.content, files.of(message))
+                self.hear(message.content, files.of(message))
+
+    def hear(self, text: str, shown: Shown | None = None) -> None:
+        """Add a message of the user, or the results of the calls with which the last answer has ended."""
+        found = results(text) if self._open else {}
+        if found and found.keys() == self._open.keys():
+            self._close(found)
+        else:
+            self.ask(text, shown)
 
     def ask(self, text: str, shown: Shown | None = None) -> None:
+        self._close({})
         self.entries.append(Utterance(text) if shown is None else Utterance(shown.after(text), shown.images))
 
+    def _close(self, found: Mapping[str, str]) -> None:
+        """Add the open calls with these results; models must not see a call without one."""
+        calls, self._open = self._open, {}
+        if calls:
+            self.entries.append(ModelAnswer(self._said, tuple(calls.values())))
+            self.entries += [ToolResult(call, found.get(name, context.CUT_OFF)) for name, call in calls.items()]
+
     def _show_answer(self, message: Message) -> None:
+        self._close({})
+        left = [act.call_id for act in context.open_calls(message)]
         acts = context.acts(message)
-        if acts:  # a model may reuse its ids
-            calls = tuple(
-                ToolCall(wired(act.tool), _object(act.arguments), f"m{message.seq}_{at}") for at, act in enumerate(acts)
-            )
-            self.entries.append(ModelAnswer("", calls))
-            self.entries += [ToolResult(call, act.result or "") for call, act in zip(calls, acts, strict=True)]
-        if said := context.words(message):
-            self.entries.append(ModelAnswer(said))
+        calls = [  # a model may reuse its ids
+            ToolCall(wired(act.tool), _object(act.arguments), f"m{message.seq}_{at}") for at, act in enumerate(acts)
+        ]
+        done = [(call, act) for call, act in zip(calls, acts, strict=True) if act.call_id not in left]
+        if done:
+            self.entries.append(ModelAnswer("", tuple(call for call, _ in done)))
+            self.entries += [ToolResult(call, act.result or "") for call, act in done]
+        self._said = context.words(message)
+        self._open = {act.call_id: call for call, act in zip(calls, acts, strict=True) if act.call_id in left}
+        if self._said and not self._open:
+            self.entries.append(ModelAnswer(self._said))
 
     def make_room(self, tokens: int) -> None:
         """Omit tool results, oldest first, until `tokens` are free; the last ones stay."""

@@ -10,23 +10,36 @@ from typing import Any
 from roost.brains.chat.dialogue import ToolCall, ToolResult
 from roost.core.talks.side_channels import Channel, answered, called
 from roost.errors import ToolFailed
-from roost.ports import Chunk, Tool, Turn
+from roost.ports import Chunk, ClientTool, OfferedTool, Tool, Turn
 
 
 class ToolCaller:
     """Caller of the tools of one run."""
 
-    def __init__(self, turn: Turn, tools: Sequence[Tool]) -> None:
+    def __init__(self, turn: Turn, tools: Sequence[Tool], client_tools: Sequence[ClientTool] = ()) -> None:
         self._turn = turn
-        self._names = {tool.wire_name: tool.name for tool in tools}
+        self._of_client = {tool.wire_name for tool in client_tools}
+        own = [tool for tool in tools if tool.wire_name not in self._of_client]
+        self._names = {tool.wire_name: tool.name for tool in own}
         self._count = 0
-        self.tools = tools
+        self.tools: Sequence[OfferedTool] = (*own, *client_tools)
+        self.is_left_to_client = False
+        """True after calls of tools that the client runs: the answer ends with them."""
         self.results: list[ToolResult] = []
         """Results of the last calls."""
 
     async def act(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Chunk]:
-        """Run the requested calls concurrently; yield a note of each call and of its result."""
+        """Run the requested calls concurrently; yield a note of each call and of its result.
+
+        Calls of the client's tools are only noted, each by the id that the model gave it.
+        """
         self.results, numbers = [], []
+        for call in (one for one in calls if one.tool in self._of_client):
+            self.is_left_to_client = True
+            self._count += 1
+            name = f"{call.call_id or 'call'}_{self._count}"
+            yield Chunk(called(name, call.tool, _given(call)), Channel.TOOLS)
+        calls = [call for call in calls if call.tool not in self._of_client]
         for call in calls:
             self._count += 1
             numbers.append(str(self._count))

@@ -18,7 +18,7 @@ from roost.core.failures.faults import Fault
 from roost.core.talks.messages import Sender
 from roost.core.talks.side_channels import Channel
 from roost.errors import BrainFailed
-from roost.ports import Chunk, Tool, Turn
+from roost.ports import Chunk, OfferedTool, Turn
 
 Piece = str | Chunk
 TRIES = 3
@@ -47,7 +47,7 @@ class ChatModel(Protocol):
     """True if it can write summaries."""
 
     def ask(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
+        self, dialogue: Dialogue, tools: Sequence[OfferedTool], most: int | None, *, must_call: bool
     ) -> AsyncGenerator[Piece | ModelAnswer]:
         """Yield the output in pieces, and at the end the whole answer of at most `most` tokens. Raises BrainFailed.
 
@@ -74,7 +74,8 @@ class ToolLoop:
         self._view = context.view(turn.history, short=not model.sums_up, most=model.window * context.REACH)
         self._new = [(context.prompt(turn, message.content), message) for message in turn.messages]
         self._files = AttachmentReader(turn, model.window, sees=sees)
-        self._hands = ToolCaller(turn, turn.tools if model.takes_tools else ())
+        tools = (turn.tools, turn.profile.client_tools) if model.takes_tools else ((), ())
+        self._hands = ToolCaller(turn, *tools)
         self._dialogue = Dialogue()
         self._prepared = 0
         """Entries of the dialogue from before this run."""
@@ -97,7 +98,7 @@ class ToolLoop:
             async with aclosing(self._hands.act(self._answer.calls)) as notes:
                 async for note in notes:
                     yield note
-            if not await self._goes_on():
+            if self._hands.is_left_to_client or not await self._continues():
                 return
         raise BrainFailed(
             f"the model was called {self._turn.profile.steps} times, which is the limit `steps`", kind=Fault.STEPS
@@ -124,7 +125,7 @@ class ToolLoop:
         await self._files.load([*self._view.messages, *(message for _, message in self._new)])
         self._dialogue.show(self._view, self._files)
         for text, message in self._new:
-            self._dialogue.ask(text, self._files.of(message))
+            self._dialogue.hear(text, self._files.of(message))
         self._prepared = len(self._dialogue.entries)
         self._dialogue.entries += since
 
@@ -178,13 +179,13 @@ class ToolLoop:
         since = as_values(self._dialogue.entries[self._prepared :])
         return self._ask(self._dialogue, self._hands.tools, {"new": new, "since": since})
 
-    def _must_call(self, tools: Sequence[Tool]) -> bool:
+    def _must_call(self, tools: Sequence[OfferedTool]) -> bool:
         """Return whether a call is required: only until the first one of the turn."""
         since = self._dialogue.entries[self._prepared :]
         required = self._turn.profile.tool_choice == "required"
         return bool(tools) and required and not any(isinstance(entry, ToolResult) for entry in since)
 
-    async def _goes_on(self) -> bool:
+    async def _continues(self) -> bool:
         """Return whether to ask again; add the next entries to the dialogue."""
         answer, results = self._answer, self._hands.results
         self._dialogue.entries += [answer, *results]
@@ -204,7 +205,7 @@ class ToolLoop:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    async def _ask(self, dialogue: Dialogue, tools: Sequence[Tool], about: Any) -> AsyncGenerator[Piece]:
+    async def _ask(self, dialogue: Dialogue, tools: Sequence[OfferedTool], about: Any) -> AsyncGenerator[Piece]:
         """Yield the output of the model; retry failures before the first output."""
         for tries in range(TRIES):
             said = False
@@ -222,7 +223,7 @@ class ToolLoop:
                 yield Chunk(f"The provider asks to wait {wait:.0f} seconds. ", Channel.COMMENTARY)
             await self._turn.pause(tries, at_least=wait)
 
-    async def _listen(self, dialogue: Dialogue, tools: Sequence[Tool], about: Any) -> AsyncGenerator[Piece]:
+    async def _listen(self, dialogue: Dialogue, tools: Sequence[OfferedTool], about: Any) -> AsyncGenerator[Piece]:
         """Ask the model as a recorded step: an answer from before a restart is not requested again."""
         profile, allowed = self._turn.profile, self._turn.allowance()
         most = min((n for n in (profile.max_tokens, allowed) if n is not None), default=None)

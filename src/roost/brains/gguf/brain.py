@@ -15,7 +15,7 @@ from roost.brains.meeting_prompt import as_prompt
 from roost.brains.model_files import ModelFiles
 from roost.core.limits.usage import NOTHING, Usage
 from roost.core.talks.side_channels import Channel
-from roost.ports import Chunk, Host, Profile, Tool, Turn
+from roost.ports import Chunk, Host, OfferedTool, Profile, Turn
 
 WINDOW = 4096
 """Default context window in tokens, input and answer together, if the model supports it. More costs memory and
@@ -79,7 +79,7 @@ class LocalModel:
         self.sums_up = window >= SUMS_UP
 
     async def ask(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
+        self, dialogue: Dialogue, tools: Sequence[OfferedTool], most: int | None, *, must_call: bool
     ) -> AsyncGenerator[Piece | ModelAnswer]:
         thought, text, usage = "", "", NOTHING
         calls: list[ToolCall] = []
@@ -125,7 +125,7 @@ class LocalModel:
             yield str(recorded["text"])
         yield ModelAnswer(recorded["text"], tuple(ToolCall(*call) for call in recorded["calls"]), tokens=usage.tokens)
 
-    def _request(self, dialogue: Dialogue, tools: Sequence[Tool], most: int, must_call: bool) -> dict[str, Any]:
+    def _request(self, dialogue: Dialogue, tools: Sequence[OfferedTool], most: int, must_call: bool) -> dict[str, Any]:
         profile = self._turn.profile
         request = {**SAMPLING, "stream": True, "return_progress": True, "stream_options": {"include_usage": True}}
         messages = messages_of(dialogue, with_tools=self.takes_tools, in_words=self._in_words)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall, ToolResult, Utterance
-from roost.ports import Tool
+from roost.ports import OfferedTool
 
 JsonObject = dict[str, Any]
 CHOOSE = "Before you answer, call one of these tools: say which, and with what arguments, as JSON."
@@ -37,7 +37,7 @@ def messages_of(dialogue: Dialogue, *, with_tools: bool, in_words: bool = False)
     return [*first, *found]
 
 
-def offered(tools: Iterable[Tool]) -> list[JsonObject]:
+def offered(tools: Iterable[OfferedTool]) -> list[JsonObject]:
     return [
         {
             "type": "function",
@@ -47,7 +47,7 @@ def offered(tools: Iterable[Tool]) -> list[JsonObject]:
     ]
 
 
-def choosing(tools: Sequence[Tool], messages: Sequence[JsonObject]) -> JsonObject:
+def choosing(tools: Sequence[OfferedTool], messages: Sequence[JsonObject]) -> JsonObject:
     """Return options that force a tool call of a model whose template has no tools: prompt and grammar."""
     schemas = [copy.deepcopy(tool.parameters) for tool in tools]
     shared = {name: definition for schema in schemas for name, definition in schema.pop("$defs", {}).items()}

@@ -35,7 +35,7 @@ class _Indexed:
 
     section: Section
     words: Mapping[str, float]
-    """How much of the section each word is."""
+    """Share of the section that each word is."""
     title_words: frozenset[str]
 
 

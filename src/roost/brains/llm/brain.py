@@ -32,7 +32,7 @@ from roost.core.failures.faults import Fault
 from roost.core.limits.usage import Usage
 from roost.core.talks.side_channels import Channel
 from roost.errors import BrainFailed
-from roost.ports import Chunk, Profile, Tool, Turn
+from roost.ports import Chunk, OfferedTool, Profile, Turn
 
 _RESPONSE = TypeAdapter(ModelResponse)
 
@@ -72,7 +72,7 @@ class ProviderModel:
         self.window = window_of(turn.profile)
 
     async def ask(
-        self, dialogue: Dialogue, tools: Sequence[Tool], most: int | None, *, must_call: bool
+        self, dialogue: Dialogue, tools: Sequence[OfferedTool], most: int | None, *, must_call: bool
     ) -> AsyncGenerator[Piece | ModelAnswer]:
         settings = settings_of(self._profile, most)
         if must_call:
@@ -96,7 +96,7 @@ class ProviderModel:
         yield answer_of(response)
 
     async def _listen(
-        self, dialogue: Dialogue, tools: Sequence[Tool], settings: ModelSettings
+        self, dialogue: Dialogue, tools: Sequence[OfferedTool], settings: ModelSettings
     ) -> AsyncGenerator[Piece | ModelAnswer]:
         """Request a stream; accept an answer in one piece as well."""
         with WholeReply() as reply:
@@ -123,7 +123,7 @@ class ProviderModel:
         yield answer_of(response)
 
     async def _stream(
-        self, dialogue: Dialogue, tools: Sequence[Tool], settings: ModelSettings
+        self, dialogue: Dialogue, tools: Sequence[OfferedTool], settings: ModelSettings
     ) -> AsyncGenerator[Piece | ModelAnswer]:
         async with model_request_stream(
             await self._opened(),

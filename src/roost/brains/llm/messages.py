@@ -21,7 +21,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from roost.brains.chat.dialogue import Dialogue, ModelAnswer, ToolCall, ToolResult, Utterance
-from roost.ports import Tool
+from roost.ports import OfferedTool
 
 
 def messages_of(dialogue: Dialogue) -> list[ModelMessage]:
@@ -47,7 +47,7 @@ def answer_of(response: ModelResponse) -> ModelAnswer:
     return ModelAnswer(text, tuple(calls), response.finish_reason == "length", response.usage.total_tokens, response)
 
 
-def offered(tools: Sequence[Tool]) -> ModelRequestParameters:
+def offered(tools: Sequence[OfferedTool]) -> ModelRequestParameters:
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(name=tool.wire_name, parameters_json_schema=tool.parameters, description=tool.description)

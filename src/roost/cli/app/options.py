@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roost.cli.app.server_choice import CHOICE
 from roost.cli.app.typer_ext import CommandGroup, parse_choice, parse_count
 from roost.core.values.priority import Priority
+from roost.errors import Invalid
 
 if TYPE_CHECKING:
     from roost.settings import Settings
@@ -22,6 +24,11 @@ Store = Annotated[
 ]
 Port = Annotated[int | None, typer.Option("--port", parser=parse_count(0, 65535), help="Port to listen on (8501).")]
 Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on (127.0.0.1).")]
+TlsCert = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
+]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Key of the certificate (PEM).")]
+BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of the server adds TLS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[
     int,
@@ -34,11 +41,23 @@ PriorityOption = Annotated[str, typer.Option("--priority", parser=parse_priority
 
 
 def load_settings(config: Path | None, **options: Any) -> Settings:
+    """Read the settings. Raise Invalid if a server is chosen for a command that works on this machine."""
     from roost.settings import load
 
-    return load(config, **options)
+    choice, store = CHOICE.get(), options.get("store")
+    if store and choice.server:
+        raise typer.BadParameter("--server and --store cannot be combined: a server has its own store")
+    settings = load(config, **{"server": choice.server, "ca_file": choice.ca_file} | options)
+    if store:  # names this machine
+        settings = settings.model_copy(update={"server": None})
+    if choice.is_local and settings.server:
+        raise Invalid(
+            f"this command works on this machine only: run it on the machine of {settings.server}, or here without"
+            " --server and ROOST_SERVER"
+        )
+    return settings
 
 
-def command_group() -> typer.Typer:
+def command_group() -> CommandGroup:
     """Return an empty command group; `main` gives it its name and its help line."""
     return CommandGroup(no_args_is_help=True, rich_markup_mode=None)

@@ -8,12 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from roost.cli.app.connect import Service, current_user, open_service
+from roost.cli.app.connect import Service, current_user, is_local, open_service
 from roost.cli.app.options import load_settings
 from roost.cli.render.text import single_line
 from roost.core.agents.agent import Agent, State
 from roost.errors import Invalid, NotFound
-from roost.service import AgentService
 
 T = TypeVar("T")
 NEWEST = 1_000
@@ -32,7 +31,8 @@ def open_session(store: str | None, config: Path | None, *, hosting: bool = Fals
 
 def note_not_running(service: Service, text: str = "agents receive it when `roost up` runs") -> None:
     """Print a note if no server runs on this store."""
-    if isinstance(service, AgentService):
+
+    if is_local(service):
         print(f"roost: Roost is not running: {text}", file=sys.stderr)
 
 
@@ -77,15 +77,20 @@ def find_by_id(
     return single_match(matching, part, what, lambda one: single_line(name(one)))
 
 
-def single_match(matching: list[T], part: str, what: str, row: Callable[[T], str]) -> T:
+def single_match(matching: list[T], part: str, what: str, row: Callable[[T], str], *, by_name: bool = False) -> T:
     """Return the only match; raise Invalid with the list of candidates if there are several."""
     if len(matching) > 1:
         rows = [f"  {row(one)}" for one in matching[:MOST_CANDIDATES]]
         more = [f"  and {len(matching) - MOST_CANDIDATES} more"] if len(matching) > MOST_CANDIDATES else []
-        raise Invalid(
-            "\n".join([f"{len(matching)} {what} contain {part!r:.80} in their id; use a longer part:", *rows, *more])
-        )
+        raise Invalid("\n".join([f"{len(matching)} {_shared(what, part, by_name=by_name)}:", *rows, *more]))
     return matching[0]
+
+
+def _shared(what: str, part: str, *, by_name: bool) -> str:
+    """Return what several candidates have in common, and what to do."""
+    if by_name:
+        return f"{what} are named {part!r:.80}; use an id"
+    return f"{what} contain {part!r:.80} in their id; use a longer part"
 
 
 def full_address(who: str) -> str:

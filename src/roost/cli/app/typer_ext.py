@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
+from roost.cli.app.server_choice import with_server
 from roost.core.values import checks
 from roost.core.values.checks import shown
 from roost.errors import Invalid
@@ -47,10 +48,16 @@ def _name(argument: Any) -> str:
 
 
 class CommandGroup(typer.Typer):
-    """Command group whose commands are of class Command."""
+    """Command group whose commands are of class Command, and can use another server unless they are `local`."""
 
-    def command(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
-        return super().command(*args, **{"cls": Command, **options})
+    def command(self, *args: Any, local: bool = False, **options: Any) -> Callable[[Any], Any]:
+        add = super().command(*args, **{"cls": Command, **options})
+
+        def added(command: Callable[..., Any]) -> Callable[..., Any]:
+            add(with_server(command, is_local=local))
+            return command
+
+        return added
 
 
 def parse_count(least: int, most: int | None = None) -> Callable[[str | int], int]:

@@ -69,30 +69,30 @@ def _facts(one: Approval) -> Iterator[str]:
 
 
 @app.command()
-def grant(approval: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
+def approve(approval: Name, json: Json = False, store: Store = None, config: Config = None) -> None:
     """Approve a call: it is executed and the agent continues.
 
     A call that was interrupted by the end of the program is executed again.
     """
     with open_session(store, config) as (service, user):
-        one = service.approvals.grant(user, _find(service, user, approval).approval_id)
+        one = service.approvals.approve(user, _find(service, user, approval).approval_id)
         note_not_running(service, "the agent continues when `roost up` runs")
     print_result(one, lambda: [f"{single_line(one.tool)} was approved."], as_json=json)
 
 
 @app.command()
-def refuse(
+def decline(
     approval: Name,
     reason: Annotated[str | None, typer.Option("--reason", help="Reason given to the agent.")] = None,
     json: Json = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
-    """Refuse a call: the agent continues without it."""
+    """Decline a call: the agent continues without it."""
     with open_session(store, config) as (service, user):
-        one = service.approvals.refuse(user, _find(service, user, approval).approval_id, reason=reason)
+        one = service.approvals.decline(user, _find(service, user, approval).approval_id, reason=reason)
         note_not_running(service, "the agent continues when `roost up` runs")
-    print_result(one, lambda: [f"{single_line(one.tool)} was refused."], as_json=json)
+    print_result(one, lambda: [f"{single_line(one.tool)} was declined."], as_json=json)
 
 
 @app.command()

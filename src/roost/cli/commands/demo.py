@@ -12,8 +12,10 @@ from typing import Annotated
 
 import typer
 
+from roost.api.auth import local_user
 from roost.cli.app.connect import current_user, open_service
 from roost.cli.app.options import Config, Json, Store, command_group, load_settings
+from roost.cli.app.shared import open_session
 from roost.cli.app.typer_ext import parse_count
 from roost.cli.commands.agents import watch
 from roost.cli.commands.meetings.attend import MeetingInput
@@ -24,6 +26,7 @@ from roost.cli.render.screen import Screen
 from roost.cli.render.text import sanitize
 from roost.core.agents.agent import Agent
 from roost.core.meetings.view.shown import MeetingView
+from roost.demos import tour
 from roost.demos.stage import Stage, scratch
 
 app = command_group()
@@ -50,13 +53,12 @@ PARTS = {"weaver": "a nest for two", "forager": "food for a week", "sentry": "a 
 def _stage(store: str | None, config: Path | None, *, keep: bool) -> Iterator[Stage]:
     """Open a temporary store; with `keep` or `store`, the user's store, through the running server if there is one."""
     settings = load_settings(config, store=store)
-    user = current_user(settings)
     if keep or store is not None:
         with open_service(settings, hosting=True) as service:
-            yield Stage(service, user, "demo-")
+            yield Stage(service, current_user(settings), "demo-")
     else:
         with scratch(settings) as service:
-            yield Stage(service, user)
+            yield Stage(service, local_user(settings.user))
 
 
 def _views(here: Stage, meeting_id: str, seen_by: str) -> Iterator[MeetingView]:
@@ -163,6 +165,32 @@ def planner(
             _watch(here, {_id(one) for one in (boss, *parts)}, task_id)
         task = here.service.tasks.wait(here.user, task_id, 30)
     print_result(task, lambda: ["", sanitize(task.result or task.error or "").rstrip()], as_json=json)
+
+
+@app.command("tour")
+def show_tour(
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the tour with all that it has made.")] = False,
+    json: Json = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Build the tour: a small roost to look at on the pages."""
+    with open_session(store, config) as (service, user):
+        if remove:
+            count = tour.remove(service, user)
+            print_result({"removed": count}, lambda: [_removed(count)], as_json=json)
+            return
+        built = tour.build(service, user)
+    print_result(built, lambda: _built(built), as_json=json)
+
+
+def _removed(count: int) -> str:
+    return "The tour is removed." if count else "There is no tour."
+
+
+def _built(built: tour.Tour) -> Iterator[str]:
+    yield f"The tour is built: {', '.join(built.agents)}. They work while `roost up` runs."
+    yield "Open /agents in the browser. `roost demo tour --remove` removes it."
 
 
 def _id(address: str) -> str:

@@ -26,6 +26,7 @@ from roost.cli.render.tables import key_values, local_time, relative_time
 from roost.cli.render.text import sanitize, single_line
 from roost.core.envelopes import mail
 from roost.core.envelopes.mail import MailStatus
+from roost.core.talks.messages import MOST
 from roost.core.values.addresses import shortened
 from roost.core.values.priority import Priority
 from roost.errors import Forbidden, NotFound
@@ -235,12 +236,18 @@ def thread(
     """Show all mails of a thread, oldest first."""
     with open_session(store, config) as (service, user):
         try:
-            listed = service.mail.thread(user, mail)
+            listed = _whole_thread(service, user, mail)
         except NotFound:
-            listed = []
-        if not listed:
-            listed = service.mail.thread(user, _find(service, user, mail).thread_id)
+            listed = _whole_thread(service, user, _find(service, user, mail).thread_id)
     print_result(listed, lambda: _conversation(listed, user), as_json=json)
+
+
+def _whole_thread(service: Service, user: str, thread_id: str) -> list[mail.Mail]:
+    listed = page = service.mail.thread(user, thread_id, limit=MOST)
+    while len(page) == MOST:
+        page = service.mail.thread(user, thread_id, limit=MOST, before=page[0].mail_id)
+        listed = page + listed
+    return listed
 
 
 def _conversation(listed: list[mail.Mail], user: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roost.api.limits.concurrency import ConcurrencyLimit
 from roost.cli.app.connect import Running, announced_server, current_user, open_service
-from roost.client import AsyncRemoteService, aconnect
+from roost.client import AsyncRemoteService
 from roost.core.agents.agent import State
 from roost.errors import RoostError, Unavailable
 from roost.mcp_server.callers import McpCaller
@@ -40,7 +40,8 @@ def run(settings: Settings) -> None:
 async def _serve(settings: Settings, host: type[McpHost], create: Callable[[McpHost], Any]) -> None:
     from mcp.server.stdio import stdio_server
 
-    caller, places = McpCaller(current_user(settings), is_operator=True), ConcurrencyLimit("MCP calls")
+    caller = McpCaller(current_user(settings), is_operator=not settings.server)
+    places = ConcurrencyLimit("MCP calls", settings.limits)
 
     def place(caller: McpCaller, _: object) -> AbstractContextManager[None]:
         return places.taken(caller.user)
@@ -138,10 +139,12 @@ class ServiceOnDemand:
         if self._remote is None or self._remote[0] != running:
             if self._remote is not None:
                 await self._remote[1].close()
-            self._remote = running, aconnect(running.url, running.token)
+            self._remote = running, running.aconnect(patience=2)
         try:
             await self._remote[1].health()
         except RoostError:
+            if self._settings.server:
+                raise
             return None
         return self._remote[1]
 

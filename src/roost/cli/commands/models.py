@@ -37,7 +37,7 @@ class ModelEntry:
     takes_tools: bool | None = None
 
 
-@app.command()
+@app.command(local=True)
 def ls(json: Json = False, config: Config = None) -> None:
     """List installed and available models, by name."""
     settings = load_settings(config)
@@ -84,7 +84,7 @@ def _file(files: ModelFiles, model: str | None) -> Path:
         return Path(model or DEFAULT)
 
 
-@app.command()
+@app.command(local=True)
 def pull(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(SOURCES)}.")] = DEFAULT,
     if_needed: Annotated[
@@ -122,7 +122,7 @@ def pull(
     print_result(entry, lambda: [f"{model} is {'already installed' if there else 'installed'}: {file}"], as_json=json)
 
 
-@app.command()
+@app.command(local=True)
 def rm(model: Name, json: Json = False, config: Config = None) -> None:
     """Remove an installed model."""
     folder = models_folder(load_settings(config).data)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.app.connect import Service
+from roost.cli.app.connect import Service, is_local
 from roost.cli.app.durations import duration, positive_duration
 from roost.cli.app.options import Agent, Config, Json, Limit, OfAgent, PriorityOption, Store, command_group
 from roost.cli.app.shared import (
@@ -29,7 +29,6 @@ from roost.core.envelopes import tasks
 from roost.core.envelopes.tasks import TaskStatus
 from roost.core.monitoring.health import AgentHealth
 from roost.errors import NotFound
-from roost.service import AgentService
 
 app = command_group()
 Task = Annotated[str, typer.Argument(metavar="TASK", help="Id of a task, or a unique part of it.")]
@@ -97,8 +96,8 @@ def _waited_for(service: Service, user: str, agent: str, task_id: str, timeout: 
             return service.tasks.wait(user, task_id, timeout)
         return service.tasks.get(user, task_id)
     except KeyboardInterrupt:
-        goes_on = "stays queued until `roost up` runs" if isinstance(service, AgentService) else "continues"
-        print(f"roost: the task {goes_on}; {_waits_on(task_id)}", file=sys.stderr)
+        fate = "stays queued until `roost up` runs" if is_local(service) else "continues"
+        print(f"roost: the task {fate}; {_waits_on(task_id)}", file=sys.stderr)
         raise
 
 
@@ -121,7 +120,7 @@ def _may_wait(service: Service, user: str, agent: str) -> bool:
         return False
     if note_inactive(there):
         # Only this command has the store, so nobody else can resume the agent.
-        return not isinstance(service, AgentService) or (there.sleep_until is not None and not there.paused)
+        return not is_local(service) or (there.sleep_until is not None and not there.paused)
     return True
 
 

@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from roost.cli.render.tables import table_or_message
-from roost.protocol.values import shown
 
 T = TypeVar("T")
 SHORT = 8
+
+
+def shown(value: Any) -> Any:
+    """Return a value as JSON, with the names of the HTTP API."""
+    from roost.protocol import values  # slow to import, and not needed for help and completion
+
+    return values.shown(value)
 
 
 def print_result(value: Any, text: Callable[[], Sequence[str] | Iterator[str]], *, as_json: bool) -> None:

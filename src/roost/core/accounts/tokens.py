@@ -26,8 +26,10 @@ NOUNS = (
     "approvals",
     "runs",
     "monitor",
+    "webhooks",
+    "hooks",
 )
-"""What scopes are about. Tokens are not among them: a token with few scopes must not create one with more."""
+"""Namespaces of scopes. Tokens and users are not among them: a token with few scopes must not get more by them."""
 ACTIONS = ("read", "write")
 LONGEST_LIFE = 10 * 365 * 86_400.0
 """Seconds after which every token with an expiry has expired."""

@@ -46,6 +46,8 @@ Moves to and from active and waiting follow from the agent's work; others are re
 """
 
 
+FAILING = 3
+"""Consecutive failures from which an agent counts as failing."""
 FOR_A_PERSON = "waits for a person"
 """Cause of the waiting state while a turn waits for an approval, in RAM or in the store."""
 
@@ -175,6 +177,24 @@ def _subscription(value: object) -> Subscription:
 
 
 @dataclass(frozen=True, slots=True)
+class LastError:
+    """Newest failed run of an agent. `fault` is its class: one of `core.failures.faults`, for example."""
+
+    run_id: str
+    fault: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTask:
+    """Envelope that an agent works on. `text`: the beginning of a task or message, a subject, the name of an event."""
+
+    envelope_id: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """Agent as its owner sees it."""
 
@@ -195,6 +215,10 @@ class Agent:
     error_count: int = 0
     meetings: tuple[str, ...] = ()
     """Ids of its meetings that are not over, newest first."""
+    last_error: LastError | None = None
+    """Its newest failed run, if it has failed since its last success."""
+    working_on: CurrentTask | None = None
+    """The first of its current tasks."""
 
 
 @dataclass(frozen=True, slots=True)

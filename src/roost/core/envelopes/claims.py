@@ -16,7 +16,7 @@ class ClaimedWork:
     """True if it may work now: it exists and is not asleep, stopped or paused."""
     config: str = ""
     epoch: int = 0
-    memory: str | None = None
+    turn_state: str | None = None
     errors: int = 0
     envelopes: tuple[Envelope, ...] = ()
     talks: tuple[tuple[str, str], ...] = ()
@@ -25,6 +25,8 @@ class ClaimedWork:
     woken: str | None = None
     is_new: bool = False
     """True if the previous owner has lost it."""
+    owner: str = ""
+    """The other node of the cluster that the agent belongs to: then nothing is claimed."""
     missing: str = ""
     """Its profile, if that is unknown here: then nothing is claimed, and its talks report that."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class LetterKind(StrEnum):
-    """Kind of a dead letter: an envelope, an event without subscribers, or an effect that could not be sent."""
+    """Kind of a dead letter: an envelope, an event without subscribers, an effect that could not be sent, or a fact."""
 
     TALK = "talk"
     TASK = "task"
@@ -19,6 +19,7 @@ class LetterKind(StrEnum):
     MEETING = "meeting"
     ANSWER = "answer"
     OUTGOING = "outgoing"
+    WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class DeadLetter:
     created: datetime
     envelope: Mapping[str, Any]
     """Content that is posted again by a retry."""
+    run_id: str | None = None
+    """Run of its last attempt, if it is among the last runs of its agent before."""
 
     @property
     def origin(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from roost.core.brain_data.memories import Remember
 from roost.core.envelopes.envelope import Envelope
 from roost.core.meetings.effects import MeetingEffect
-from roost.core.memory.memories import Remember
 from roost.core.values.addresses import parse
 from roost.core.values.priority import Priority
 from roost.core.values.records import record

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 
 class EnvelopeStatus(StrEnum):
-    """Whether an envelope may be handled. A parked one holds its lane."""
+    """State of an envelope, which decides whether it may be handled. A parked one holds its lane."""
 
     READY = "ready"
     """From its due time on."""

@@ -15,7 +15,7 @@ NEVER = 1e11
 
 
 @record(frozen=True, slots=True)
-class MemoryWrite:
+class StateWrite:
     """Change that a turn of a talk makes to its agent's `turn.state` before it ends.
 
     The mark is stored in the journal of the envelope under a negative number, so that the change can be reverted if the
@@ -26,7 +26,7 @@ class MemoryWrite:
     number: int
     state_before: str | None
     """`turn.state` before the change."""
-    memory: str
+    state: str
     mark: str | None
     address: str = ""
     epoch: int = 0
@@ -48,7 +48,7 @@ class StateChange:
     cause: str
     by: str
     announced: bool = False
-    """Whether the activation reported it: then it counts only while the agent is awake."""
+    """True if the activation reported it: then it counts only while the agent is awake."""
     earlier: tuple[StateChange, ...] = ()
     """Earlier announced changes that may not be stored yet."""
 

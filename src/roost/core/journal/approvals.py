@@ -45,11 +45,11 @@ class Question(StrEnum):
 
 
 class Decision(StrEnum):
-    GRANTED = "granted"
+    APPROVED = "approved"
     """Execute it, or execute it again."""
     ALLOWED = "allowed"
     """Execute it, by a standing permission that was given with this decision or before it."""
-    REFUSED = "refused"
+    DECLINED = "declined"
     """Do not execute it; the caller gets an error."""
     ANSWERED = "answered"
     """Executed already, with this result."""
@@ -72,7 +72,7 @@ class Approval:
     decision: Decision | None = None
     decided: datetime | None = None
     note: str | None = None
-    """Reason of a refusal, or the result."""
+    """Reason for declining, or the result."""
     profile: str = ""
     """Profile of the run."""
 

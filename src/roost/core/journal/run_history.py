@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from roost.core.brain_data.memories import Memory
 from roost.core.journal.steps import Step
 from roost.core.limits.usage import NOTHING, Usage
 from roost.core.meetings.view.shown import MeetingSummary, Refusal, plain_summary
-from roost.core.memory.memories import Memory
+from roost.core.talks.talk import Receipt
 
 STATE_CHARS = 65_536
 """A longer `turn.state` is not stored for a replay."""
@@ -55,6 +56,27 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def parsed_input(text: str | None) -> dict[str, Any]:
+    """Return the stored input of a turn; empty if it cannot be read."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """Message that a run handled."""
+
+    sender: str
+    text: str
+    """For an event, its name."""
+    subject: str = ""
+    data: Any = None
+    """Data of an event."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """Finished run of a brain."""
@@ -75,6 +97,8 @@ class Run:
     root: str
     meeting_id: str | None = None
     """Meeting of the turn, if any."""
+    usage: Usage = NOTHING
+    """Usage of its models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +116,12 @@ class RunEntry:
     """Its entries that the meeting refused, while the log of the meeting is kept."""
     traceback: str | None = None
     """The traceback of its failure, without secrets; over HTTP only for the user who runs the server."""
+    inputs: tuple[RunInput, ...] = ()
+    """Messages that it handled, as far as they are kept; empty for a turn in a meeting."""
+    first_output: datetime | None = None
+    """Time at which the first words of its answer in a talk could be read."""
+    stop: Receipt | None = None
+    """Receipt of its stop, if it answered in a talk and was stopped."""
 
 
 @dataclass(frozen=True, slots=True)

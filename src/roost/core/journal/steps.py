@@ -24,8 +24,11 @@ class StepKind(StrEnum):
     SENT = "sent"
     GIVEN = "given"
     """Not a step: input of the turn, so that a repeated turn gets the same."""
-    MEMORY = "memory"
-    """Not a step: change that a turn of a talk made to its agent's `turn.state`; reverted if the turn is lost."""
+    STATE = "memory"
+    """Not a step: change of the agent's `turn.state` by a turn of a talk; reverted if the turn is lost.
+
+    Stored as `memory`.
+    """
 
 
 class StepOutcome(StrEnum):
@@ -104,6 +107,10 @@ class Step:
     """Run that executed it. Later runs of the same envelope reuse its result."""
     key: str
     """Idempotency key that is passed to the tool."""
+    approval_id: str | None = None
+    """Approval that it asked for."""
+    asked_run_id: str | None = None
+    """Run of the user's own agent that handled the question, if it is on record."""
 
 
 def canonical(value: Any, what: str) -> str:

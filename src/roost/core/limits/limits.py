@@ -15,6 +15,8 @@ UNBOUNDED = ("keep_", "process_mib", "stored_mib")
 
 MOST = {"meeting_participants": 256}
 """Upper bounds of limits: every entry of a meeting may name all its participants."""
+RENAMED = {"memory_chars": "state_chars", "talks_in_memory": "talks_in_ram"}
+"""Former names of limits, with their present ones. A setting with a former name is refused."""
 
 
 class BadLimit(Invalid):
@@ -39,7 +41,7 @@ class Limits:
     waiting_per_talk: int = 5_000
     attempts: int = 3
     queued_writes: int = 20_000
-    talks_in_memory: int = 2_000
+    talks_in_ram: int = 2_000
     talk_workers: int = 2
     crashes: int = 5
     crashes_within: float = 60.0
@@ -57,7 +59,7 @@ class Limits:
     awake_agents: int = 5_000
     warm_loops: int = 8
     process_mib: float = 0.0
-    memory_chars: int = 1024 * 1024
+    state_chars: int = 1024 * 1024
     memories_per_agent: int = 10_000
     chars_per_memory: int = 8_192
     facts_kept: int = 10_000
@@ -68,9 +70,11 @@ class Limits:
     keep_tasks_days: float = 30.0
     keep_mail_days: float = 365.0
     keep_letters_days: float = 90.0
+    keep_deliveries_days: float = 7.0
     keep_talks_days: float = 0.0
     keep_meeting_logs_days: float = 30.0
     keep_meetings_days: float = 365.0
+    keep_audit_days: float = 365.0
     meetings_at_once: int = 1_000
     meeting_participants: int = 64
     meeting_words: int = 200
@@ -92,9 +96,20 @@ class Limits:
     connections: int = 2_000
     connections_per_address: int = 1_000
     connections_mib: float = 128.0
+    open_requests: int = 512
+    open_requests_per_address: int = 256
+    open_requests_per_user: int = 32
     bodies_mib: float = 128.0
     request_timeout: float = 10.0
     send_timeout: float = 20.0
+    webhooks_per_user: int = 20
+    webhook_attempts: int = 8
+    webhook_timeout: float = 10.0
+    webhook_backlog: int = 10_000
+    hooks_per_user: int = 100
+    hook_bytes: int = 1024 * 1024
+    hook_requests_per_second: float = 10.0
+    hook_request_burst: float = 100.0
 
     def __post_init__(self) -> None:
         for field in fields(self):

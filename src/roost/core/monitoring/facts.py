@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -53,8 +53,16 @@ class Name(StrEnum):
     WORKER_RESTARTED = "WorkerRestarted"
     PROVIDER_PAUSED = "ProviderPaused"
     PROVIDER_RESUMED = "ProviderResumed"
+    WEBHOOK_PAUSED = "WebhookPaused"
     FACTS_MISSED = "FactsMissed"
     """Sent to a subscriber that is too slow, or continues from before a restart: facts in between are lost."""
+
+
+FactRow = tuple[Name, float, str | None, str | None, Mapping[str, Any], str]
+"""Fact as it is kept: name, time, user, about, data, root.
+
+Without a user it is about an agent (`ann/d`), or an action of a user (`ann/`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,26 @@ class FactPage:
             return self.cursor
         start, number = decode(self.facts[0].cursor)
         return encode(start, number - 1)
+
+
+def owner_of(row: FactRow) -> str:
+    """Return the user that a fact belongs to; empty if there is none."""
+    user_id, about = row[2], row[3]
+    return user_id if user_id is not None else (about or "").rpartition("/")[0]
+
+
+def agent_key(user_id: str, agent_id: object) -> str | None:
+    """Return `about` of facts about an agent of the user; None for all agents."""
+    checks.name(user_id, "the user id")
+    return None if agent_id is None else f"{user_id}/{checks.name(agent_id, 'the agent id')}"
+
+
+async def about_agents(facts: AsyncIterator[Fact], about: str | None) -> AsyncIterator[Fact]:
+    """Yield the facts about one agent, or about all agents; and `FactsMissed`, which may stand for some of them."""
+    async for fact in facts:
+        is_wanted = "/" in (fact.about or "") if about is None else fact.about == about
+        if is_wanted or fact.name is Name.FACTS_MISSED:
+            yield fact
 
 
 def encode(start: str, number: int) -> str:

@@ -8,11 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.core.agents.agent import Agent, AgentChange, State
+from roost.core.agents.agent import FAILING, Agent, AgentChange, State
 from roost.core.meetings.view.shown import MeetingSummary
-
-FAILING = 3
-"""Consecutive failures from which an agent counts as failing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class Inspection:
     running: tuple[CurrentRun, ...]
     waiting: Mapping[str, int]
     """Envelopes waiting per lane, the fullest first."""
-    memory: Mapping[str, Any]
+    turn_state: Mapping[str, Any]
     """Its `turn.state`."""
     memories: int
     """Number of its memories."""

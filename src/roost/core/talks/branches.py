@@ -43,7 +43,7 @@ class NewBranch:
 
 @dataclass(frozen=True, slots=True)
 class MessageVersions:
-    """MessageVersions of one message of a talk, as ids of the talks that have them, in order of creation."""
+    """Versions of one message of a talk, as ids of the talks that have them, in order of creation."""
 
     talks: tuple[str, ...]
     current: int

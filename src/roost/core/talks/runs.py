@@ -56,6 +56,8 @@ class Posted:
     """No run is active: the last one is suspended, or was until this message superseded it."""
     alone: bool = True
     """No other message waits for an answer, and no answer is being written."""
+    node: str = ""
+    """Node of the cluster that the talk belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class Halted:
     now: float
     message: Message | None = None
     """Text of a suspended run."""
+    node: str = ""
+    """Node of the cluster that the talk belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +123,6 @@ class Loaded:
     floor: int
     """No older message has changed after this revision."""
     is_parked: bool = False
-    """Whether its run is suspended and not loaded."""
+    """True if its run is suspended and not loaded."""
+    node: str = ""
+    """Node of the cluster that the talk belongs to."""

@@ -1,8 +1,8 @@
 """Full-text search in talks: the words of a text with their places, queries, and excerpts with the matched words.
 
-Words are compared without case and accents, as in `core.memory.memories`. A query has no syntax but quotes: any text is
-a valid query. The blocks in the store consist of these words: a change here needs a migration that removes them, so
-that they are written again.
+Words are compared without case and accents, as in `core.brain_data.memories`. A query has no syntax but quotes: any
+text is a valid query. The blocks in the store consist of these words: a change here needs a migration that removes
+them, so that they are written again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise, takewhile
 from math import isfinite
 
-from roost.core.memory.memories import LONGEST_WORD, QUERY_CHARS, WORD, plain
+from roost.core.brain_data.memories import LONGEST_WORD, QUERY_CHARS, WORD, plain
 from roost.core.talks.messages import Sender
 from roost.core.values import checks
 from roost.errors import Invalid

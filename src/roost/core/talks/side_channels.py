@@ -144,3 +144,27 @@ def calls(lines: str) -> list[ToolNote]:
             is_known = isinstance(seconds, int | float) and 0 <= seconds < LONGEST_CALL
             found[known.call_id] = replace(known, result=text, ok=ok, seconds=seconds if is_known else None)
     return list(found.values())
+
+
+def tool_calls(notes: Notes) -> list[ToolNote]:
+    """Return the tool calls of an answer, in order."""
+    return calls("".join(note.text for note in notes if note.channel == Channel.TOOLS))
+
+
+def open_calls(notes: Notes) -> list[ToolNote]:
+    """Return the calls without a result; a complete answer ends with those that its client has to run."""
+    return [call for call in tool_calls(notes) if call.result is None]
+
+
+def results(text: str) -> dict[str, str]:
+    """Return the results of calls in a text that consists of such lines, by call; none for any other text."""
+    found: dict[str, str] = {}
+    for line in text.removesuffix("\n").split("\n"):  # in JSON there are other ends of lines
+        try:
+            note = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(note, dict) or not {"result", "text"} <= note.keys() <= {"result", "text", "ok", "seconds"}:
+            return {}
+        found[str(note["result"])] = str(note["text"])
+    return found

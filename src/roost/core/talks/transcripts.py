@@ -24,6 +24,8 @@ from roost.core.values import addresses, checks
 from roost.errors import Invalid
 
 KIND = "roost.talk"
+OPTIONS = ("model", "temperature", "instructions", "client_tools", "tool_choice")
+"""Options of a talk in a transcript."""
 VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 """Largest transcript that can be imported."""
@@ -213,7 +215,7 @@ def read(text: object, limits: TranscriptLimits, new_id: Callable[[], str]) -> T
         profile="" if talk["profile"] == "" else checks.name(talk["profile"], "talk.profile"),
         agent=None if talk["agent"] is None else checks.name(talk["agent"], "talk.agent"),
         busy=checks.choice(talk["busy"], "talk.busy", BusyPolicy),
-        options=_object(talk["options"], "talk.options", (), ("model", "temperature", "instructions")),
+        options=_object(talk["options"], "talk.options", (), OPTIONS),
         created=_moment(talk["created"], "talk.created"),
         messages=tuple(reader.message(value, seq) for seq, value in values),
         files=reader.files,

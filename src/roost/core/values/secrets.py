@@ -24,6 +24,7 @@ _HARMLESS_VARIABLE = re.compile(
 """Names of variables in a file of secrets whose values are not secret."""
 _KEY = re.compile(
     r"\b(?:sk|rk|pk)[-_][A-Za-z0-9_\-]{16,}|\broost_[A-Za-z0-9_\-]{40,}"
+    r"|\bwhsec_[A-Za-z0-9+/]{16,}=*|\bhook_[A-Za-z0-9_\-]{40,}"
     r"|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_\-]{16,}"
     r"|\bxox[abeprs]-[A-Za-z0-9\-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_\-]{30,}|\bya29\.[A-Za-z0-9_\-]{20,}"
     r"|(?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+"
@@ -215,7 +216,7 @@ class RedactedStream:
 def _may_have_key(text: str) -> bool:
     if "-" in text and ("k-" in text or "xox" in text or "glpat-" in text or "-----BEGIN" in text):
         return True
-    if "_" in text and ("k_" in text or "gh" in text or "roost_" in text):
+    if "_" in text and ("k_" in text or "gh" in text or "roost_" in text or "whsec_" in text):
         return True
     return "eyJ" in text or "AKIA" in text or "AIza" in text or "ya29." in text
 

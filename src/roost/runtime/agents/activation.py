@@ -71,7 +71,7 @@ class Activation:
         self.state_log = StateLog(context.host, self)
         self.idle_timer = IdleTimer(self)
         self.closings = Closings(self)
-        self.turn_state = AgentState(context.host, taken.memory, context.limits.memory_chars, self.closings.remember)
+        self.turn_state = AgentState(context.host, taken.turn_state, context.limits.state_chars, self.closings.remember)
         self.inputs: dict[str, Any] = {}
         self.talks = AgentTalks(dispatcher.services, dispatcher.live_talks, self, dispatcher.release_talk)
         self.ended: Pending[None] = context.host.pending()
@@ -174,10 +174,10 @@ class Activation:
         """Begin its turn in this meeting without waiting for a quiet moment."""
         meeting_turn.hurry(self, meeting_id)
 
-    def adopt(self, memory: str) -> None:
+    def adopt(self, state: str) -> None:
         """Take over `turn.state` as a person has edited it, and write it."""
-        self.turn_state.edited(memory)
-        self.context.store.write(inspection.set_memory, self.owner, self.agent_id, memory)
+        self.turn_state.edited(state)
+        self.context.store.write(inspection.set_state, self.owner, self.agent_id, state)
 
     # --- running lanes ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.outcomes import NEVER, MemoryWrite
+from roost.core.envelopes.outcomes import NEVER, StateWrite
 from roost.core.runs import KEPT, Closing, RunOutcome, Settled, Verdict
 from roost.runtime.agents.failures import expired, failure_notices, withdrawn
 from roost.runtime.agents.host import AgentHost
@@ -64,7 +64,7 @@ class Closings:
             agent.lane_queue.offer(lane)
         if closing.verdict is Verdict.CANCELLED:  # the cancel is written already: this is only for the record
             agent.activity.settle()
-            agent.context.monitor.cut_off(
+            agent.context.facts.cut_off(
                 closing.envelope, closing.run_id, RunOutcome.STOPPED, closing.started, closing.profile, closing.usage
             )
             self.settle(closing)
@@ -133,7 +133,7 @@ class Closings:
             agent.turn_state.write_queued()
         agent.dispatcher.settler.put(agent, closing, agent.turn_state.edits)
 
-    def remember(self, write: MemoryWrite) -> None:
+    def remember(self, write: StateWrite) -> None:
         """Write a change of `turn.state` by a talk's turn, in order with the closings of other turns."""
         self._agent.dispatcher.settler.put(self._agent, write, self._agent.turn_state.edits)
 

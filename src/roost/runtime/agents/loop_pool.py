@@ -77,8 +77,11 @@ class LoopPool:
         """Number of loops that were returned in this moment."""
         self._growth = GROWTH
         self._closing = False
-        self.on_shortage: Callable[[], None] = lambda: None
-        """Called when agents begin to wait for a loop or a slot."""
+        self._on_shortage: Callable[[], None] = lambda: None
+
+    def listen(self, on_shortage: Callable[[], None]) -> None:
+        """Have `on_shortage` called when agents begin to wait for a loop or a slot."""
+        self._on_shortage = on_shortage
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -131,7 +134,7 @@ class LoopPool:
             self.end(spare)
         self._admit()
         if self._regaining:
-            self.on_shortage()
+            self._on_shortage()
 
     def _admit(self) -> None:
         """Fill free slots: first with agents that regain one, since others may wait for their answers."""
@@ -174,7 +177,7 @@ class LoopPool:
         for activation, loop in assigned:
             self._attach(activation, loop)
         if begins_to_wait:
-            self.on_shortage()
+            self._on_shortage()
 
     def return_loop(self, loop: Loop, *, clean: bool) -> None:
         """Assign it to a waiting agent, keep it warm, or end it. Unless it is `clean`, an abandoned task runs there."""

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class LoopPhase(Enum):
-    """LoopPhase of an activation. The lifecycle state of its agent (`idle`, `active`, …) is something else."""
+    """Phase of an activation. The lifecycle state of its agent (`idle`, `active`, …) is something else."""
 
     QUEUED = "queued"
     """Waits for a loop."""
@@ -32,7 +32,7 @@ PHASE_MOVES: Mapping[LoopPhase, frozenset[LoopPhase]] = {
 
 
 class PhaseMachine:
-    """LoopPhase of one activation. Any thread may call. Several machines may share the lock."""
+    """Phase of one activation. Any thread may call. Several machines may share the lock."""
 
     __slots__ = ("_lock", "phase")
 

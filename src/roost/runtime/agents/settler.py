@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from roost.core.envelopes.outcomes import MemoryWrite, StateChange
+from roost.core.envelopes.outcomes import StateChange, StateWrite
 from roost.core.runs import Closing, Settled
 from roost.ports import Loop
 from roost.runtime.agents.phase import PhaseMachine
@@ -53,7 +53,7 @@ class Settling(Protocol):
         """Retire if it is detached and these were its last closings; return False if it needs a loop."""
 
 
-QueuedClosing = tuple[Settling, Closing | MemoryWrite, int]
+QueuedClosing = tuple[Settling, Closing | StateWrite, int]
 """The agent, its closing, and the number of edits of its state by then.
 
 A turn of a talk that has not ended adds a change of the state, in order with the closings of other turns.
@@ -84,7 +84,7 @@ class Settler:
         self._held_since: dict[Settling, float] = {}
         self._resumed: deque[Settling] = deque()
 
-    def put(self, activation: Settling, closing: Closing | MemoryWrite, edits: int) -> None:
+    def put(self, activation: Settling, closing: Closing | StateWrite, edits: int) -> None:
         self._waiting.append((activation, closing, edits))
         self._begin_soon(activation)
 
@@ -148,6 +148,7 @@ class Settler:
                 closings,
                 announced,
                 _writes(group),
+                facts=partial(self._context.facts.settled, closings),
                 then=partial(self._written, group),
                 failed=partial(self._failed, group),
             )
@@ -202,9 +203,9 @@ def _without_stale_state(activation: Settling, closing: Closing, edits: int) -> 
     return closing if closing.state is None or edits == activation.turn_state.edits else replace(closing, state=None)
 
 
-def _writes(group: list[QueuedClosing]) -> tuple[MemoryWrite, ...]:
+def _writes(group: list[QueuedClosing]) -> tuple[StateWrite, ...]:
     """Return the state changes, each with its position among the closings, without those before a person's edit."""
-    writes: list[MemoryWrite] = []
+    writes: list[StateWrite] = []
     closings = 0
     for activation, one, edits in group:
         if isinstance(one, Closing):

@@ -150,7 +150,7 @@ async def _start(agent: AwakeAgent, lane: Lane, profile: Profile) -> Work | None
     lane.work = work = Work(agent, envelope, recorded, profile)
     if agent.state_log.state is not State.ACTIVE:
         agent.state_log.show(State.ACTIVE, f"{envelope.kind} from {envelope.sender}")
-    agent.context.monitor.began(envelope, work.run_id)
+    agent.context.facts.began(envelope, work.run_id)
     return work
 
 

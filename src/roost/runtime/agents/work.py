@@ -9,16 +9,17 @@ from functools import partial
 from typing import Any, Protocol
 
 from roost.core.agents import wake
+from roost.core.brain_data.brain_context import ContextKey
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import from_body
 from roost.core.envelopes.mail import Mail
 from roost.core.envelopes.outcomes import LONGEST_PAUSE
+from roost.core.envelopes.sender import Sender
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
 from roost.core.journal.steps import Attempt, Recorded, StepKind
-from roost.core.memory.brain_context import ContextKey
 from roost.core.runs import Closing, Verdict
 from roost.core.talks.messages import Message, Status, at
 from roost.core.talks.runs import StopReason
@@ -79,11 +80,8 @@ class Work(ActingTurn):
             agent.services,
             self,
             place=self._attempt(),
-            user_id=agent.owner,
-            sender=agent.full_address,
-            hops=envelope.hops,
+            sender=Sender(agent.owner, agent.full_address, envelope.hops + 1, envelope.origin),
             recorded=self._recorded,
-            root=envelope.origin,
             default_wake=wake.mail(agent.config.wake_on_priority),
         )
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roost.core.envelopes.claims import ClaimedWork
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.errors import Unavailable
 from roost.ports import ClaimEnvironment, ClaimRequest, Pending
 from roost.runtime.context import RuntimeContext
@@ -96,9 +96,13 @@ class Claims:
         )
         missed = partial(self._missed, looks)
         try:
-            self._context.store.write(claims.claim, looks, world, then=self._taken, failed=missed)
+            self._context.store.write(claims.claim, looks, world, facts=self._facts, then=self._taken, failed=missed)
         except Unavailable as error:
             missed(error)
+
+    def _facts(self, all_taken: tuple[ClaimedWork, ...]) -> list[FactRow]:
+        woken = [(taken.address, taken.woken) for taken in all_taken if taken.woken is not None]
+        return [self._context.facts.fact(Name.AGENT_WOKE, address, {"reason": why}) for address, why in woken]
 
     def _missed(self, looks: tuple[ClaimRequest, ...], error: Exception) -> None:
         """Log the failure; the supervisor finds these agents again."""
@@ -116,9 +120,9 @@ class Claims:
         with self._lock:
             again = [taken.address for taken in all_taken if self._looking.pop(taken.address, False)]
         for taken in all_taken:
-            if taken.woken is not None:
-                self._context.monitor.record(Name.AGENT_WOKE, taken.address, {"reason": taken.woken})
-            if taken.missing:
+            if taken.owner:
+                self._dispatcher.notifier.look_elsewhere(taken.address, taken.owner)
+            elif taken.missing and not self._dispatcher.notifier.look_where_known(taken.address, taken.missing):
                 self._leave_waiting(taken)
         if not self._dispatcher.closing:
             self._dispatcher.deliver_claimed([taken for taken in all_taken if taken.ready])

@@ -28,7 +28,7 @@ from roost.runtime.dispatch.timers import Timers
 from roost.runtime.meetings.delivery import MeetingDelivery
 from roost.runtime.outgoing.compose import Composer
 from roost.runtime.outgoing.requests import Requests
-from roost.runtime.ports.notifier import Notifier
+from roost.runtime.ports.notifier import AgentNotice, Notifier
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.runtime.talks.placement import Placement
 from roost.runtime.talks.worker import TalkLanes
@@ -49,7 +49,7 @@ class Dispatcher:
         talks: LiveTalks,
         *,
         hosting: bool = True,
-        wrap: Callable[[Notifier], Notifier] | None = None,
+        wrap: Callable[[Dispatcher], Notifier] | None = None,
     ) -> None:
         self.context = context
         self.live_talks = talks
@@ -58,6 +58,8 @@ class Dispatcher:
         self.load: float | None = None
         """CPU load at the last check, from 0 to 1."""
         self.closing = False
+        self.is_draining = False
+        """True if it closes, and agents that have ended do not wake again here."""
         self._lock = context.host.lock()
         self.phase_lock = context.host.lock()
         self._awake: dict[str, Activation] = {}
@@ -69,17 +71,27 @@ class Dispatcher:
         self.loops = LoopPool(context, self._thread_ended)
         self.composer = Composer(context, self)
         self.requests = Requests(context, self.notifier)
-        self.listener = MeetingDelivery(context, self.notifier, self)
+        self.meeting_delivery = MeetingDelivery(context, self.notifier, self)
         self.settler = Settler(context, self.settled, self.notifier)
         self.services = TurnServices(context, self.composer, self.requests, self.notifier, self)
         self.placement = Placement(self.services, talks, self._talks_of)
         self._claims = Claims(context, self, hosting=hosting)
         self.timers = Timers(context, self) if hosting else None
-        self.look, self.knows, self.start_claims = self._claims.look, self._claims.knows, self._claims.start
-        self.deliver_talk, self.release_talk = self.placement.deliver, self.placement.release
+        # Notifications that one part alone handles.
+        self.look = self._claims.look
+        self.knows = self._claims.knows
+        self.start_claims = self._claims.start
+        self.deliver_talk = self.placement.deliver
+        self.release_talk = self.placement.release
         self.stop_talk = self.placement.stop
-        self.answered, self.ended, self.changed = self.requests.answered, self.task_waiters.done, self.task_waiters.tell
-        self.forget_task, self.quiet_in = self.task_waiters.forget, self.listener.quiet_in
+        self.answered = self.requests.answered
+        self.ended = self.task_waiters.done
+        self.changed = self.task_waiters.tell
+        self.forget_task = self.task_waiters.forget
+        self.quiet_in = self.meeting_delivery.quiet_in
+
+    def measure_load(self) -> None:
+        self.load = self.context.host.load()
 
     # --- registry --------------------------------------------------------------------------------
 
@@ -125,7 +137,7 @@ class Dispatcher:
     # --- after a commit, on the writer's thread --------------------------------------------------
 
     def settled(self, closings: tuple[Closing, ...], all_settled: tuple[Settled, ...]) -> None:
-        self.context.monitor.settled(closings, all_settled)
+        self.context.facts.count_settled(closings, all_settled)
         notifier = self.notifier
         notifier.deliver(tuple(envelope for one in all_settled for envelope in one.posted))
         for closing, one in zip(closings, all_settled, strict=True):
@@ -156,9 +168,9 @@ class Dispatcher:
 
     def sent(self, address: str, effect: Effect, envelopes: tuple[Envelope, ...]) -> None:
         """Deliver what a person has sent, to the agent `address`, or as the user `ann/`."""
-        self.context.monitor.sent(address, (effect,), envelopes)
         if type(effect) is SendTask and envelopes:
-            self.task_waiters.sent(effect.envelope)
+            if not self.context.node or self.is_awake(address):  # its end is known here
+                self.task_waiters.sent(effect.envelope)
         elif type(effect) is SendTask:
             self.look_again(address)
         self.posted(envelopes)
@@ -177,7 +189,7 @@ class Dispatcher:
 
     def deliver(self, envelopes: tuple[Envelope, ...]) -> None:
         """Deliver posted envelopes to awake agents; claim for the others."""
-        self.context.monitor.posted(envelopes)
+        self.context.facts.posted(envelopes)
         now = self.context.host.clock.now()
         boxes: dict[str, list[Envelope]] = {}
         posts: list[Envelope] = []
@@ -193,19 +205,39 @@ class Dispatcher:
             else:
                 boxes.setdefault(envelope.address, []).append(envelope)
         if posts:
-            self.listener.wake_waiters_of(posts)
-            self.listener.put(posts)
+            self.meeting_delivery.wake_waiters_of(posts)
+            self.meeting_delivery.put(posts)
         for address, box in boxes.items():
-            with self._lock:
-                activation = self._awake.get(address)
-                if activation is not None:
-                    activation.put(tuple(box))
-            if activation is None:
-                self.notifier.look(address)
+            if not self.put(address, tuple(box)):
+                self.notifier.deliver_elsewhere(address, tuple(box))
+
+    def put(self, address: str, envelopes: tuple[Envelope, ...]) -> bool:
+        """Put posted envelopes into the lanes of an agent; return False if it is not awake."""
+        with self._lock:
+            activation = self._awake.get(address)
+            if activation is not None:
+                activation.put(envelopes)
+        return activation is not None
 
     def wake_at(self, due: float) -> None:
         if self.timers is not None:
             self.timers.ring(due)
+
+    # One process has no other nodes.
+
+    def deliver_elsewhere(self, address: str, envelopes: tuple[Envelope, ...]) -> None:
+        self.notifier.look(address)
+
+    def look_elsewhere(self, address: str, node: str) -> None: ...
+
+    def look_where_known(self, address: str, profile: str) -> bool:
+        return False
+
+    def agent_changed(self, address: str, change: AgentNotice, text: str = "") -> None: ...
+
+    def approval_decided(self, approval_id: str) -> None: ...
+
+    def awaits(self, task_id: str) -> None: ...
 
     def deliver_claimed(self, all_taken: list[ClaimedWork]) -> None:
         """Deliver claimed envelopes, and wake agents that are not awake."""
@@ -240,7 +272,7 @@ class Dispatcher:
         posts = tuple(e for e in taken.envelopes if e.kind is Kind.MEETING and is_post(e))
         if not posts:
             return taken
-        self.listener.put(posts)
+        self.meeting_delivery.put(posts)
         return replace(taken, envelopes=tuple(e for e in taken.envelopes if e not in posts))
 
     # --- loops -----------------------------------------------------------------------------------
@@ -332,6 +364,13 @@ class Dispatcher:
             self.placement.forget(activation.talks, StopReason.DRAIN)
             activation.call(activation.stop)
 
+    def stop_everything(self) -> None:
+        """Stop all agents and talks at once, and start none: this process has lost the right to write for them."""
+        self.closing = True
+        for activation in self.all():
+            self.stop_agent(activation.address)
+        self.placement.stop_all()
+
     def lose(self, activation: Activation, fault: Fault = Fault.INTERNAL, culprit: str | None = None) -> bool:
         """Move an agent whose loop is blocked or has ended to another one; False: it has left that loop."""
         with self._lock:
@@ -377,10 +416,11 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Start no more turns, and give running ones a bounded time to end. Others run again at the next start."""
-        self.closing = self.listener.closing = True
+        self.closing = self.meeting_delivery.closing = True
         self.task_waiters.tell_all()  # callers that wait get the current state
         clock, limits = self.context.host.clock, self.context.limits
         await self._claims.end(1.0)
+        self.is_draining = True
         latest = clock.monotonic() + limits.drain
         self._call_all(Activation.drain)
         for activation in self.all():

@@ -38,7 +38,7 @@ def lose(dispatcher: Dispatcher, activation: Activation, fault: Fault, culprit: 
     spared = [work for work in works if work not in blamed]
     for work in spared:
         dispatcher.context.breakers.release(work.turn.profile)
-        dispatcher.context.monitor.cut_off(work.envelope, work.run_id, RunOutcome.LOST, work.started)
+        dispatcher.context.facts.cut_off(work.envelope, work.run_id, RunOutcome.LOST, work.started)
     for envelope_id in activation.lane_queue.suspects:
         dispatcher.context.quarantine.leave(envelope_id)
     _settle(dispatcher, activation, tuple(_closing(activation, work, fault) for work in blamed))
@@ -59,10 +59,6 @@ def _closing(activation: Activation, work: Work, fault: Fault) -> Closing:
 def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Closing, ...]) -> None:
     """Write the failures before the agent is claimed again, because the claim starts a new epoch."""
     look = partial(dispatcher.notifier.look, activation.address)
-    if not closings:
-        dispatcher.forget(activation)
-        look()
-        return
 
     def written(settled: tuple[Settled, ...]) -> None:
         dispatcher.settled(closings, settled)
@@ -74,9 +70,12 @@ def _settle(dispatcher: Dispatcher, activation: Activation, closings: tuple[Clos
         log.warning("store unavailable, a lost attempt is not counted: %s", error, extra={"agent": activation.address})
         look()
 
-    try:
-        settle = settlement.settle
-        dispatcher.context.store.write(settle, closings, (), then=written, failed=failed)
-    except Unavailable as error:
-        failed(error)
+    if closings:
+        try:
+            settle = settlement.settle
+            facts = partial(dispatcher.context.facts.settled, closings)
+            dispatcher.context.store.write(settle, closings, (), facts=facts, then=written, failed=failed)
+        except Unavailable as error:
+            failed(error)
     dispatcher.forget(activation)
+    look()  # also for what was delivered to it meanwhile, and what nobody else looks for: `written` may be over

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roost.core.monitoring.facts import Name
 from roost.core.schedules.rules import AHEAD
 from roost.core.schedules.schedule import Fired
 from roost.errors import Unavailable
@@ -90,7 +89,7 @@ class Timers:
         while not self._closing:
             try:
                 await self._check_clock()
-                if clock.monotonic() - looked > SLOW_LOOK or looked == 0.0:
+                if clock.monotonic() - looked > self._context.poll_interval(SLOW_LOOK) or looked == 0.0:
                     looked = clock.monotonic()
                     await self._look_at_load()
                     self._expect(await self._context.store.read(schedules.next_due))
@@ -142,7 +141,13 @@ class Timers:
                 now, expected = self._context.host.clock.now(), self._next
                 late = None if not expected or expected > now else now - expected
                 self._next = None  # timers that are set meanwhile count
-                fired = await self._context.store.write(schedules.fire, now, self._new_task, self._dispatcher.has_begun)
+                fired = await self._context.store.write(
+                    schedules.fire,
+                    now,
+                    self._new_task,
+                    self._dispatcher.has_begun,
+                    facts=self._context.facts.ticked,
+                )
                 self._expect(fired.next)
                 done.append((late, fired))
             await self._expire([address for _, fired in done for address in fired.expiring])
@@ -151,16 +156,16 @@ class Timers:
                 self._fired(late, fired)
 
     def _fired(self, late: float | None, fired: Fired) -> None:
-        self._context.monitor.ticked(fired.posted, late if fired.looked or fired.posted else None)
+        if late is not None and (fired.looked or fired.posted):
+            self._context.facts.count_late(late, [*fired.looked, *(envelope.address for envelope in fired.posted)])
         for address, task_id in fired.cancelled:
-            self._context.monitor.record(Name.TASK_CANCELLED, address, {"task_id": task_id}, root=task_id)
             awake = self._dispatcher.awake(address)
             if awake is not None:
                 awake.call(lambda awake=awake, task_id=task_id: awake.cancel(task_id))  # type: ignore[misc]
             self._dispatcher.notifier.changed(task_id)
         self._dispatcher.notifier.deliver(fired.posted)
         if fired.meetings:
-            self._dispatcher.listener.check(fired.meetings)
+            self._dispatcher.meeting_delivery.check(fired.meetings)
         for address in fired.looked:
             self._dispatcher.notifier.look(address)
 
@@ -172,10 +177,13 @@ class Timers:
             closings = tuple(expired(envelope, epoch, now) for envelope, epoch in found)
             if closings:
                 await self._context.store.write(
-                    settlement.settle, closings, then=partial(self._dispatcher.settled, closings)
+                    settlement.settle,
+                    closings,
+                    facts=partial(self._context.facts.settled, closings),
+                    then=partial(self._dispatcher.settled, closings),
                 )
 
     async def _look_at_load(self) -> None:
-        self._dispatcher.load = self._context.host.load()
+        self._dispatcher.measure_load()
         for address in await self._context.store.read(agents.wanting_load, 10_000):
             self._dispatcher.notifier.look(address)

@@ -170,7 +170,7 @@ class TurnExecution(ABC):
             if profile.tools and self._context.tools.has_servers:
                 await self._context.tools.prepare(profile)
             if profile.tokens_per_day is not None:
-                await self._context.ledger.open(profile)
+                await self._context.token_budget.open(profile)
             if profile.seconds_per_run is None:
                 await self._run_brain(brain)
             else:
@@ -304,12 +304,12 @@ class TurnExecution(ABC):
 
     def spend(self, usage: Usage) -> None:
         self.usage += usage
-        self._context.ledger.add(self.turn.profile, usage)
+        self._context.token_budget.add(self.turn.profile, usage)
         if usage.tokens:
             self._context.budgets.add(self.root, Resource.TOKENS, usage.tokens)
 
     def allowance(self) -> int | None:
-        left = self._context.ledger.allowance(self.turn.profile, self.usage)
+        left = self._context.token_budget.allowance(self.turn.profile, self.usage)
         of_origin = self._context.budgets.left(self.root, Resource.TOKENS)
         return of_origin if left is None else min(left, of_origin)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from roost.core.journal.approvals import Approval, Decided, Decision, Permission, Question, TalkApproval
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks
+from roost.core.values.traits import idempotent, reads
 from roost.errors import Invalid
 from roost.runtime.context import RuntimeContext
-from roost.runtime.handlers.agents import AFTER_ALL_IDS
+from roost.runtime.handlers.filtering import AFTER_ALL_IDS
 from roost.runtime.journal.approval_wait import about, as_fields
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.journal import approvals, permissions
@@ -50,25 +51,30 @@ class Approvals:
         checks.count(limit, "the limit", least=1, most=MOST)
         return await self._context.store.read(talk_approvals.listed, user_id, talk_session_id, limit)
 
-    async def grant(self, user_id: str, approval_id: str) -> Approval:
-        """Allow the call or step. If its result is unknown, it is executed again."""
-        return await self._decide(user_id, approval_id, Decision.GRANTED, None)
+    @idempotent
+    async def approve(self, user_id: str, approval_id: str) -> Approval:
+        """Approve the call or step. If its result is unknown, it is executed again."""
+        return await self._decide(user_id, approval_id, Decision.APPROVED, None)
 
-    async def refuse(self, user_id: str, approval_id: str, *, reason: str | None = None) -> Approval:
-        """Refuse the call or step; the caller gets the reason."""
-        return await self._decide(user_id, approval_id, Decision.REFUSED, reason)
+    @idempotent
+    async def decline(self, user_id: str, approval_id: str, *, reason: str | None = None) -> Approval:
+        """Decline the call or step; the caller gets the reason."""
+        return await self._decide(user_id, approval_id, Decision.DECLINED, reason)
 
+    @idempotent
     async def answer(self, user_id: str, approval_id: str, result: str) -> Approval:
         """Report that it was executed, with this result; JSON for a step. The run continues with it."""
         if (await self.get(user_id, approval_id)).kind is Question.STEP:
             _check_json(result)
         return await self._decide(user_id, approval_id, Decision.ANSWERED, result)
 
+    @idempotent
     async def allow_always(self, user_id: str, approval_id: str) -> Approval:
         """Allow the call, and later calls of this tool by the same agent, or profile if there is no agent."""
         self._check(user_id, approval_id)
         return await self._write(permissions.allow, user_id, approval_id)
 
+    @reads
     async def permissions(self, user_id: str, *, limit: int = PAGE) -> builtins.list[Permission]:
         """Return the standing permissions of a user, which `allow_always` has given."""
         checks.name(user_id, "the user id")
@@ -93,26 +99,33 @@ class Approvals:
     async def _write(self, decide: Callable[..., Decided], *args: object) -> Approval:
         """Store a decision; the run continues."""
         now = self._context.host.clock.now()
-        decided = await self._context.store.write(decide, *args, now, then=self._tell)
+        decided = await self._context.store.write(decide, *args, now, facts=self._facts)
         self._resume(decided)
         return decided.approval
 
-    def _tell(self, decided: Decided) -> None:
-        approval = decided.approval
-        self._context.monitor.record(
-            Name.APPROVAL_DECIDED, about(approval), as_fields(approval), user_id=approval.user_id
-        )
+    def _facts(self, decided: Decided) -> Sequence[FactRow]:
+        if not decided.is_new:
+            return []
+        approval, fact = decided.approval, self._context.facts.fact
+        return [fact(Name.APPROVAL_DECIDED, about(approval), as_fields(approval), user_id=approval.user_id)]
 
     def _resume(self, decided: Decided) -> None:
         """Wake the run that waits, or resume a suspended run."""
         approval = decided.approval
         if (waiter := self._context.approval_waiters.get(approval.approval_id)) is not None:
             waiter.set(None)
+        else:
+            self._notifier.approval_decided(approval.approval_id)
         address = f"{approval.user_id}/{approval.agent_id}" if approval.agent_id else ""
         if decided.was_parked and approval.talk_session_id is not None:
             self._notifier.deliver_talk(approval.talk_session_id, decided.talker, None, address)
         elif decided.was_parked:
             self._notifier.look(address)
+
+    def decided_elsewhere(self, approval_id: str) -> None:
+        """Wake a run that waits for a decision which another node has stored."""
+        if (waiter := self._context.approval_waiters.get(approval_id)) is not None:
+            waiter.set(None)
 
     def _check(self, user_id: str, approval_id: str) -> None:
         checks.name(user_id, "the user id")

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from roost.core.agents import wake
+from roost.core.brain_data.memories import RECALLED
 from roost.core.envelopes.mail import Mail, MailStatus
-from roost.core.memory.memories import RECALLED
+from roost.core.meetings.options import MeetingOptions
 from roost.core.values import addresses
 from roost.errors import Conflict, Invalid, NotFound
 from roost.ports import Meeting, Tool, Turn
 
 if TYPE_CHECKING:
-    from roost.runtime.handlers.agents import Agents
+    from roost.runtime.handlers.agents.agents import Agents
     from roost.runtime.handlers.mail import Mails
     from roost.runtime.handlers.meetings import Meetings
     from roost.runtime.handlers.schedules import Schedules
@@ -103,8 +104,9 @@ class BuiltinTools:
     async def reply(self, turn: Turn, mail_id: MailId, body: str) -> str:
         """Answer a mail of your mailbox."""
         mail = await self._own(turn, mail_id)
-        link = _actions(turn).link(mail.sender, mail.priority)
-        await self._mails.answer(_owner(turn)[0], mail, _actions(turn).clean(body), key=turn.step_key, **link)
+        actions = _actions(turn)
+        actions.check_hops(mail.sender, mail.priority)
+        await self._mails.answer(actions.sender, mail, actions.clean(body), key=turn.step_key)
         return f"sent to {mail.sender}"
 
     async def archive(self, turn: Turn, mail_id: MailId) -> str:
@@ -159,17 +161,10 @@ class BuiltinTools:
         floor: Literal["free", "round_robin", "raise_hand", "moderator", "mention"] = "free",
     ) -> str:
         """Call a meeting with other agents and people; it starts when all required participants have joined."""
-        owner, me = _owner(turn)
-        name = await self._meetings.convene(
-            owner,
-            me,
-            _actions(turn).clean(topic),
-            required=required,
-            optional=optional,
-            floor=floor,
-            key=turn.step_key,
-            **_actions(turn).link(),
-        )
+        actions = _actions(turn)
+        actions.check_hops()
+        options = MeetingOptions(required=required, optional=optional, floor=floor)
+        name = await self._meetings.convene(actions.sender, actions.clean(topic), options, turn.step_key)
         return f"called: {name}"
 
     async def join_meeting(self, turn: Turn, meeting_id: str) -> str:
@@ -315,8 +310,8 @@ LONGEST_ASK = 3_660.0
 
 def _owner(turn: Turn) -> tuple[str, str]:
     """Return the owner of the actions, and the mailbox of the agent. In a talk that may be another user's agent."""
-    actions = _actions(turn)
-    return actions.owner, actions.address
+    sender = _actions(turn).sender
+    return sender.user_id, sender.address
 
 
 def _actions(turn: Turn) -> TurnActions:

@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any
 
 from roost.core.envelopes.events import Event
+from roost.core.envelopes.sender import Sender
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks, patterns
 from roost.core.values.times import timestamp
+from roost.core.values.traits import NewId, reads
 from roost.errors import Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import AFTER_ALL_IDS
+from roost.runtime.handlers.filtering import AFTER_ALL_IDS
 from roost.stores.sql import events
 from roost.stores.sql.sending import effects
 
@@ -28,7 +30,7 @@ class Events:
 
     async def publish(
         self, user_id: str, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
-    ) -> str:
+    ) -> NewId:
         """Publish an event to the user's agents that subscribe to it or sleep until it; return its id.
 
         An urgent event wakes its subscribers. Without a subscriber it becomes a dead letter, unless it is `optional`.
@@ -38,14 +40,18 @@ class Events:
             raise Unavailable("this Roost is closing: publish the event again after its restart")
         self._context.ram.check()
         effect = self._dispatcher.composer.event(
-            user_id, f"user:{user_id}", name, data, priority=priority, optional=checks.flag(optional, "`optional`")
+            Sender.of_user(user_id), name, data, priority=priority, optional=checks.flag(optional, "`optional`")
         )
         await self._context.quota.use(user_id, len(json.dumps(effect.data)))
         await self._context.store.write(
-            effects.post, effect, then=partial(self._dispatcher.sent, f"{user_id}/", effect)
+            effects.post,
+            effect,
+            facts=partial(self._context.facts.sent, f"{user_id}/", (effect,)),
+            then=partial(self._dispatcher.sent, f"{user_id}/", effect),
         )
         return effect.event_id
 
+    @reads
     async def history(
         self,
         user_id: str,

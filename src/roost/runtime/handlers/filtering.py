@@ -8,6 +8,8 @@ from typing import TypeVar
 from roost.core.talks.messages import PAGE
 
 T = TypeVar("T")
+AFTER_ALL_IDS = "\x7f"
+"""Sorts after every id."""
 
 
 async def fitting(

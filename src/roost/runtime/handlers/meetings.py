@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+from roost.core.envelopes.sender import Sender
 from roost.core.meetings.log.bodies import (
     Body,
     Declined,
@@ -22,20 +23,22 @@ from roost.core.meetings.log.bodies import (
     Raised,
     Said,
 )
+from roost.core.meetings.options import MeetingOptions
 from roost.core.meetings.participants.decisions import without_its_creator
 from roost.core.meetings.participants.participant_log import ParticipantLog
 from roost.core.meetings.view.minutes import minutes as minutes_of
-from roost.core.meetings.view.shown import MeetingSummary, MeetingView, Spoken, shown, spoken
+from roost.core.meetings.view.shown import MeetingOverview, MeetingSummary, MeetingView, Spoken, shown, spoken
 from roost.core.meetings.view.view import Phase, View
 from roost.core.meetings.view.watch import watched
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import addresses, checks
+from roost.core.values.traits import NewId, ReplyField, idempotent, reads
 from roost.errors import Conflict, Forbidden, Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import AFTER_ALL_IDS
+from roost.runtime.handlers.filtering import AFTER_ALL_IDS
 from roost.stores.sql.meetings import actions, registry
 from roost.stores.sql.meetings.outcomes import ActionResult
 
@@ -76,17 +79,14 @@ class Meetings:
         priority: str = "normal",
         by: str | None = None,
         key: str | None = None,
-    ) -> str:
+    ) -> NewId:
         """Call a meeting; return its id. It begins when all required have joined, or fails after `deadline` seconds.
 
         `floor`: free, round_robin, raise_hand, moderator or mention. `open`: anyone who knows its id may join. A call
         with the same `key` returns the same meeting. The holder of the floor, or the player to move, has `turn_timeout`
         seconds (0: no limit); a player who misses `max_misses` of them for one move loses.
         """
-        return await self.convene(
-            user_id,
-            self._actor(user_id, by),
-            topic,
+        options = MeetingOptions(
             required=required,
             optional=optional,
             floor=floor,
@@ -100,21 +100,22 @@ class Meetings:
             turn_timeout=turn_timeout,
             max_misses=max_misses,
             priority=priority,
-            key=key,
         )
+        return await self.convene(Sender(user_id, self._actor(user_id, by)), topic, options, key)
 
-    async def convene(self, owner: str, caller: str, topic: str, **options: Any) -> str:
+    async def convene(self, sender: Sender, topic: str, options: MeetingOptions, key: str | None) -> str:
         """Call a meeting as the owner or as one of their agents, as a link in a chain of messages."""
         self._check()
-        effect = await self._dispatcher.composer.call(owner, caller, topic, **options)
+        caller = sender.address
+        effect = await self._dispatcher.composer.meetings.compose(sender, topic, options, key)
         acted: ActionResult = await self._context.store.write(
-            actions.call, effect, self._now(), self._awake(caller), then=self._after_commit
+            actions.call,
+            effect,
+            self._now(),
+            self._awake(caller),
+            facts=partial(self._call_facts, effect.meeting_id, caller),
+            then=self._after_commit,
         )
-        if acted.seated.meeting_id == effect.meeting_id:
-            kind, _, rest = caller.partition(":")
-            data = {"meeting_id": effect.meeting_id, "participant": caller}
-            about = rest if kind == "agent" else f"{rest}/"
-            self._context.monitor.record(Name.MEETING_CALLED, about, data, root=effect.meeting_id)
         return acted.seated.meeting_id
 
     async def join(self, user_id: str, meeting_id: str, *, by: str | None = None) -> MeetingView:
@@ -189,7 +190,9 @@ class Meetings:
     ) -> MeetingView:
         """Invite another participant; one that joins late gets the whole log."""
         checks.name(user_id, "the user id")
-        invited = Invited(await self._dispatcher.composer.invitable(user_id, who), checks.flag(required, "`required`"))
+        invited = Invited(
+            await self._dispatcher.composer.recipients.invitable(user_id, who), checks.flag(required, "`required`")
+        )
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: invited))
 
     async def kick(
@@ -203,6 +206,7 @@ class Meetings:
         """End a meeting for all; without `minutes`, they are generated from the log."""
         return self._shown(await self._act(user_id, meeting_id, by, lambda _: Ended(minutes)))
 
+    @idempotent
     async def cancel(self, user_id: str, meeting_id: str, reason: str = "", *, by: str | None = None) -> MeetingView:
         """Cancel an own call before the start: the meeting fails, and all invited participants get the reason.
 
@@ -245,21 +249,50 @@ class Meetings:
 
         `before` is the last id of the previous page.
         """
-        checks.name(user_id, "the user id")
-        checks.count(limit, "the limit", least=1, most=MOST)
-        wanted = None if phase is None else checks.choice(phase, "the phase", Phase)
-        who = None if participant is None else addresses.parse(participant, user_id).text
-        last = checks.place(before, "`before`") or AFTER_ALL_IDS
         found: builtins.list[MeetingSummary] = await self._context.store.read(
-            registry.listed, user_id, who, wanted, limit, last
+            registry.listed, user_id, *_filter(user_id, participant, phase, limit, before)
         )
         return found
 
-    async def minutes(self, user_id: str, meeting_id: str, *, seen_by: str | None = None) -> str:
+    @reads
+    async def overview(
+        self,
+        user_id: str,
+        *,
+        participant: str | None = None,
+        phase: str | None = None,
+        limit: int = PAGE,
+        before: str | None = None,
+    ) -> builtins.list[MeetingOverview]:
+        """Return meetings as `list` does, each with its view, which has no messages."""
+        found: builtins.list[tuple[MeetingSummary, ParticipantLog | None]] = await self._context.store.read(
+            registry.overview, user_id, *_filter(user_id, participant, phase, limit, before)
+        )
+        return [
+            MeetingOverview(summary.meeting_id, summary, self._brief(seated) if seated is not None else None)
+            for summary, seated in found
+        ]
+
+    @reads
+    async def views(self, user_id: str, meeting_id: str) -> builtins.list[MeetingView]:
+        """Return the views of the user and of their agents in a meeting, without messages; the user's is first.
+
+        Views differ while entries are on their way. The list is empty if only the minutes are kept.
+        """
+        checks.name(user_id, "the user id")
+        checks.name(meeting_id, "the meeting id")
+        found: builtins.list[ParticipantLog] = await self._context.store.read(registry.views, user_id, meeting_id)
+        return [self._brief(seated) for seated in found]
+
+    @reads
+    async def minutes(
+        self, user_id: str, meeting_id: str, *, seen_by: str | None = None
+    ) -> Annotated[str, ReplyField("text")]:
         """Return the minutes as Markdown: topic, times, participants, messages and result so far."""
         _, seated, kept = await self._seen(user_id, meeting_id, seen_by)
         return addresses.shortened(minutes_of(seated.version.view) if seated is not None else kept, user_id)
 
+    @reads
     async def wait(
         self,
         user_id: str,
@@ -270,7 +303,7 @@ class Meetings:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> MeetingView:
         """Return the view once it differs from the one with this cursor, the meeting is over, or the time is up."""
-        clock, waiters = self._context.host.clock, self._dispatcher.listener.waiters
+        clock, waiters = self._context.host.clock, self._dispatcher.meeting_delivery.waiters
         latest = None if timeout is None else clock.monotonic() + checks.seconds(timeout, "the timeout")
         checks.name(after, "the cursor")
         checks.name(meeting_id, "the meeting id")
@@ -312,16 +345,27 @@ class Meetings:
         """Raise the refusal with addresses as the user writes them."""
         try:
             return await self._context.store.write(
-                op, self._context.host.new_id("post"), *args, then=self._after_commit
+                op, self._context.host.new_id("post"), *args, facts=self._facts, then=self._after_commit
             )
         except Forbidden as refused:
             raise Forbidden(addresses.shortened(str(refused), user_id)) from None
 
+    def _facts(self, acted: ActionResult) -> Sequence[FactRow]:
+        return self._dispatcher.meeting_delivery.facts(acted.changes)
+
+    def _call_facts(self, meeting_id: str, caller: str, acted: ActionResult) -> Sequence[FactRow]:
+        if acted.seated.meeting_id != meeting_id:  # a repeated call
+            return self._facts(acted)
+        kind, _, rest = caller.partition(":")
+        data, about = {"meeting_id": meeting_id, "participant": caller}, rest if kind == "agent" else f"{rest}/"
+        called = self._context.facts.fact(Name.MEETING_CALLED, about, data, root=meeting_id)
+        return [called, *self._facts(acted)]
+
     def _after_commit(self, acted: ActionResult) -> None:
         """Notify the participants, on the writer's thread after the commit."""
-        listener = self._dispatcher.listener
-        listener.wake_waiters(acted.seated.meeting_id)
-        listener.notify(acted.changes)
+        delivery = self._dispatcher.meeting_delivery
+        delivery.wake_waiters(acted.seated.meeting_id)
+        delivery.notify(acted.changes)
         self._dispatcher.posted(acted.posted)
 
     async def _seen(self, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
@@ -358,8 +402,21 @@ class Meetings:
         seated = acted.seated
         return shown(seated.version.view, seated.participant, _cursor(seated), PAGE)
 
+    def _brief(self, seated: ParticipantLog) -> MeetingView:
+        return shown(seated.version.view, seated.participant, _cursor(seated), 0)
+
     def _now(self) -> float:
         return self._context.host.clock.now()
+
+
+def _filter(
+    user_id: str, participant: str | None, phase: str | None, limit: int, before: str | None
+) -> tuple[str | None, str | None, int, str]:
+    checks.name(user_id, "the user id")
+    checks.count(limit, "the limit", least=1, most=MOST)
+    wanted = None if phase is None else checks.choice(phase, "the phase", Phase)
+    who = None if participant is None else addresses.parse(participant, user_id).text
+    return who, wanted, limit, checks.place(before, "`before`") or AFTER_ALL_IDS
 
 
 def _leaving(who: str, reason: str, view: View) -> Body:

@@ -1,4 +1,4 @@
-"""Schedules: tasks of agents by time; and the wake times of sleeping agents."""
+"""Schedules: tasks of agents by time."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import builtins
 from datetime import datetime, timedelta
 from typing import Any
 
-from roost.core.agents import wake
 from roost.core.schedules import rules
 from roost.core.schedules.rules import MissedPolicy, Overlap
 from roost.core.schedules.schedule import Schedule
 from roost.core.talks.messages import MOST, PAGE, at
 from roost.core.values import addresses, checks
 from roost.core.values.priority import Priority
-from roost.core.values.times import timestamp
+from roost.core.values.traits import idempotent, reads
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.stores.sql.agents import agents, lifecycle
 from roost.stores.sql.schedules import schedules
 
 DAY = 86_400.0
@@ -125,9 +123,11 @@ class Schedules:
             values["catch_up"] = checks.seconds(catch_up, "`catch_up`")
         return await self._changed(user_id, schedule_id, values)
 
+    @idempotent
     async def pause(self, user_id: str, schedule_id: str) -> Schedule:
         return await self._changed(user_id, schedule_id, {"paused": 1})
 
+    @idempotent
     async def resume(self, user_id: str, schedule_id: str) -> Schedule:
         """Resume a schedule; ticks during the pause are not made up for."""
         return await self._changed(user_id, schedule_id, {"paused": 0})
@@ -137,6 +137,7 @@ class Schedules:
         self._check(user_id, schedule_id)
         await self._context.store.write(schedules.delete, user_id, schedule_id)
 
+    @reads
     async def next_times(self, user_id: str, schedule_id: str, count: int = 5) -> builtins.list[datetime]:
         """Return the next `count` times; none while it is paused."""
         checks.count(count, "the count", least=1, most=100)
@@ -171,38 +172,3 @@ class Schedules:
     def _check(self, user_id: str, schedule_id: str) -> None:
         checks.name(user_id, "the user id")
         checks.name(schedule_id, "the schedule id")
-
-
-class SleepScheduler:
-    """Wake times of sleeping agents; durable."""
-
-    def __init__(self, context: RuntimeContext, dispatcher: Dispatcher) -> None:
-        self._context = context
-        self._dispatcher = dispatcher
-
-    async def schedule_wake(self, user_id: str, agent_id: str, time: datetime | float) -> None:
-        """Wake a sleeping agent at this time instead of any other; its other wake conditions stay."""
-        moment = timestamp(time, "the time to wake at")
-        await self._rewake(user_id, agent_id, moment)
-        self._dispatcher.notifier.wake_at(moment)
-
-    async def cancel_wake(self, user_id: str, agent_id: str) -> None:
-        """Remove the wake time; the agent sleeps until another condition is met."""
-        await self._rewake(user_id, agent_id, None)
-
-    async def get_next_wake_time(self, user_id: str, agent_id: str) -> datetime | None:
-        """Return the wake time; None if there is none."""
-        checks.name(user_id, "the user id")
-        agent = await self._context.store.read(agents.get, user_id, addresses.agent_id(agent_id))
-        return agent.sleep_until
-
-    async def _rewake(self, user_id: str, agent_id: str, moment: float | None) -> None:
-        checks.name(user_id, "the user id")
-        agent = await self._context.store.read(agents.get, user_id, addresses.agent_id(agent_id))
-        otherwise = wake.mail(agent.config.wake_on_priority)
-        await self._context.store.write(
-            lifecycle.change_condition,
-            user_id,
-            agent_id,
-            lambda condition: wake.with_time(condition, moment, otherwise),
-        )

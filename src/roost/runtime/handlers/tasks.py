@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from roost.core.envelopes.sender import Sender
 from roost.core.envelopes.tasks import OVER, Task, TaskStatus
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import MOST, PAGE, at
 from roost.core.values import addresses, checks
+from roost.core.values.traits import NewId, idempotent, reads
 from roost.errors import LimitReached, Unavailable
 from roost.runtime.context import RuntimeContext
 from roost.runtime.dispatch.dispatcher import Dispatcher
-from roost.runtime.handlers.agents import AFTER_ALL_IDS
-from roost.runtime.handlers.filtering import fitting
+from roost.runtime.handlers.filtering import AFTER_ALL_IDS, fitting
 from roost.stores.sql import tasks
 from roost.stores.sql.sending import effects
 
@@ -38,7 +40,7 @@ class Tasks:
         key: str | None = None,
         expires_in: float | None = None,
         max_attempts: int | None = None,
-    ) -> str:
+    ) -> NewId:
         """Send a task to an agent; return its id. A repeated call with the same `key` returns the same task."""
         checks.name(user_id, "the user id")
         if self._dispatcher.closing:
@@ -48,8 +50,7 @@ class Tasks:
         address = to_agent.key
         try:
             effect = await self._dispatcher.composer.task(
-                user_id,
-                f"user:{user_id}",
+                Sender.of_user(user_id),
                 to_agent.text,
                 prompt,
                 priority=priority,
@@ -64,7 +65,10 @@ class Tasks:
             raise
         await self._context.quota.use(user_id, len(prompt))
         posted = await self._context.store.write(
-            effects.post, effect, then=partial(self._dispatcher.sent, address, effect)
+            effects.post,
+            effect,
+            facts=partial(self._context.facts.sent, address, (effect,)),
+            then=partial(self._dispatcher.sent, address, effect),
         )
         if posted or key is None:
             return effect.envelope.envelope_id
@@ -98,12 +102,15 @@ class Tasks:
 
         return await fitting(page, lambda task: wanted in (None, task.status), limit, last, lambda task: task.task_id)
 
+    @idempotent
     async def cancel(self, user_id: str, task_id: str) -> Task:
         """Cancel a task in any state; has no effect on a finished task."""
         self._check(user_id, task_id)
         now = self._context.host.clock.now()
-        return await self._context.store.write(tasks.cancel, user_id, task_id, now, then=partial(self._cancelled, now))
+        facts = partial(self._cancel_facts, now)
+        return await self._context.store.write(tasks.cancel, user_id, task_id, now, facts=facts, then=self._cancelled)
 
+    @reads
     async def wait(self, user_id: str, task_id: str, timeout: float | None = None) -> Task:  # noqa: ASYNC109
         """Wait until the task has ended, or until the timeout; return it."""
         self._check(user_id, task_id)
@@ -113,10 +120,12 @@ class Tasks:
         latest = None if timeout is None else clock.monotonic() + timeout
         while True:
             waiter = ends.listen(task_id)  # listen first, then check, then wait
+            self._dispatcher.notifier.awaits(task_id)
             try:
                 known = not self._dispatcher.closing and ends.is_under_way(f"user:{user_id}", task_id)
                 task = None if known else await self.get(user_id, task_id)
-                left = SLOW_LOOK if latest is None else min(SLOW_LOOK, latest - clock.monotonic())
+                poll = self._context.poll_interval(SLOW_LOOK)
+                left = poll if latest is None else min(poll, latest - clock.monotonic())
                 if task is not None and (task.is_over or left <= 0 or self._dispatcher.closing):
                     return task
                 if await waiter.within(left) and (ended := await waiter) is not None:
@@ -125,10 +134,14 @@ class Tasks:
             finally:
                 ends.unlisten(task_id, waiter)
 
-    def _cancelled(self, now: float, task: Task) -> None:
+    def _cancel_facts(self, now: float, task: Task) -> Sequence[FactRow]:
+        if task.status is not TaskStatus.CANCELLED or task.ended != at(now):  # or it was cancelled before
+            return []
+        address, data = f"{task.user_id}/{task.agent_id}", {"task_id": task.task_id}
+        return [self._context.facts.fact(Name.TASK_CANCELLED, address, data, root=task.task_id)]
+
+    def _cancelled(self, task: Task) -> None:
         address = f"{task.user_id}/{task.agent_id}"
-        if task.status is TaskStatus.CANCELLED and task.ended == at(now):  # and not before
-            self._context.monitor.record(Name.TASK_CANCELLED, address, {"task_id": task.task_id}, root=task.task_id)
         self._dispatcher.notifier.cancel_task(address, task.task_id)
         self._dispatcher.notifier.changed(task.task_id)
 

@@ -10,6 +10,7 @@ from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks
 from roost.errors import Invalid
 from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.accounts.actions import new_action
 from roost.stores.sql import tokens
 
 MOST_TOKENS = 100
@@ -36,7 +37,7 @@ class Tokens:
         if life is not None and not 0 < life <= LONGEST_LIFE:
             raise Invalid("`expires_in` must be more than 0 seconds and at most ten years; leave it out for no expiry")
         secret, token_id = new_secret(), self._context.host.new_id("token")
-        now = self._context.host.clock.now()
+        by = new_action(self._context.host, user_id, "tokens.create")
         made = await self._context.store.write(
             tokens.create,
             token_id,
@@ -44,10 +45,10 @@ class Tokens:
             named,
             digest(secret),
             " ".join(allowed),
-            now,
             life,
             MOST_TOKENS,
-            key=token_id,
+            by,
+            key=f"tokens {user_id}",
         )
         return CreatedToken(made, secret)
 
@@ -60,7 +61,8 @@ class Tokens:
     async def revoke(self, user_id: str, token_id: str) -> None:
         """Revoke a token: requests with it are refused, and connections with it are closed within a second."""
         checks.name(user_id, "the user id")
-        await self._context.store.write(tokens.revoke, user_id, checks.name(token_id, "the token id"))
+        by = new_action(self._context.host, user_id, "tokens.revoke")
+        await self._context.store.write(tokens.revoke, user_id, checks.name(token_id, "the token id"), by)
 
     async def authenticate(self, secret: str) -> ApiToken | None:
         """Return the token of a secret; None if there is none, or if it has expired. For servers."""

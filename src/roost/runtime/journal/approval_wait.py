@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from roost.core.envelopes.sender import Sender
 from roost.core.journal.approvals import LONG, Approval, ApprovalRequest, Decision, Question, folded
 from roost.core.journal.steps import StepOutcome
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import at
 from roost.errors import ToolFailed, Unavailable
 from roost.stores.sql.journal import approvals, permissions
@@ -77,8 +78,7 @@ class ApprovalWait:
             return ApprovalRequest(asked, None)
         subject, body = _mail_text(asked)
         mail = await self._composer.mail(
-            place.user_id,
-            f"agent:{place.user_id}/{place.agent_id}",
+            Sender(place.user_id, f"agent:{place.user_id}/{place.agent_id}"),
             f"user:{place.user_id}",
             subject,
             body,
@@ -89,7 +89,7 @@ class ApprovalWait:
     async def wait_for_decision(self, asked: Approval) -> str | None:
         """Wait for the decision. Return the result that the person gave, or None if the step is to be executed.
 
-        The result of a step is JSON. Raises ToolFailed if the person refused.
+        The result of a step is JSON. Raises ToolFailed if the person declined.
         """
         journal = self._journal
         try:
@@ -98,7 +98,7 @@ class ApprovalWait:
             journal.cut_off(asked.step, "stopped while it waited for an approval")
             raise
         note = found.note or ""
-        if found.decision in (Decision.GRANTED, Decision.ALLOWED):
+        if found.decision in (Decision.APPROVED, Decision.ALLOWED):
             await journal.resume(asked.step)
             return None
         if asked.run_id != journal.place.run_id:  # only the run that resumed a step may end it
@@ -107,7 +107,7 @@ class ApprovalWait:
             kept = journal.clean_json(note) if asked.kind is Question.STEP else json.dumps(journal.clean(note))
             await journal.end(asked.step, StepOutcome.DONE, kept)
             return note
-        why = f"a person has refused {asked.tool}" + (f": {note}" if note else "")
+        why = f"a person has declined {asked.tool}" + (f": {note}" if note else "")
         await journal.end(asked.step, StepOutcome.FAILED, json.dumps(journal.clean(why)))
         raise ToolFailed(why)
 
@@ -125,7 +125,7 @@ class ApprovalWait:
             while (found := await self._read(asked)).decision is None:
                 if self._context.closing:
                     self._execution.suspend()
-                if await waiter.within(min(POLL_INTERVAL, patience)):
+                if await waiter.within(min(self._context.poll_interval(POLL_INTERVAL), patience)):
                     waiters[asked.approval_id] = waiter = self._context.host.pending()
                 elif clock.monotonic() >= latest:
                     self._execution.suspend()
@@ -141,12 +141,13 @@ class ApprovalWait:
         except Unavailable:
             return asked
 
-    def publish_when_stored(self, asked: Approval) -> Callable[[bool], None]:
-        """Return a callback for the commit that stores the question: the fact precedes any decision."""
+    def facts(self, asked: Approval) -> Callable[[bool], list[FactRow]]:
+        """Return the facts of the commit that stores the question: they precede any decision."""
 
-        def stored(is_stored: bool) -> None:
-            if is_stored:
-                self._context.monitor.record(Name.APPROVAL_ASKED, about(asked), as_fields(asked), user_id=asked.user_id)
+        def stored(is_stored: bool) -> list[FactRow]:
+            fact = self._context.facts.fact
+            found = fact(Name.APPROVAL_ASKED, about(asked), as_fields(asked), user_id=asked.user_id)
+            return [found] if is_stored else []
 
         return stored
 
@@ -157,7 +158,7 @@ def _mail_text(approval: Approval) -> tuple[str, str]:
     if approval.kind is Question.CALL:
         return f"May I call {approval.tool}?", (
             f"I want to call {call}\n\nand wait for your decision:\n\n"
-            f"roost approvals grant {approval.approval_id}\nroost approvals refuse {approval.approval_id}"
+            f"roost approvals approve {approval.approval_id}\nroost approvals decline {approval.approval_id}"
         )
     what, result = (
         (f"the step {approval.tool!r}.", "JSON") if approval.kind is Question.STEP else (f"{call}\n\n", "RESULT")
@@ -165,8 +166,8 @@ def _mail_text(approval: Approval) -> tuple[str, str]:
     return f"Was {approval.tool} done?", (
         f"The program ended in the middle of {what} Please look whether it was done, then say so:\n\n"
         f"roost approvals answer {approval.approval_id} {result}    it was done, with this result\n"
-        f"roost approvals grant {approval.approval_id}     do it again\n"
-        f"roost approvals refuse {approval.approval_id}    give up"
+        f"roost approvals approve {approval.approval_id}    do it again\n"
+        f"roost approvals decline {approval.approval_id}    give up"
     )
 
 

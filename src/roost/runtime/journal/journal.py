@@ -26,6 +26,7 @@ from roost.core.journal.steps import (
     digest,
     idempotency_key,
 )
+from roost.core.monitoring.facts import FactRow
 from roost.core.talks.runs import REPEATED
 from roost.core.values import checks
 from roost.errors import Unavailable
@@ -113,7 +114,7 @@ class Journal:
         outcome: StepOutcome = StepOutcome.BEGUN,
         asked: ApprovalRequest | None = None,
         wait: bool = True,
-        then: Callable[[bool], object] | None = None,
+        facts: Callable[[bool], list[FactRow]] | None = None,
     ) -> int:
         """Record a step before it is executed, or before a person is asked about it; return its number.
 
@@ -125,7 +126,7 @@ class Journal:
         kept = None if request is None else cut(request, REQUEST_CHARS)
         args = number, kind, name, key, kept, outcome, self._now(), asked
         if wait:
-            await self._write_or_stop(steps.begin, *args, then=then)
+            await self._write_or_stop(steps.begin, *args, facts=facts)
         else:
             self._unwaited[number] = args
             with suppress(Unavailable):
@@ -137,10 +138,10 @@ class Journal:
         number: int,
         outcome: StepOutcome = StepOutcome.BEGUN,
         asked: ApprovalRequest | None = None,
-        then: Callable[[bool], object] | None = None,
+        facts: Callable[[bool], list[FactRow]] | None = None,
     ) -> None:
         """Resume an open step."""
-        await self._write_or_stop(steps.begin_again, number, outcome, self._now(), asked, then=then)
+        await self._write_or_stop(steps.begin_again, number, outcome, self._now(), asked, facts=facts)
 
     async def end(self, number: int, outcome: StepOutcome, result: str | None) -> None:
         """Record the result of a step. Retries until the store is available: the step was executed."""
@@ -170,19 +171,19 @@ class Journal:
             )
 
     async def _write_or_stop(
-        self, op: Callable[..., Any], *args: Any, then: Callable[[bool], object] | None = None
+        self, op: Callable[..., Any], *args: Any, facts: Callable[[bool], list[FactRow]] | None = None
     ) -> None:
         while not self._execution.fenced:
             try:
-                if await self._write(op, *args, then=then):
+                if await self._write(op, *args, facts=facts):
                     return
                 break
             except Unavailable as error:  # safe to repeat: the operation is idempotent
                 await self._pause_before_retry(error)
         raise asyncio.CancelledError  # another run has taken over
 
-    def _write(self, op: Callable[..., Any], *args: Any, then: Callable[[Any], object] | None = None) -> Any:
-        return self._context.store.write(op, self.place, *args, key=self.place.envelope_id, then=then)
+    def _write(self, op: Callable[..., Any], *args: Any, facts: Callable[[Any], list[FactRow]] | None = None) -> Any:
+        return self._context.store.write(op, self.place, *args, key=self.place.envelope_id, facts=facts)
 
     def _now(self) -> float:
         return self._context.host.clock.now()

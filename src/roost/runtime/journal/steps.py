@@ -12,7 +12,7 @@ from roost.core.journal.steps import Recorded, StepKind, StepOutcome
 from roost.core.values import checks
 from roost.errors import BrainFailed, ToolFailed
 from roost.ports.tools import STEP_KEY
-from roost.runtime.execution.blocking import do
+from roost.runtime.execution.function_calls import call_function
 
 if TYPE_CHECKING:
     from roost.runtime.execution.turn_execution import TurnExecution
@@ -70,7 +70,7 @@ class Steps:
         if asked is None:
             asked = approvals.question(Question.STEP, recorded.name, {}, number)
             await self._journal.resume(
-                number, StepOutcome.ASKED, await approvals.request_for(asked), approvals.publish_when_stored(asked)
+                number, StepOutcome.ASKED, await approvals.request_for(asked), approvals.facts(asked)
             )
         try:
             known = await approvals.wait_for_decision(asked)
@@ -81,7 +81,7 @@ class Steps:
     async def _check(self, name: str, key: str, check: Callable[[str], Any]) -> tuple[Any, bool]:
         """Return the result, or None if the step was not executed; and whether that is known."""
         try:
-            return await do(self._execution, f"step {name}", check, (self._journal.step_key(key),), {}), True
+            return await call_function(self._execution, f"step {name}", check, (self._journal.step_key(key),), {}), True
         except Exception as error:
             log.warning("check of a step failed; its result is unknown", exc_info=error, extra={"step": name})
             return None, False
@@ -93,7 +93,7 @@ class Steps:
         token = STEP_KEY.set(journal.step_key(key))
         try:
             with self._execution.acting():
-                result = await do(self._execution, f"step {name}", act, args, options)
+                result = await call_function(self._execution, f"step {name}", act, args, options)
         except BaseException as error:
             # A failed step is executed again by a retry. The result of a cancelled step is unknown.
             if isinstance(error, Exception):

@@ -17,8 +17,8 @@ from roost.core.values import checks
 from roost.errors import BrainFailed, RoostError, ToolFailed
 from roost.ports import Tool, Turn
 from roost.ports.tools import STEP_KEY, as_text
-from roost.runtime.execution.blocking import GivenUp, do_within
 from roost.runtime.execution.cancellation import is_cancelled
+from roost.runtime.execution.function_calls import GivenUp, call_within
 
 if TYPE_CHECKING:
     from roost.runtime.context import RuntimeContext
@@ -133,7 +133,7 @@ class ToolCalls:
             number=number,
             outcome=StepOutcome.ASKED,
             asked=request,
-            then=self._approvals.publish_when_stored(question),
+            facts=self._approvals.facts(question),
         )
         return number, await self._approvals.wait_for_decision(question)
 
@@ -151,7 +151,7 @@ class ToolCalls:
         if not is_known:
             question = self._approvals.question(Question.UNKNOWN, tool.name, json.loads(asked), number)
             request = await self._approvals.request_for(question)
-            await journal.resume(number, StepOutcome.ASKED, request, self._approvals.publish_when_stored(question))
+            await journal.resume(number, StepOutcome.ASKED, request, self._approvals.facts(question))
             return await self._approvals.wait_for_decision(question)
         await journal.resume(number)
         if found is not None:
@@ -188,7 +188,7 @@ class ToolCalls:
         self, tool: Tool, act: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
     ) -> Any:
         with self._execution.acting():
-            return await do_within(self._execution, f"tool {tool.name}", tool.limit, act, args, options)
+            return await call_within(self._execution, f"tool {tool.name}", tool.limit, act, args, options)
 
     async def _act(self, tool: Tool, checked: dict[str, Any], key: str) -> str:
         """Return the result as text, within the limits of the tool. Every error is raised as ToolFailed."""

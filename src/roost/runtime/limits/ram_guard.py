@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from roost.core.limits.limits import Limits
     from roost.ports import Host
 
-log = logging.getLogger("roost.memory")
+log = logging.getLogger("roost.ram")
 
 
 class RamGuard:

@@ -16,7 +16,7 @@ from typing import Any
 from roost.core.envelopes.envelope import Envelope
 from roost.core.envelopes.lanes import meeting_of
 from roost.core.meetings.effects import MeetingChange
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.errors import Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
@@ -89,6 +89,7 @@ class MeetingDelivery:
                 ticks,
                 host.clock.now(),
                 awake,
+                facts=lambda received: self.facts(received.changes),
                 then=self._received,
                 failed=failed,
             )
@@ -129,8 +130,10 @@ class MeetingDelivery:
                     activation.call(partial(activation.hurry, change.meeting_id))
             elif change.is_asked:
                 self._last_words[name] = (self._last_words.get(name, (now, now))[0], now)
-            if change.before != change.phase and change.phase in _FACTS:
-                self._record(change, _FACTS[change.phase])
+
+    def facts(self, changes: Iterable[MeetingChange]) -> list[FactRow]:
+        """Return the facts of changes that are being committed."""
+        return [self._fact(change) for change in changes if change.before != change.phase and change.phase in _FACTS]
 
     def quiet_in(self, address: str, meeting_id: str) -> float:
         """Return the seconds until a turn may start: messages that arrive close together are handled together."""
@@ -145,13 +148,13 @@ class MeetingDelivery:
         self._last_words.pop((address, meeting_id), None)
         return 0.0
 
-    def _record(self, change: MeetingChange, name: Name) -> None:
+    def _fact(self, change: MeetingChange) -> FactRow:
         data = {"meeting_id": change.meeting_id, "participant": change.participant}
         if change.reason:
             data["reason"] = change.reason
         kind, _, rest = change.participant.partition(":")
         about = rest if kind == "agent" else f"{rest}/"
-        self._context.monitor.record(name, about, data, root=change.meeting_id)
+        return self._context.facts.fact(_FACTS[change.phase], about, data, root=change.meeting_id)
 
     # --- waiters ---------------------------------------------------------------------------------
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from roost.core.brain_data.memories import Remember
 from roost.core.envelopes.dead_letters import DeadLetter
 from roost.core.envelopes.effects import Broadcast, Effect, Publish, SendMail, SendTask, urgent_mail
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.meetings.effects import MeetingEffect, WriteEntry
 from roost.core.meetings.log.bodies import Called, Ended
-from roost.core.memory.memories import Remember
-from roost.core.monitoring.facts import Name
+from roost.core.monitoring.facts import FactRow, Name
 from roost.core.runs import Closing, Verdict
-from roost.runtime.monitoring.metrics import Metrics
 
 EXPIRED = "expired"
 FULL = "full"
@@ -24,17 +23,17 @@ ENDS = {
     Verdict.CANCELLED: Name.TASK_CANCELLED,
 }
 
-FactRow = tuple[Name, float, str | None, str | None, Mapping[str, Any], str]
-"""Fact as it is kept; without a user it is about an agent (`ann/d`), or an action of a user (`ann/`)."""
+
+def fault_of(c: Closing) -> str | None:
+    """Return the fault of an attempt that failed."""
+    return str(c.fault) if c.fault and c.verdict in (Verdict.RETRY, Verdict.DEAD) else None
 
 
-def add_end(rows: list[FactRow], c: Closing, metrics: Metrics) -> None:
+def add_end(rows: list[FactRow], c: Closing) -> None:
     """Append the facts of a finished attempt."""
     e, verdict, when, root = c.envelope, c.verdict, c.ended, c.envelope.origin
     failed = verdict is Verdict.RETRY or verdict is Verdict.DEAD
-    fault = str(c.fault) if failed and c.fault else None
-    if fault is not None:
-        metrics.faults[(fault,)] += 1
+    fault = fault_of(c)
     if c.run_id:
         data: dict[str, Any] = {
             "run_id": c.run_id,
@@ -125,4 +124,6 @@ def of_dead_letter(letter: DeadLetter, when: float) -> Iterator[FactRow]:
         task = {"task_id": letter.envelope["envelope_id"], "attempt": 0, **data}
         yield Name.TASK_FAILED, when, None, about, task, letter.origin
     data = {"letter_id": letter.letter_id, "kind": letter.kind, **data}
+    if "webhook_id" in letter.envelope:
+        data["webhook_id"] = letter.envelope["webhook_id"]
     yield Name.LETTER_DIED, when, None, about, data, letter.origin

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope
 from roost.core.journal.steps import Attempt, Content, Recorded, StepKind, content_key
+from roost.core.monitoring.facts import FactRow
 from roost.errors import RoostError, Unavailable
 from roost.stores.sql.inbox import in_progress
 
@@ -132,11 +133,14 @@ class Outbox:
     def _put(self, effect: Effect, content: Content) -> None:
         self._unsent.append(effect)
         self._contents.append(content)
-        if self._timer is None and not self._place.is_talk:
-            self._timer = asyncio.get_running_loop().call_later(POST_AFTER, self._post_now)
+        self._post_later()
 
     def _clean(self, text: str) -> str:
         return self._context.redactor.clean_json(text)
+
+    def _post_later(self) -> None:
+        if self._timer is None and not self._place.is_talk:
+            self._timer = asyncio.get_running_loop().call_later(POST_AFTER, self._post_now)
 
     def _post_now(self) -> None:
         self._timer = None
@@ -154,14 +158,19 @@ class Outbox:
                 await asyncio.sleep(0.2 + 0.8 * self._context.host.jitter())
         finally:
             self._posting = None
+            if self._unsent:  # sent meanwhile
+                self._post_later()
 
-    def _posted(self, effects: tuple[Effect, ...], envelopes: tuple[Envelope, ...] | None) -> None:
+    def _posted(self, envelopes: tuple[Envelope, ...] | None) -> None:
         """Follow the commit, on the writer's thread: the loop of the turn may be blocked."""
-        if envelopes is not None:
-            sender = f"{self._place.user_id}/{self._place.agent_id or ''}"
-            self._context.monitor.sent(sender, effects, envelopes, self._root)
         if envelopes:
             self._notifier.deliver(envelopes)
+
+    def _facts(self, effects: tuple[Effect, ...], envelopes: tuple[Envelope, ...] | None) -> list[FactRow]:
+        if envelopes is None:
+            return []
+        sender = f"{self._place.user_id}/{self._place.agent_id or ''}"
+        return self._context.facts.sent(sender, effects, envelopes, self._root)
 
     async def _has_posted(self, effects: tuple[Effect, ...], keys: tuple[str, ...], step: int) -> bool:
         """Return False to try again as the same step, since the write may have been committed."""
@@ -169,7 +178,14 @@ class Outbox:
         try:
             post_now, now = in_progress.post_now, self._context.host.clock.now()
             posted = await self._context.store.write(
-                post_now, place, step, effects, keys, now, then=partial(self._posted, effects)
+                post_now,
+                place,
+                step,
+                effects,
+                keys,
+                now,
+                facts=partial(self._facts, effects),
+                then=self._posted,
             )
         except Unavailable as error:
             log.warning("sends of a turn could not be posted; retrying: %s", error, extra={"agent": place.holder})

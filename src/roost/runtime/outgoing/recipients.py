@@ -1,10 +1,12 @@
-"""Recipients of broadcasts, cached for a moment: the same sender often broadcasts again."""
+"""Recipients: who may be reached, and who gets a broadcast."""
 
 from __future__ import annotations
 
 from roost.core.agents.agent import AgentConfig
 from roost.core.agents.audience import Audience
-from roost.errors import LimitReached
+from roost.core.values import addresses
+from roost.core.values.addresses import Address
+from roost.errors import LimitReached, NotFound
 from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.active_agents import ActiveAgents
 from roost.stores.sql.agents import agents
@@ -20,7 +22,10 @@ Reached = list[tuple[str, AgentConfig]]
 
 
 class Recipients:
-    """Finds the agents of an audience. Its coroutines await only the store."""
+    """Finds recipients. Those of broadcasts are cached for a moment: the same sender often broadcasts again.
+
+    Its coroutines await only the store.
+    """
 
     def __init__(self, context: RuntimeContext, active: ActiveAgents) -> None:
         self._context = context
@@ -31,6 +36,36 @@ class Recipients:
     def forget(self) -> None:
         """Empty the cache: an agent was created, configured or deleted."""
         self._cache = {}
+
+    async def reach(self, user_id: str, address: Address, *, known: bool = False, exact: bool = False) -> AgentConfig:
+        """Return the settings of an agent. Raises NotFound, or LimitReached if its inbox is full.
+
+        `known`: it has written to the sender before. `exact`: count in the store, with mail that waits for its time.
+        """
+        awake = None if exact else self._active.awake(address.key)
+        if awake is not None:
+            config, is_full = awake.config, awake.is_full
+            if address.user_id != user_id and not config.shared and not known:
+                raise addresses.unknown(address.agent_id)
+        else:
+            config, depth = await self._context.store.read(agents.recipient, user_id, address.key, known)
+            is_full = depth >= config.inbox_limit
+        if is_full:
+            raise LimitReached(
+                f"the inbox of the agent {address.agent_id!r} is full ({config.inbox_limit:,}): try again later"
+            )
+        return config
+
+    async def invitable(self, user_id: str, who: str) -> str:
+        """Return the full address of a participant that this user may invite: own and shared agents, as with mail."""
+        address = addresses.parse(who, user_id)
+        if address.is_agent:
+            await self.reach(user_id, address)
+        elif address.user_id != user_id:
+            raise NotFound(f"there is no {address.text!r} you may invite")
+        return address.text
+
+    # --- broadcasts ------------------------------------------------------------------------------
 
     async def find(self, user_id: str, audience: Audience, sender: str) -> Reached:
         """Return the agents of an audience without the sender. Raises LimitReached if there are too many."""

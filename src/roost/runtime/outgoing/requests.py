@@ -11,7 +11,7 @@ from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.requests import Answered, Request
 from roost.core.values.addresses import of_key, unknown
 from roost.errors import LimitReached, Unavailable
-from roost.ports import Loop, Tx
+from roost.ports import Loop
 from roost.runtime.context import RuntimeContext
 from roost.runtime.ports.notifier import Notifier
 from roost.stores.sql.sending import requests as requests_sql
@@ -54,14 +54,14 @@ class Requests:
             self._batch = batch = requests
         try:
             self._context.store.write(
-                self._ask, batch, then=partial(self._posted, batch), failed=partial(self._failed, batch)
+                requests_sql.ask,
+                batch,
+                partial(self._close, batch),
+                then=partial(self._posted, batch),
+                failed=partial(self._failed, batch),
             )
         except Unavailable as error:
             self._failed(batch, error)
-
-    def _ask(self, tx: Tx, batch: list[Request]) -> tuple[bool | Answered | LimitReached | None, ...]:
-        self._close(batch)
-        return requests_sql.ask(tx, tuple(batch))
 
     def _close(self, batch: list[Request]) -> None:
         """Close the batch: later requests are written after it."""
@@ -144,11 +144,12 @@ class Answers:
 
     async def _wait(self, name: str, remaining: float) -> Mapping[str, str] | None:
         """Return the answer, or None when it is time to poll the store."""
-        if remaining > 2 * POLL_INTERVAL:
+        interval = self._context.poll_interval(POLL_INTERVAL)
+        if remaining > 2 * interval:
             if self._timer is None:
-                self._timer = self._aloop.call_later(POLL_INTERVAL, self._poll_old)
+                self._timer = self._aloop.call_later(interval, self._poll_old)
             return await self._open[name]
-        timer = self._aloop.call_later(min(POLL_INTERVAL, remaining), self._delivered, name, None)
+        timer = self._aloop.call_later(min(interval, remaining), self._delivered, name, None)
         try:
             return await self._open[name]
         finally:
@@ -170,4 +171,5 @@ class Answers:
             if self._open.get(name) is future:
                 self._delivered(name, None)
         self._old = dict(self._open)
-        self._timer = self._aloop.call_later(POLL_INTERVAL, self._poll_old) if self._open else None
+        interval = self._context.poll_interval(POLL_INTERVAL)
+        self._timer = self._aloop.call_later(interval, self._poll_old) if self._open else None

@@ -21,7 +21,7 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.turns.history import TAIL, TalkHistory
 from roost.runtime.turns.meeting import in_meeting
 from roost.runtime.turns.shared_state import ReplayedState
-from roost.stores.sql import run_history
+from roost.stores.sql.journal import run_inputs
 from roost.stores.sql.meetings import registry
 from roost.stores.sql.run_history import StoredRun
 from roost.stores.sql.talks import messages as messages_sql
@@ -33,14 +33,20 @@ _KEPT = {Kind.TASK: "keep_tasks_days", Kind.MAIL: "keep_mail_days", Kind.EVENT: 
 
 
 class TurnBuilder:
-    """Builder of the turn of one run; `given` is its recorded input."""
+    """Builder of the turn of one run; `given` is its recorded input.
 
-    def __init__(self, context: RuntimeContext, user_id: str, logged: StoredRun, given: Mapping[str, Any]) -> None:
+    Only a `live` replay uses tokens, so only its profile keeps the limit for a day.
+    """
+
+    def __init__(
+        self, context: RuntimeContext, user_id: str, logged: StoredRun, given: Mapping[str, Any], live: bool
+    ) -> None:
         self._context = context
         self._user_id = user_id
         self._logged = logged
         self._run: Run = logged.run
         self._given = given
+        self._live = live
 
     async def build(self) -> tuple[Turn, Steered]:
         given = self._given
@@ -98,7 +104,7 @@ class TurnBuilder:
 
     async def _source(self) -> dict[str, Any]:
         run = self._run
-        source = await self._context.store.read(run_history.source, run, self._logged.envelope_id)
+        source = await self._context.store.read(run_inputs.source, run, self._logged.envelope_id)
         if source is None:
             kept = _KEPT.get(Kind(run.kind), "")
             raise self._missing(f"the {run.kind} {run.envelope_id!r:.80}", f"is not kept any more ({kept})")
@@ -152,7 +158,8 @@ class TurnBuilder:
             profile = self._context.brains.profile(name)
         except Invalid as error:
             raise Conflict(f"the profile {name!r} does not exist any more: {error}") from error
-        return replace(profile.with_options(self._given.get("options", {})), tokens_per_day=None)
+        profile = profile.with_options(self._given.get("options", {}))
+        return profile if self._live else replace(profile, tokens_per_day=None)
 
     def _missing(self, what: str, why: str) -> Conflict:
         return Conflict(f"the run {self._run.run_id!r} cannot be replayed: {what} {why}")

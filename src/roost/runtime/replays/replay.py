@@ -1,24 +1,23 @@
 """Replay: a finished run is executed again with its recorded input, and its steps are answered from the journal.
 
 Nothing is sent, remembered or written. A request of the brain that is not recorded is a difference, and the replay ends
-there; with `live`, the step is executed.
+there; with `live`, the step is executed. Tokens of live model calls count like those of a run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from roost.core.brain_data.brain_context import ContextEntry, ContextKey, Scope
 from roost.core.envelopes.envelope import Kind
 from roost.core.failures import faults
 from roost.core.journal.action_log import PARTIAL, changes, differences
-from roost.core.journal.run_history import FORMAT, Replay
+from roost.core.journal.run_history import FORMAT, Replay, parsed_input
 from roost.core.limits.usage import Usage
-from roost.core.memory.brain_context import ContextEntry, ContextKey, Scope
 from roost.core.runs import RunOutcome
 from roost.core.talks.messages import Message
 from roost.core.talks.runs import StopReason
@@ -33,6 +32,7 @@ from roost.runtime.turns.meeting import MeetingOutput
 from roost.runtime.turns.shared_state import unread
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.run_history import StoredRun
+from roost.stores.sql.tables import token_usage
 
 MARGIN = 1_000
 """Maximum number of entries that were added after the run."""
@@ -54,8 +54,9 @@ class Replayer(TurnExecution):
     ) -> None:
         super().__init__(context, loop, logged.run.run_id, logged.run.root)
         self.run_id = logged.run.run_id
+        self._live = live
         self._logged = logged
-        self._given = recorded_input(logged)
+        self._given = parsed_input(logged.turn_input)
         self._said: list[str] = []
         self._over = False
         self._steering_reads = 0
@@ -85,7 +86,15 @@ class Replayer(TurnExecution):
             self.halted = f"the replay did not end within {seconds:g} seconds"
         finally:
             self.fenced = self._over = True
+            await self._keep_usage()
         return self._result()
+
+    async def _keep_usage(self) -> None:
+        """Add the usage of live model calls to that of the profile on this day."""
+        if self.usage.tokens:
+            host, name = self._context.host, self.turn.profile.name
+            add, now = token_usage.add_usage, host.clock.now()
+            await self._context.store.write(add, host.new_id("replay"), name, self.usage, now)
 
     async def _run(self) -> None:
         self._task = self._aloop.create_task(self._iterate(), name=f"replay {self.run_id}")
@@ -193,10 +202,12 @@ class Replayer(TurnExecution):
         return self._steered.get(self._steering_reads, ())
 
     def spend(self, usage: Usage) -> None:
-        """Ignore the usage: nothing is spent in a replay."""
+        """Count the usage of a live model call; that of a recorded one was counted by the run."""
+        if self._live and not self.actions.recalls:
+            super().spend(usage)
 
     def allowance(self) -> int | None:
-        return None
+        return super().allowance() if self._live else None
 
     async def pause(self, tries: int, at_least: float) -> None:
         """Return at once: a replay does not wait."""
@@ -225,12 +236,3 @@ class RecordedBrainContext:
 
     def set(self, scope: Scope, name: str, value: str) -> None:
         pass
-
-
-def recorded_input(logged: StoredRun) -> dict[str, Any]:
-    """Return the recorded input of the turn; empty if it cannot be read."""
-    try:
-        found = json.loads(logged.turn_input or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from roost import errors
 from roost.core.agents import wake
 from roost.core.agents.audience import Audience
+from roost.core.brain_data.memories import Memory
+from roost.core.envelopes.sender import Sender
 from roost.core.journal import contents
 from roost.core.journal.steps import (
     OPEN,
@@ -28,13 +30,12 @@ from roost.core.journal.steps import (
 from roost.core.meetings.log.bodies import Body, kind_of
 from roost.core.meetings.log.stamps import milliseconds
 from roost.core.meetings.view.shown import MeetingSummary, summary_of
-from roost.core.memory.memories import Memory
 from roost.core.runs import RunOutcome
 from roost.core.values import addresses, checks
 from roost.errors import BrainFailed, Invalid, RoostError, ToolFailed
 from roost.ports import Meeting, ModelCall, Tool
 from roost.ports.tools import STEP_KEY, as_text
-from roost.runtime.execution.blocking import do, do_within
+from roost.runtime.execution.function_calls import call_function, call_within
 from roost.runtime.journal.journal import Journal
 from roost.runtime.journal.tool_calls import arguments_json, no_tool
 from roost.runtime.outgoing.questions import answered
@@ -76,11 +77,13 @@ class ReplayActions:
         agent = logged.run.agent_id
         place = Attempt(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
         self._keys = Journal(context, replayer, place, ())
-        self.owner = replayer.turn.user_id
-        self.address = f"agent:{self.owner}/{agent}"
+        owner = replayer.turn.user_id
+        self.sender = Sender(owner, f"agent:{owner}/{agent}")
         self.taken: list[str] = []
         """Steps that the brain has requested, in order."""
         self.sent: list[str] = []
+        self.recalls = 0
+        """Number of recorded model calls that the brain is reading."""
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ class ReplayActions:
         recorded = await self._next(f"step {name}", f"{StepKind.STEP}:{name}")
         if recorded is not None:
             return _recorded_result(recorded)
-        return await do(self._replayer, f"step {name}", act, args, options)
+        return await call_function(self._replayer, f"step {name}", act, args, options)
 
     @cached_property
     def tools(self) -> Sequence[Tool]:
@@ -142,7 +145,7 @@ class ReplayActions:
         token = STEP_KEY.set(self._keys.step_key(key))
         try:
             bound = tool.bound(tool.arguments(arguments), self._replayer.turn)
-            result = await do_within(self._replayer, f"tool {tool.name}", tool.limit, tool.function, (), bound)
+            result = await call_within(self._replayer, f"tool {tool.name}", tool.limit, tool.function, (), bound)
             return cut(checks.clean(as_text(result, tool.name)), tool.output)
         except ToolFailed:
             raise
@@ -156,7 +159,14 @@ class ReplayActions:
         asked = self._keys.clean_json(canonical(request, "what a model is asked"))
         self._keys.log_action(StepKind.MODEL, name, asked)
         recorded = await self._next(f"model {name}", self._keys.key(StepKind.MODEL, name, asked))
-        yield ModelCall(recorded=None if recorded is None else _recorded_result(recorded))
+        if recorded is None:
+            yield ModelCall(recorded=None)
+            return
+        self.recalls += 1
+        try:
+            yield ModelCall(recorded=_recorded_result(recorded))
+        finally:
+            self.recalls -= 1
 
     async def _next(self, what: str, key: str) -> Recorded | None:
         """Return the record of the next step; None: the step is executed now."""
@@ -200,7 +210,7 @@ class ReplayActions:
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
         checks.seconds(deadline, "the deadline")
-        key = addresses.parse(to, self.owner).key
+        key = addresses.parse(to, self.sender.user_id).key
         self._replayer.action_log.add(["question", key, text])
         self._asks[key] = count = self._asks.get(key, 0) + 1
         for *question, refusal in self._seen.get("asks", ()):

@@ -20,7 +20,8 @@ from roost.core.values import checks
 from roost.errors import BrainFailed, Unavailable
 from roost.ports import Loop
 from roost.runtime.context import RuntimeContext
-from roost.runtime.talks.live_talk import LiveTalk, LiveText
+from roost.runtime.talks.live_talk import LiveTalk
+from roost.runtime.talks.live_text import LiveText
 from roost.stores.sql.talks import answers
 
 log = logging.getLogger("roost.answer")

@@ -20,7 +20,7 @@ from roost.errors import BrainFailed, Invalid, NotFound, Unavailable
 from roost.ports import Loop, Profile
 from roost.runtime.execution.failure_report import report
 from roost.runtime.talks.live_talk import LiveTalk
-from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.talks.live_talks import LiveTalks, TalkElsewhere
 from roost.runtime.talks.run import TalkRun
 from roost.runtime.turns.history import TalkHistory
 from roost.runtime.turns.owner import TurnOwner
@@ -60,7 +60,7 @@ class TalkLane:
         """It begins no more runs: the program closes, or the lane is someone else's now."""
         self._stopped = False
         self._tried: set[str] = set()
-        """Of what waits, that of which an earlier run may have steps on record."""
+        """Waiting envelopes of which an earlier run may have recorded steps."""
         self._found: tuple[frozenset[str], tuple[Recorded, ...]] = (frozenset(), ())
         self._arrived = asyncio.Event()
 
@@ -99,22 +99,22 @@ class TalkLane:
         """Run after run, until nothing is left."""
         while not self.idle:
             try:
-                live = await self._talks.get(self.user_id, self.talk_id)
+                live = await self._talks.get(self.user_id, self.talk_id, for_run=True)
                 if self.claim:
                     await self._take_over(live)
                 await self._load_waiting(live)
-                await self._quiet()
+                await self._wait_for_quiet(live)
                 if self._tried:
-                    await self._look_up()
+                    await self._load_recorded_steps()
                 if self._agent is not None and self._agent.slot.is_released:
                     await self._agent.slot.regain()
                 if self.waiting and not self.ending:
                     await (self._answer_alone(live) if self._suspects() else self._answer(live))
-            except NotFound:  # deleted meanwhile
+            except (NotFound, TalkElsewhere):  # deleted, or taken over by another node
                 self.waiting.clear()
                 self.claim = False
             except Unavailable as error:
-                await self._patience(error)
+                await self._pause_before_retry(error)
 
     async def _take_over(self, live: LiveTalk) -> None:
         await self._context.recovered
@@ -130,7 +130,7 @@ class TalkLane:
         before |= {e.envelope_id for e in taken}
         self.waiting = deque([*taken, *(e for e in self.waiting if e.envelope_id not in before)])
 
-    async def _quiet(self) -> None:
+    async def _wait_for_quiet(self, live: LiveTalk) -> None:
         """Messages to be collected wait until no more have come for a while; any other does not."""
         if self.waiting and self.waiting[0].busy != "collect":
             return
@@ -148,6 +148,8 @@ class TalkLane:
                 await self._arrived.wait()
             finally:
                 timer.cancel()
+            if self.claim:  # another node has posted more
+                await self._take_over(live)
 
     async def _answer(self, live: LiveTalk) -> None:
         if not live.knows(self.waiting[-1].seq):
@@ -174,7 +176,7 @@ class TalkLane:
             self._services, self._loop, live, envelopes, profile, new, history, self._agent, recorded
         )
         self.waiting = deque(e for e in self.waiting if not self._steer(e))
-        self._context.monitor.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
+        self._context.facts.talk_began(self.user_id, self.talk_id, run.run_id, envelopes[0].envelope_id)
         if self._agent is not None:
             self._agent.activity.talk_starts(self.user_id)
         try:
@@ -232,7 +234,7 @@ class TalkLane:
         return tuple(e for e in self.waiting if e.suspect >= Suspicion.QUARANTINED)
 
     async def _answer_alone(self, live: LiveTalk) -> None:
-        """In quarantine: when nothing else there is under way, and after it is on record that it begins."""
+        """Run alone: when nothing else is under way there, and after the start is recorded (quarantine)."""
         quarantine, isolate = self._context.quarantine, recovery.isolate
         if not await quarantine.enter(self.talk_id, lambda: self._suspects() and not self.ending):
             return
@@ -245,8 +247,8 @@ class TalkLane:
         finally:
             quarantine.leave(self.talk_id)
 
-    async def _look_up(self) -> None:
-        """The steps of runs before the next one that had the same to answer."""
+    async def _load_recorded_steps(self) -> None:
+        """Read the steps that earlier runs recorded for what the next run answers."""
         tried = sorted(self._tried & {e.envelope_id for e in self._next()})
         if tried:
             self._found = frozenset(tried), await self._context.store.write(steps.recorded, tried, key=tried[0])
@@ -257,7 +259,7 @@ class TalkLane:
         return recorded if of <= {e.envelope_id for e in envelopes} else ()
 
     def _messages_for(self, live: LiveTalk, numbers: list[int]) -> tuple[list[Message], Sequence[Message]]:
-        """What is new, and all that was said before: what is not in memory is read when the brain comes to it."""
+        """Return the new messages, and all before them; the brain reads from the store those that are not in RAM."""
         new, history, first = live.context(numbers)
         if self.waiting:  # they came after it had begun for the first time
             later = {e.seq for e in self.waiting}
@@ -265,7 +267,7 @@ class TalkLane:
         return new, history if first == 1 else TalkHistory(self._context, self.user_id, self.talk_id, first, history)
 
     async def _load_waiting(self, live: LiveTalk) -> None:
-        """Whatever waits for an answer is in memory before a run begins."""
+        """Load the messages that wait for an answer into RAM before a run begins."""
         live.needed = min((e.seq for e in self.waiting), default=1 << 62)
         while live.first > live.needed:
             older = await self._context.store.read(messages.before, self.user_id, self.talk_id, live.first, 10_000)
@@ -286,30 +288,34 @@ class TalkLane:
         return profile.with_options(options) if options else profile
 
     async def _settle(self, closing: Closing, live: LiveTalk) -> tuple[Settled, TalkUpdate]:
-        """Write the end of a run, however long the store takes: until then the answer is kept in memory."""
+        """Write the end of a run, however long the store takes: until then the answer is kept in RAM."""
         failed = False
         while True:
             try:
                 [settled] = await self._context.store.write(
-                    settlement.settle, (closing,), key=self.talk_id, then=partial(self._settled, live)
+                    settlement.settle,
+                    (closing,),
+                    key=self.talk_id,
+                    facts=partial(self._context.facts.talk_settled, self.user_id, closing),
+                    then=partial(self._settled, live),
                 )
             except Unavailable as error:
                 failed = True
-                await self._patience(error)
+                await self._pause_before_retry(error)
                 continue
-            self._context.monitor.talk_settled(self.user_id, closing, settled)
+            self._context.facts.count_talk(self.user_id, closing, settled)
             if failed and not settled.taken:
                 live.drop()  # an attempt that seemed to fail may have been committed
             assert settled.talk is not None
             return settled, settled.talk
 
     def _settled(self, live: LiveTalk, all_settled: tuple[Settled, ...]) -> None:
-        """Update the talk in memory; it may have been dropped and loaded again while the run was under way."""
+        """Update the talk in RAM; it may have been dropped and loaded again while the run was under way."""
         known = self._talks.known(self.talk_id) if live.gone else live
         if known is not None and (after := all_settled[0].talk) is not None:
             known.settled(after)
 
-    async def _patience(self, error: Unavailable) -> None:
+    async def _pause_before_retry(self, error: Unavailable) -> None:
         log.warning("store unavailable, trying again: %s", error, extra={"session": self.talk_id})
         await asyncio.sleep(0.2 + 0.8 * self._context.host.jitter())
 
@@ -323,7 +329,7 @@ class TalkLane:
         return self._failed(live, envelopes, error)
 
     def _unknown(self, live: LiveTalk, envelopes: tuple[Envelope, ...]) -> Closing:
-        """It is with an agent that cannot think here."""
+        """Return the closing of a run with an agent whose profile is not known here."""
         error = BrainFailed(f"the profile of {live.talk.agent!r} is not known here", kind=Fault.PROFILE)
         return self._failed(live, envelopes, error)
 
@@ -345,7 +351,7 @@ class TalkLane:
             found.fault,
             traceback=found.traceback,
             others=envelopes[1:],
-            answer=AnswerEnd(lost=lost),
+            answer=AnswerEnd(lost=lost, owner=live.owner),
         )
 
 
@@ -354,6 +360,6 @@ def _is_lost(run: TalkRun) -> bool:
 
 
 def _take_back(agent: TurnOwner, envelope_id: str, recorded: tuple[Recorded, ...]) -> None:
-    """What a run that was lost had published in the memory of its agent; its next run changes it anew."""
-    marks = sorted((one for one in recorded if one.kind == StepKind.MEMORY), key=lambda one: -one.number)
+    """Revert what a lost run had published in the state of its agent; its next run changes it again."""
+    marks = sorted((one for one in recorded if one.kind == StepKind.STATE), key=lambda one: -one.number)
     agent.turn_state.revert(envelope_id, [tuple(json.loads(one.result or "[]")) for one in marks])

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from typing import Any
 
 from roost.core.talks import side_channels as notes
 from roost.core.talks.messages import Cursor, Message, Page, Status, TalkLog
 from roost.core.talks.runs import Claimed, Halted, Loaded, Opened, Posted, TalkUpdate
-from roost.core.talks.side_channels import Note, Notes
 from roost.core.talks.talk import Talk
 from roost.ports import Host, Pending
+from roost.runtime.talks.live_text import LiveText
 
 KEPT, MOST = 1_000, 2_000
 """Messages of a talk in RAM: when there are more than `MOST`, the newest `KEPT` stay."""
@@ -22,54 +23,15 @@ CHANGES = 20_000
 """Largest number of changes of messages in RAM."""
 
 
-class LiveText:
-    """The text of a message while it is being written: appended to by one thread, read by any."""
-
-    __slots__ = ("_joined", "_notes", "_parts", "_pieces", "length", "message", "noted")
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._joined = (0, "")
-        """Number of parts and their text; replaced as one, so that readers need no lock."""
-        self.length = 0
-        self._pieces: list[Note] = []
-        self._notes: tuple[int, Notes] = (0, ())
-        self.noted = 0
-        self.message: Message | None = None
-
-    def append(self, chunk: str) -> None:
-        # In this order: a reader of the length finds at least that much text.
-        self._parts.append(chunk)
-        self.length += len(chunk)
-
-    def note(self, piece: Note) -> None:
-        self._pieces.append(piece)
-        self.noted += len(piece.text)
-
-    def text(self) -> str:
-        known, text = self._joined
-        count = len(self._parts)
-        if count != known:
-            text += "".join(self._parts[known:count])
-            self._joined = (count, text)
-        return text
-
-    def notes(self) -> Notes:
-        known, joined = self._notes
-        count = len(self._pieces)
-        if count != known:
-            joined = notes.joined([*joined, *self._pieces[known:count]])
-            self._notes = (count, joined)
-        return joined
-
-    def so_far(self) -> Message:
-        m = self.message
-        assert m is not None
-        return Message(m.seq, m.sender, self.text(), m.status, m.created, m.error, m.run_id, self.notes())
-
-
 class LiveTalk:
     """One talk in RAM. All methods may be called from any thread."""
+
+    revision: int
+    _floor: int
+    _messages: list[Message]
+    _first: int
+    _withdrawn: int
+    _changes: list[tuple[int, int]]
 
     def __init__(self, host: Host, loaded: Loaded, generation: str = "") -> None:
         self._host = host
@@ -78,12 +40,14 @@ class LiveTalk:
         self.owner = self.talk.user_id
         self.talk_id = self.talk.talk_session_id
         self.log = TalkLog(self.talk_id, generation)
-        self.revision: int = loaded.revision
         self.epoch: int = loaded.epoch
         self.state: str | None = loaded.state
         self.waiting = 1 if loaded.talk.running else 0
         self.gone = False
         """True if it was deleted or may differ from the store: it must be loaded again."""
+        self.missed = False
+        """True if another node has changed it: it must be refreshed."""
+        self._in_cluster = bool(loaded.node)
         self.is_parked = loaded.is_parked
         """True if its run waits for a person; nothing of the run is in RAM."""
         self.touched = False
@@ -93,20 +57,22 @@ class LiveTalk:
         self.nothing_new: Page | None = None
         self.needed = 1 << 62
         """Number of the oldest message that waits for an answer: it and all later ones stay in RAM."""
-        self._floor: int = loaded.floor
-        self._messages: list[Message] = [m for m, _ in loaded.messages]
-        self._first = self._messages[0].seq if self._messages else 1
-        self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
-        self._changes: list[tuple[int, int]] = sorted((revision, m.seq) for m, revision in loaded.messages)
+        self._fill(loaded)
 
     # --- following the store ---------------------------------------------------------------------
 
     def posted(self, posted: Posted) -> None:
         with self._lock:
-            if posted.withdrawn:
-                self._withdraw(posted.withdrawn, posted.revision)
-            self._set(posted.message, posted.revision)
-            self._advance(posted.revision, posted.epoch, waiting=1)
+            self._post(posted)
+
+    def follow(self, posted: Posted) -> bool:
+        """Follow a commit of another node; return False if the talk must be refreshed instead."""
+        with self._lock:
+            is_next = posted.revision == self.revision + 1 and not (self.gone or self.missed or self.is_parked)
+            if is_next and not (posted.was_parked or posted.repeated):
+                self._post(posted)
+                return True
+            return False
 
     def opened(self, opened: Opened, text: LiveText) -> None:
         with self._lock:
@@ -141,9 +107,42 @@ class LiveTalk:
                 self._set(halted.message, halted.revision)
             self._advance(halted.revision, halted.epoch, waiting=0)
 
-    def changed(self, talk: Talk) -> None:
+    def changed(self, talk: Talk, revision: int) -> None:
         with self._lock:
             self.talk = talk
+            self._advance(revision, self.epoch, waiting=self.waiting)
+
+    def refresh(self, loaded: Loaded) -> None:
+        """Follow what other nodes have committed; the text being written stays, if its message is still open."""
+        with self._lock:
+            self.missed = False
+            if loaded.revision < self.revision:
+                return  # a commit of this node is newer
+            if loaded.messages and loaded.messages[0][0].seq > self.needed:
+                self.gone = True  # to be loaded again, with all messages that wait for an answer
+                return
+            answer = self.answer
+            self.talk, self.epoch, self.state = loaded.talk, max(self.epoch, loaded.epoch), loaded.state
+            self.waiting = 1 if loaded.talk.running else 0
+            self.is_parked = loaded.is_parked
+            self._fill(loaded)
+            if answer is not None and answer.message is not None and not self._is_open(answer.message):
+                self.answer = None
+            self.nothing_new = None
+        self.wake()
+
+    def miss(self) -> None:
+        """Mark it as changed by another node, and wake its readers, which refresh it."""
+        with self._lock:
+            self.missed = True
+            self.nothing_new = None
+        self.wake()
+
+    @property
+    def settings(self) -> tuple[str, str, str, Any]:
+        """Return title, profile, busy policy and options."""
+        talk = self.talk
+        return talk.title, talk.profile, str(talk.busy), dict(talk.options)
 
     def drop(self) -> None:
         """Mark it as deleted or as different from the store, and wake its readers."""
@@ -216,7 +215,7 @@ class LiveTalk:
                 return None
             return self._newest(limit)
 
-    def in_memory(self, limit: int) -> Page:
+    def loaded(self, limit: int) -> Page:
         """Return the newest messages, or fewer of them if some are only in the store."""
         with self._lock:
             return self._newest(limit)
@@ -239,6 +238,7 @@ class LiveTalk:
             return self._last_page(chosen, cursor)
 
     def reached(self, cursor: Cursor) -> int:
+        """Return the revision up to which a reader with this cursor has seen all changes."""
         with self._lock:
             return self._reached(cursor)
 
@@ -251,6 +251,8 @@ class LiveTalk:
     def has_news(self, cursor: Cursor) -> bool:
         """Return True if a reader at the cursor has not seen everything. Cheap: takes no lock."""
         answer = self.answer
+        if self.missed:
+            return True
         if answer is None or answer.message is None:
             return self.revision != cursor.revision
         read = (cursor.revision, cursor.seq, cursor.offset, cursor.noted)
@@ -278,6 +280,26 @@ class LiveTalk:
             return found[:count], count < len(found)
 
     # --- called with the lock held --------------------------------------------------------------
+
+    def _post(self, posted: Posted) -> None:
+        if posted.withdrawn:
+            self._withdraw(posted.withdrawn, posted.revision)
+        self._set(posted.message, posted.revision)
+        self._advance(posted.revision, posted.epoch, waiting=1)
+
+    def _fill(self, loaded: Loaded) -> None:
+        self.revision = loaded.revision
+        self._floor = loaded.floor
+        self._messages = [m for m, _ in loaded.messages]
+        self._first = self._messages[0].seq if self._messages else 1
+        self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
+        self._changes = sorted((revision, m.seq) for m, revision in loaded.messages)
+
+    def _is_open(self, message: Message) -> bool:
+        if not self._first <= message.seq < self._first + len(self._messages):
+            return False
+        stored = self._get(message.seq)
+        return stored.status is Status.STREAMING and stored.run_id == message.run_id
 
     def _overlay(self, messages: list[Message]) -> list[Message]:
         known = [m for m in messages if m.seq < self._first + len(self._messages)]
@@ -364,13 +386,14 @@ class LiveTalk:
             return
         del self._messages[: first - self._first]
         self._first = first
-        self._floor = max(self._floor, *(revision for revision, seq in self._changes if seq < first))
+        self._floor = max([self._floor, *(revision for revision, seq in self._changes if seq < first)])
         if len(self._changes) > CHANGES:  # kept longer than messages, for readers in the middle of a long list
             self._floor = max(self._floor, self._changes[-CHANGES][0])
             del self._changes[:-CHANGES]
         self._withdrawn = sum(m.status is Status.WITHDRAWN for m in self._messages)
 
     def _advance(self, revision: int, epoch: int, *, waiting: int) -> None:
+        self.missed = self.missed or (self._in_cluster and revision > self.revision + 1)
         self.revision = max(self.revision, revision)
         self.epoch = max(self.epoch, epoch)
         self.waiting = waiting

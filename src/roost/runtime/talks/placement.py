@@ -34,7 +34,7 @@ class LostLane:
 
 
 class _Place:
-    """Where a lane is, and how many deliveries are on their way to it."""
+    """Worker of a lane, and the number of deliveries on their way to it."""
 
     __slots__ = ("underway", "user_id", "worker")
 
@@ -55,6 +55,8 @@ class Placement:
         """Return the talks of an agent that is awake and begins new runs."""
         self._lock = self._context.host.lock()
         self._places: dict[str, _Place] = {}
+        self.closing = False
+        """True if workers drain: what is posted now waits in the store."""
         self.workers: list[Worker] = []
 
     def start_worker(self, name: str, ended: Callable[[Worker, BaseException | None], None]) -> None:
@@ -65,7 +67,7 @@ class Placement:
         with self._lock:
             place = self._places.get(talk_id)
             if place is None:
-                worker = self._talks_of(agent) if agent else self._least_loaded()
+                worker = self._talks_of(agent) if agent else None if self.closing else self._least_loaded()
                 if worker is not None:
                     place = self._places[talk_id] = _Place(worker, user_id)
             if place is not None:
@@ -97,6 +99,17 @@ class Placement:
 
     def holds(self, talk_id: str) -> bool:
         return talk_id in self._places
+
+    def talk_ids(self) -> list[str]:
+        return list(self._places)
+
+    def stop_all(self) -> None:
+        """End all runs, and begin no more on any worker."""
+        now = self._context.host.clock.now()
+        for talk_id in list(self._places):
+            self.stop(talk_id, StopReason.LOST, now)
+        for worker in self.workers:
+            self.forget(worker, StopReason.LOST)
 
     def release(self, worker: TalkLanes, talk_id: str) -> bool:
         """Give the lane up, unless something is on its way to it."""
@@ -164,7 +177,7 @@ class Placement:
             [settled] = all_settled
             if settled.talk is not None:
                 live.settled(settled.talk)
-            self._context.monitor.talk_settled(lane.user_id, closing, settled)
+            self._context.facts.count_talk(lane.user_id, closing, settled)
             moved()
 
         def failed(error: Exception) -> None:
@@ -175,9 +188,9 @@ class Placement:
             run.quiesced.set(run.stopped())
             self._deliver_again(lane)
 
-        settle = settlement.settle
+        settle, facts = settlement.settle, partial(self._context.facts.talk_settled, lane.user_id, closing)
         try:
-            self._context.store.write(settle, (closing,), key=lane.talk_id, then=written, failed=failed)
+            self._context.store.write(settle, (closing,), key=lane.talk_id, facts=facts, then=written, failed=failed)
         except Unavailable as error:
             failed(error)
 

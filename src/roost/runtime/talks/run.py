@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.core.agents import wake
+from roost.core.brain_data.brain_context import ContextKey, ContextWrite
 from roost.core.envelopes.envelope import Envelope
+from roost.core.envelopes.sender import Sender
 from roost.core.failures import faults
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
 from roost.core.journal.steps import Attempt, Recorded
-from roost.core.memory.brain_context import ContextKey, ContextWrite
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.messages import Message
 from roost.core.talks.runs import REPEATED, Stop, StopReason
@@ -54,16 +55,17 @@ class TalkRun(ActingTurn):
         self.quiesced: Pending[Stop] = context.host.pending()
         self._answer = Answer(context, loop, live, self.run_id, self.epoch)
         self._steering: deque[tuple[Envelope, Message]] = deque()
+        self._offered: set[str] = set()
         self._looks = 0
         self._steered: list[tuple[int, list[int]]] = []
-        """At which of its looks for them it was given which further messages."""
+        """Further messages that it was given, by the number of its look for them."""
         self._ended: asyncio.Future[None] = self._aloop.create_future()
         self._agent = agent
         self._brain_context: TurnBrainContext | None = None
         self._before = live.state if agent is None else agent.turn_state.text
         self._recorded = recorded
         self._shared = None if agent is None else agent.turn_state.share(envelopes[0].envelope_id)
-        """The memory of the agent, while this turn has a part in it."""
+        """`turn.state` of the agent, shared with its other turns."""
         state: dict[str, Any] = {} if not self._before else json.loads(self._before)
         if self._shared is not None:
             state = self._shared
@@ -102,20 +104,16 @@ class TalkRun(ActingTurn):
                 self._services,
                 self,
                 place=place,
-                user_id=owner,
-                sender=f"user:{owner}",
+                sender=Sender(owner, f"user:{owner}", 1, self.root),
                 recorded=self._recorded,
-                root=self.root,
             )
         return TurnActions(
             self._services,
             self,
             place=place,
-            user_id=agent.owner,
-            sender=agent.full_address,
+            sender=Sender(agent.owner, agent.full_address, 1, self.root),
             recorded=self._recorded,
             default_wake=wake.mail(agent.config.wake_on_priority),
-            root=self.root,
         )
 
     @property
@@ -174,7 +172,10 @@ class TalkRun(ActingTurn):
     # --- being steered ---------------------------------------------------------------------------
 
     def offer(self, envelope: Envelope, message: Message) -> None:
-        self._steering.append((envelope, message))
+        """Offer a message to the brain; one that it was offered before has no effect."""
+        if envelope.envelope_id not in self._offered:
+            self._offered.add(envelope.envelope_id)
+            self._steering.append((envelope, message))
 
     def untaken(self) -> list[Envelope]:
         """Return what was offered and never taken; it waits for the next run."""
@@ -229,7 +230,8 @@ class TalkRun(ActingTurn):
             turn_input=None if lost else self._turn_input(),
             brain_context=None if lost else self._written(),
             others=self.envelopes[1:],
-            answer=AnswerEnd(answer.noted(), answer.first_chunk, stop, lost),
+            answer=AnswerEnd(answer.noted(), answer.first_chunk, stop, lost, self._live.owner),
+            agent_epoch=None if self._agent is None else self._agent.epoch,
             **more,
         )
 
@@ -275,7 +277,7 @@ class TalkRun(ActingTurn):
         if not self.turn.state and not self._before:
             return None, None, None
         try:
-            return self._before, state_json(self.turn.state, self._context.limits.memory_chars), None
+            return self._before, state_json(self.turn.state, self._context.limits.state_chars), None
         except BrainFailed as error:
             return None, None, error
 

@@ -1,1 +1,1 @@
-"""Actions, journal, tools and memory of a turn."""
+"""Actions, journal, tools, state and memories of a turn."""

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.core.agents import wake
 from roost.core.agents.audience import Audience
+from roost.core.brain_data.memories import Memory
 from roost.core.envelopes.effects import Effect, Publish, SendTask, urgent_mail_id
 from roost.core.envelopes.mail import Mail, answering
+from roost.core.envelopes.sender import Sender
 from roost.core.journal import contents
 from roost.core.journal.steps import Attempt, Content, Recorded
 from roost.core.limits.budgets import SECOND, Resource
 from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.log.bodies import Body, Invited, Said
 from roost.core.meetings.log.stamps import milliseconds
+from roost.core.meetings.options import MeetingOptions
 from roost.core.meetings.view.shown import MeetingSummary
-from roost.core.memory.memories import Memory
 from roost.core.values import addresses, checks
 from roost.core.values.priority import Priority
 from roost.errors import BrainFailed, Invalid
@@ -57,28 +59,21 @@ class TurnActions:
         execution: TurnExecution,
         *,
         place: Attempt,
-        user_id: str,
-        sender: str,
-        hops: int = 0,
+        sender: Sender,
         recorded: tuple[Recorded, ...] = (),
         default_wake: wake.Condition | None = None,
-        root: str = "",
     ) -> None:
         self._services = services
         self._context = services.context
         self._composer = services.composer
         self._execution = execution
-        self._user_id = self.owner = user_id
-        """Owner of the actions."""
-        self._sender = self.address = sender
-        self._hops = hops + 1
+        self.sender = sender
+        """The owner of the actions, and the agent or user that sends."""
         self._place = place
         self.handled_id = None if place.is_talk else place.envelope_id
         """Id of the envelope that an agent handles."""
         self._recorded = recorded
         self._default_wake = default_wake
-        self._root = root
-        """Id of the origin of this turn, passed on with all its sends."""
         self.asleep: wake.Condition | None = None
         self.published: list[str] = []
         """Ids of events that this turn published."""
@@ -87,17 +82,17 @@ class TurnActions:
         self.seen: dict[str, list[Any]] = {}
         """Results of the actions, in order, for a replay. `sends` have their numbers."""
         self._outbox = Outbox(
-            services.context, services.notifier, execution, place, recorded, root, self.seen, self._next_step
+            services.context, services.notifier, execution, place, recorded, sender.root, self.seen, self._next_step
         )
 
     # --- sending ---------------------------------------------------------------------------------
 
     async def mail(self, to: str, subject: str, body: str, **options: Any) -> str:
-        link = self.link(to, options.get("priority"))
+        self.check_hops(to, options.get("priority"))
         subject, body = self.clean(subject), self.clean(body)
         mail_id = await self._send(
             contents.mail(to, subject, body, options),
-            lambda: self._composer.mail(self._user_id, self._sender, to, subject, body, **link, **options),
+            lambda: self._composer.mail(self.sender, to, subject, body, **options),
             lambda mail: mail.mail_id,
         )
         if options.get("priority") == Priority.URGENT:
@@ -106,56 +101,39 @@ class TurnActions:
 
     async def answer(self, mail: Mail, text: str) -> None:
         """Reply to a mail with the output of the brain; posted when the turn settles."""
-        link = self.link(mail.sender, mail.priority)
+        self.check_hops(mail.sender, mail.priority)
         effect = await self._composer.mail(
-            self._user_id,
-            self._sender,
-            mail.sender,
-            answering(mail.subject),
-            text,
-            priority=mail.priority,
-            thread_id=mail.thread_id,
-            reply_to=mail.mail_id,
-            known=True,
-            **link,
+            self.sender, mail.sender, answering(mail.subject), text, priority=mail.priority, answers=mail
         )
         self._outbox.add(effect)
 
     async def send(self, to: str, text: str, **options: Any) -> None:
-        self._check_hops()
-        text = self.clean(text)
+        self.check_hops()
+        text, sender = self.clean(text), self.sender
         await self._send(
             contents.message(to, text, options),
-            lambda: self._composer.task(
-                self._user_id,
-                self._sender,
-                to,
-                text,
-                recorded=False,
-                lane=f"from:{self._sender}",
-                hops=self._hops,
-                root=self._root,
-                **options,
-            ),
+            lambda: self._composer.task(sender, to, text, recorded=False, lane=f"from:{sender.address}", **options),
         )
 
     async def broadcast(self, text: str, audience: Audience, priority: str) -> int:
-        link, text = self.link(), self.clean(text)
+        self.check_hops()
+        text = self.clean(text)
         reached = await self._send(
             contents.broadcast(audience, text, priority),
-            lambda: self._composer.broadcast(self._user_id, self._sender, text, audience, priority=priority, **link),
+            lambda: self._composer.broadcast(self.sender, text, audience, priority=priority),
             lambda broadcast: str(len(broadcast.envelopes)),
         )
         if self._is_counted:
-            self._context.budgets.add(self._root, Resource.MESSAGES, int(reached))
+            self._context.budgets.add(self.sender.root, Resource.MESSAGES, int(reached))
         return int(reached)
 
     async def publish(self, name: str, data: Any, **options: Any) -> str:
-        link, data = self.link(), self.clean(data)
+        self.check_hops()
+        data = self.clean(data)
         content = contents.event(name, data, options)
 
         async def make() -> Publish:
-            event = self._composer.event(self._user_id, self._sender, name, data, **link, **options)
+            event = self._composer.event(self.sender, name, data, **options)
             content[2] = event.data  # the brain may change its own object afterwards
             return event
 
@@ -184,13 +162,13 @@ class TurnActions:
     @property
     def _is_counted(self) -> bool:
         """Return True if sends count for the origin: the first turn of a chain may send any number."""
-        return self._hops >= SECOND
+        return self.sender.hops >= SECOND
 
     def _count(self, spends: Resource) -> None:
         if spends is Resource.MESSAGES:
-            self._context.budgets.send(self._root)
+            self._context.budgets.send(self.sender.root)
         else:
-            self._context.budgets.spend(self._root, spends)
+            self._context.budgets.spend(self.sender.root, spends)
 
     def unsent(self) -> tuple[Effect, ...]:
         """Return the effects to post when the turn settles."""
@@ -201,25 +179,21 @@ class TurnActions:
         """Wait for the post in progress, after the brain has ended."""
         await self._outbox.finish()
 
-    def link(self, to: object = "", priority: object = "") -> dict[str, Any]:
-        """Return hops and origin for a send. Raises BrainFailed if the chain is too long."""
-        self._check_hops(_is_last_hop(to, priority))
-        return {"hops": self._hops, "root": self._root}
-
-    def _check_hops(self, last: bool = False) -> None:
-        """Raise BrainFailed if the chain is too long. `last`: the chain cannot continue by itself after this send."""
+    def check_hops(self, to: object = "", priority: object = "") -> None:
+        """Raise BrainFailed if the chain is too long, unless it ends with this send."""
         self._check_fence()
         most = self._context.limits.hops
-        if self._hops > most and not last:
+        if self.sender.hops > most and not _is_last_hop(to, priority):
             raise BrainFailed(f"the chain of messages is longer than the limit of {most} hops", kind="hops")
 
     # --- meetings --------------------------------------------------------------------------------
 
     async def call_meeting(self, topic: str, **options: Any) -> str:
-        link, topic = self.link(), self.clean(topic)
+        self.check_hops()
+        topic = self.clean(topic)
         return await self._send(
             contents.call(topic, options),
-            lambda: self._composer.call(self._user_id, self._sender, topic, **link, **options),
+            lambda: self._composer.meetings.compose(self.sender, topic, MeetingOptions(**options)),
             lambda called: called.meeting_id,
             spends=Resource.MEETINGS,
         )
@@ -227,20 +201,20 @@ class TurnActions:
     @recorded_result
     async def meetings(self) -> tuple[MeetingSummary, ...]:
         self._check_fence()
-        return await self._context.store.read(registry.open_meetings, self._sender)
+        return await self._context.store.read(registry.open_meetings, self.sender.address)
 
     async def write_entry(self, meeting: Meeting, body: Body) -> None:
         """Write an entry into a meeting.
 
         A recorded entry is in the log, and is applied to the view of this turn again.
         """
-        self._check_hops()
+        self.check_hops()
         if isinstance(body, Said):
             body = replace(body, text=self.clean(body.text))
 
         async def note() -> None:
             if isinstance(body, Invited):
-                await self._composer.invitable(self._user_id, body.who)
+                await self._composer.recipients.invitable(self.sender.user_id, body.who)
             meeting.note(body, self._now())
 
         async def make() -> WriteEntry:
@@ -272,11 +246,11 @@ class TurnActions:
     # --- asking ----------------------------------------------------------------------------------
 
     async def ask(self, to: str, text: str, deadline: float, priority: str) -> str:
-        self._check_hops()
+        self.check_hops()
         text = self.clean(text)
         await self.journal.open()
         seconds = checks.seconds(deadline, "the deadline")
-        key = addresses.parse(to, self._user_id).key
+        key = addresses.parse(to, self.sender.user_id).key
         return await self._questions.ask(to, key, text, seconds, priority, self._outbox, self._next_step)
 
     @cached_property
@@ -296,17 +270,7 @@ class TurnActions:
     async def _question(self, to: str, text: str, priority: str, name: str) -> SendTask:
         if self._is_counted:
             self._count(Resource.MESSAGES)
-        return await self._composer.task(
-            self._user_id,
-            self._sender,
-            to,
-            text,
-            recorded=False,
-            hops=self._hops,
-            priority=priority,
-            root=self._root,
-            ask=name,
-        )
+        return await self._composer.task(self.sender, to, text, recorded=False, priority=priority, ask=name)
 
     def withdraw(self) -> None:
         """Cancel the open questions: the turn is over and is not repeated."""
@@ -336,7 +300,7 @@ class TurnActions:
         if self._default_wake is None:
             raise Invalid("only an agent can remember, and this turn does not belong to one")
         if self._memory_buffer is None:
-            address = self._sender.removeprefix("agent:")
+            address = self.sender.address.removeprefix("agent:")
             self._memory_buffer = MemoryBuffer(self._context, self._services.agents, address, self.handled_id)
         return self._memory_buffer
 

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from roost.core.envelopes.outcomes import MemoryWrite
-from roost.core.memory.state_merge import conflicting, differing, merged, parsed, rebased, undone
+from roost.core.brain_data.state_merge import conflicting, differing, merged, parsed, rebased, undone
+from roost.core.envelopes.outcomes import StateWrite
 from roost.errors import BrainFailed
 from roost.ports import Host, Pending
 from roost.runtime.turns.shared_state import SharedState, state_json
@@ -47,7 +47,7 @@ class AgentState:
         "text",
     )
 
-    def __init__(self, host: Host, text: str | None, most: int, publish: Callable[[MemoryWrite], None]) -> None:
+    def __init__(self, host: Host, text: str | None, most: int, publish: Callable[[StateWrite], None]) -> None:
         self.text = text
         self.edits = 0
         """Number of edits by a person."""
@@ -145,7 +145,7 @@ class AgentState:
         for before, after in reversed(published):
             text = json.dumps(undone(before, after, text))
         self.text = text
-        self._put(MemoryWrite(envelope_id, 0, current, text or "{}", None))
+        self._put(StateWrite(envelope_id, 0, current, text or "{}", None))
 
     # --- sharing ---------------------------------------------------------------------------------
 
@@ -196,11 +196,11 @@ class AgentState:
         old, now, names = parsed(before), parsed(after), differing(before, after)
         change = tuple(json.dumps({name: values[name] for name in names if name in values}) for values in (old, now))
         shared.published.append((change[0], change[1]))
-        self._put(MemoryWrite(shared.envelope_id, -len(shared.published), before, after, json.dumps(change)))
+        self._put(StateWrite(shared.envelope_id, -len(shared.published), before, after, json.dumps(change)))
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def _put(self, write: MemoryWrite) -> None:
+    def _put(self, write: StateWrite) -> None:
         self._queued += 1
         self._publish(write)
 

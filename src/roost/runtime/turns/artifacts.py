@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from roost.core.memory.artifacts import MOST_CHARS, Artifact
-from roost.core.memory.brain_context import ContextKey, Scope
+from roost.core.brain_data.artifacts import MOST_CHARS, Artifact
+from roost.core.brain_data.brain_context import ContextKey, Scope
 from roost.core.values import checks
 from roost.errors import LimitReached
 from roost.runtime.context import RuntimeContext

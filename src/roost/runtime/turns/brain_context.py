@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from roost.core.memory.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
+from roost.core.brain_data.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
 from roost.errors import BrainFailed
 from roost.runtime.context import RuntimeContext
 from roost.runtime.turns.artifacts import TurnArtifacts
@@ -38,7 +38,7 @@ class TurnBrainContext:
 
     def set(self, scope: Scope, name: str, value: str) -> None:
         value = self._context.redactor.clean_known_json(value)
-        most = self._context.limits.memory_chars
+        most = self._context.limits.state_chars
         if len(name) + len(value) > most:
             raise BrainFailed(f"{name!r:.80} has {len(value):,} characters, and {most:,} are allowed", kind="state")
         self._values.setdefault(scope, {})[name] = value

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from roost.core.memory import memories
-from roost.core.memory.memories import Memory, Remember
+from roost.core.brain_data import memories
+from roost.core.brain_data.memories import Memory, Remember
 from roost.core.talks.messages import MOST, at
 from roost.core.values import checks
 from roost.runtime.context import RuntimeContext

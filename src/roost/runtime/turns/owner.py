@@ -49,6 +49,7 @@ class TurnOwner(Protocol):
     full_address: str
     owner: str
     agent_id: str
+    epoch: int
     config: AgentConfig
     turn_state: AgentState
 

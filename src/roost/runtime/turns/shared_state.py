@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Container, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
-from roost.core.memory.state_merge import ABSENT, combined, parsed, put, same
+from roost.core.brain_data.state_merge import ABSENT, combined, parsed, put, same
 from roost.errors import BrainFailed
 
 Refresh = Callable[["SharedState"], None]

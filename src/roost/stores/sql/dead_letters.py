@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
@@ -24,33 +24,54 @@ from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
 from roost.stores.sql.sending.events import subscribers
 from roost.stores.sql.sending.tasks import insert
+from roost.stores.sql.webhooks import deliveries
 
-_LETTER = "letter_id, user_id, address, kind, fault, reason, attempts, created, envelope"
+RUNS = 50
+"""Runs of an agent before a dead letter among which its last attempt is searched."""
+_RUN = (
+    "(SELECT r.run_id FROM (SELECT run_id, envelope_id FROM runs WHERE address = dead_letters.address AND address <> ''"
+    f" AND run_id < 'run_' || SUBSTR(dead_letters.letter_id, 8, 12) || 'g' ORDER BY run_id DESC LIMIT {RUNS}) AS r"
+    " WHERE r.envelope_id = dead_letters.envelope_id AND r.envelope_id <> '' ORDER BY r.run_id DESC LIMIT 1)"
+)
+_LETTER = f"letter_id, user_id, address, kind, fault, reason, attempts, created, envelope, {_RUN}"
 
 
 def get(tx: Tx, user_id: str, letter_id: str) -> DeadLetter:
     return _letter_of(_row(tx, user_id, letter_id))
 
 
-def listed(tx: Tx, user_id: str, address: str | None, kind: str | None, limit: int, before: str) -> list[DeadLetter]:
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Dead letters of one agent, of one kind, with one fault; None: of all."""
+
+    address: str | None = None
+    kind: str | None = None
+    fault: str | None = None
+
+    def condition(self) -> tuple[str, dict[str, Any]]:
+        """Return the SQL of the condition, with its parameters."""
+        given = {name: value for name in ("address", "kind", "fault") if (value := getattr(self, name)) is not None}
+        return "".join(f" AND {name} = :{name}" for name in given), given
+
+
+def listed(tx: Tx, user_id: str, wanted: LetterFilter, limit: int, before: str) -> list[DeadLetter]:
     """Return dead letters, newest first, before `before`."""
-    of_agent = " AND address = :address" if address is not None else ""
-    of_kind = " AND kind = :kind" if kind is not None else ""
+    condition, given = wanted.condition()
     rows = tx.read(
-        f"SELECT {_LETTER} FROM dead_letters WHERE user_id = :user AND letter_id < :before{of_agent}{of_kind}"
+        f"SELECT {_LETTER} FROM dead_letters WHERE user_id = :user AND letter_id < :before{condition}"
         " ORDER BY letter_id DESC LIMIT :limit",
-        {"user": user_id, "address": address, "kind": kind, "limit": limit, "before": before},
+        {**given, "user": user_id, "limit": limit, "before": before},
     )
     return [_letter_of(row) for row in rows]
 
 
-def letter_ids(tx: Tx, user_id: str, address: str | None, until: float, limit: int, after: str) -> list[str]:
+def letter_ids(tx: Tx, user_id: str, wanted: LetterFilter, until: float, limit: int, after: str) -> list[str]:
     """Return the ids of dead letters created until `until`, oldest first, after `after`."""
-    of_agent = " AND address = :address" if address is not None else ""
+    condition, given = wanted.condition()
     rows = tx.read(
         "SELECT letter_id FROM dead_letters WHERE user_id = :user AND letter_id > :after AND created <= :until"
-        f"{of_agent} ORDER BY letter_id LIMIT :limit",
-        {"user": user_id, "address": address, "until": until, "limit": limit, "after": after},
+        f"{condition} ORDER BY letter_id LIMIT :limit",
+        {**given, "user": user_id, "until": until, "limit": limit, "after": after},
     )
     return [row[0] for row in rows]
 
@@ -67,6 +88,10 @@ def retry(tx: Tx, user_id: str, letter_id: str, now: float) -> tuple[Envelope, .
     unknown. Raise NotFound, Conflict or LimitReached if it cannot be posted; then it stays.
     """
     letter = _letter_of(_row(tx, user_id, letter_id, tx.for_update))
+    if letter.kind is LetterKind.WEBHOOK:
+        deliveries.retry(tx, letter, now)
+        _remove(tx, letter_id)
+        return ()
     stored = _new_origin(letter.envelope) if letter.fault == Fault.BUDGET else letter.envelope
     if "effect" not in stored:
         return _insert_again(tx, letter, _reset(stored, now))
@@ -192,8 +217,17 @@ def _remove(tx: Tx, letter_id: str) -> None:
 
 
 def _letter_of(row: Row) -> DeadLetter:
-    letter_id, user_id, address, kind, fault, reason, attempts, created, envelope = row
+    letter_id, user_id, address, kind, fault, reason, attempts, created, envelope, run_id = row
     agent_id = of_key(address).agent_id if address else None
     return DeadLetter(
-        letter_id, user_id, agent_id, LetterKind(kind), fault, reason, attempts, at(created), json.loads(envelope)
+        letter_id,
+        user_id,
+        agent_id,
+        LetterKind(kind),
+        fault,
+        reason,
+        attempts,
+        at(created),
+        json.loads(envelope),
+        run_id,
     )

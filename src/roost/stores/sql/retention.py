@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from roost.core.values.ids import encode
 from roost.errors import NotFound
 from roost.ports import Tx
+from roost.stores import locking
 from roost.stores.sql.meetings import registry
 from roost.stores.sql.tables import attachments
 from roost.stores.sql.talks import talks
@@ -93,6 +94,10 @@ _KINDS = {
         f" AND NOT {_IN_INBOX.format('mail.mail_id')} AND NOT {_IS_DEAD.format('mail.mail_id')}",
         "mail",
     ),
+    "deliveries": _Kind(
+        "webhook_deliveries", ("delivery_id",), "state, created", "state <> 'pending' AND created < :before", "msg"
+    ),
+    "hook_requests": _Kind("hook_requests", ("hook_id", "request_id"), "created", "created < :before"),
     "letters": _Kind("dead_letters", ("letter_id",), "created", "created < :before", "letter"),
     "talks": _Kind(
         "talks",
@@ -118,6 +123,7 @@ _KINDS = {
         "meetings", ("participant", "meeting_id"), f"minutes, {_MEETING}", f"{_OVER_BEFORE} AND minutes IS NULL"
     ),
     "meetings": _Kind("meetings", ("participant", "meeting_id"), _MEETING, _OVER_BEFORE),
+    "audit": _Kind("audit", ("entry_id",), "at", "at < :before", "audit"),
 }
 
 
@@ -145,6 +151,7 @@ def old(tx: Tx, kind: str, before: float, after: Sequence[str], limit: int) -> O
     return OldPage(tuple(_texts(row) for row in found), _texts(last[0]) if last else ())
 
 
+@locking.locks(lambda tx, kind, before, keys: [locking.talk(key[0]) for key in keys if kind == "talks"])
 def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> int:
     """Remove those that still may be removed, with everything that belongs to them; return their number."""
     if kind == "talks":

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from roost.core.envelopes.envelope import Kind
 from roost.core.envelopes.lanes import meeting_of_turn
-from roost.core.journal.run_history import Run
+from roost.core.journal.run_history import Run, RunInput, parsed_input
 from roost.core.journal.steps import Recorded, Step, StepKind, StepOutcome, idempotency_key
-from roost.core.limits.usage import NOTHING, Usage
+from roost.core.limits.usage import Usage
 from roost.core.meetings.log import entries
 from roost.core.meetings.log.bodies import Withheld
-from roost.core.meetings.view.shown import Refusal, name_of
+from roost.core.meetings.view.shown import Refusal, moment, name_of
+from roost.core.runs import RunOutcome
 from roost.core.talks.messages import at
+from roost.core.talks.talk import Receipt
 from roost.core.values import checks
 from roost.core.values.addresses import of_key
 from roost.errors import NotFound
 from roost.ports import Row, Tx
+from roost.stores import bulk
 from roost.stores.sql.agents import agents
-from roost.stores.sql.journal import steps
+from roost.stores.sql.journal import run_inputs, step_links, steps
 from roost.stores.sql.tables.runs import ANSWER_CHARS
 from roost.stores.sql.talks import talks
 
 _RUN = (
-    "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root"
+    "r.run_id, r.kind, r.talk_id, r.address, r.envelope_id, r.outcome, r.attempts, r.started, r.ended, r.fault, r.root,"
+    " r.input_tokens, r.output_tokens, r.cost, r.model"
 )
 _STEPS = (
     "(SELECT count(*) FROM steps s WHERE s.kind NOT IN ('sent', 'given', 'memory')"
@@ -35,6 +41,14 @@ _OWNED = (
     "((r.talk_id <> '' AND EXISTS (SELECT 1 FROM talks t WHERE t.talk_id = r.talk_id AND t.user_id = :user))"
     " OR (r.address <> '' AND EXISTS (SELECT 1 FROM agents a WHERE a.address = r.address AND a.user_id = :user)))"
 )
+_OWNER = (
+    "COALESCE((SELECT t.user_id FROM talks t WHERE t.talk_id = runs.talk_id AND runs.talk_id <> ''),"
+    " (SELECT a.user_id FROM agents a WHERE a.address = runs.address AND runs.address <> ''), '')"
+)
+"""User of a run; empty if its talk or agent is gone."""
+_WITH_OUTCOME = " AND r.outcome = :outcome"
+_NOT_DONE = f"{_WITH_OUTCOME} AND r.outcome <> 'done'"
+"""Written out, so that the index of these runs is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,56 +61,110 @@ class StoredRun:
     text: str
     """Its text, as far as it is kept."""
     is_whole: bool
-    """Whether the text is complete."""
+    """True if the text is complete."""
     steps: tuple[Step, ...]
+    """Steps as people read them; none for a replay."""
     recorded: tuple[Recorded, ...]
-    usage: Usage = NOTHING
+    """The same steps as the journal has them; only for a replay."""
     refused: tuple[Refusal, ...] = ()
     traceback: str | None = None
+    inputs: tuple[RunInput, ...] = ()
+    first_output: datetime | None = None
+    stop: Receipt | None = None
 
 
-def listed(tx: Tx, user_id: str, talk_id: str | None, agent_id: str | None, limit: int, before: str) -> list[Run]:
-    """Return runs, newest first, before `before`: of a talk, of an agent, or all of the user's."""
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Runs to list: of a talk, of an agent, or all; with this outcome, and of this kind."""
+
+    talk_id: str | None = None
+    agent_id: str | None = None
+    outcome: str | None = None
+    kind: str | None = None
+
+
+def listed(tx: Tx, user_id: str, wanted: RunFilter, limit: int, before: str) -> list[Run]:
+    """Return runs, newest first, before `before`."""
+    talk_id, agent_id = wanted.talk_id, wanted.agent_id
     ids = {"user": user_id, "talk": talk_id, "before": before, "limit": limit, "address": f"{user_id}/{agent_id}"}
+    ids |= {"outcome": wanted.outcome, "kind": wanted.kind}
     if talk_id is not None:
         talks.get(tx, user_id, talk_id)
-        where = "r.talk_id = :talk"
+        places = ["r.talk_id = :talk"]
     elif agent_id is not None:
         agents.get(tx, user_id, agent_id)
-        where = "r.address = :address AND r.address <> ''"
+        places = ["r.address = :address AND r.address <> ''"]
     else:
-        where = _OWNED
-    rows = tx.read(
-        f"SELECT {_RUN}, {_STEPS} FROM runs r WHERE {where} AND r.run_id < :before ORDER BY r.run_id DESC LIMIT :limit",
+        places = ["r.user_id = :user", f"r.user_id IS NULL AND {_OWNED}"]  # older programs recorded no user
+    where = ""
+    if wanted.outcome is not None:
+        where = _WITH_OUTCOME if wanted.outcome == RunOutcome.DONE else _NOT_DONE
+    if wanted.kind is not None:
+        where += " AND r.kind = :kind"
+    rows = [row for place in places for row in _page(tx, place + where, ids)]
+    rows = sorted(rows, key=lambda row: str(row[1]), reverse=True)[:limit]
+    return [_reduced(_run_of(row[1:])) if _is_others(row[0], user_id) else _run_of(row[1:]) for row in rows]
+
+
+def _page(tx: Tx, where: str, ids: Mapping[str, Any]) -> list[Row]:
+    return tx.read(
+        f"SELECT (SELECT agent FROM talks t WHERE t.talk_id = r.talk_id), {_RUN}, {_STEPS} FROM runs r WHERE {where}"
+        " AND r.run_id < :before ORDER BY r.run_id DESC LIMIT :limit",
         ids,
     )
-    return [_run_of(row) for row in rows]
 
 
-def entry(tx: Tx, user_id: str, run_id: str) -> StoredRun:
+def set_users(tx: Tx, limit: int) -> int:
+    """Store the owners of runs that older programs recorded without one, newest first; return their number."""
+    rows = tx.read(
+        f"SELECT run_id FROM runs WHERE user_id IS NULL ORDER BY run_id DESC LIMIT :limit{tx.for_update}",
+        {"limit": limit},
+    )
+    bulk.write(tx, f"UPDATE runs SET user_id = {_OWNER} WHERE run_id IN", [row[0] for row in rows])
+    return len(rows)
+
+
+def entry(tx: Tx, user_id: str, run_id: str, for_replay: bool = False) -> StoredRun:
+    """Return a run with its steps, in the form of the journal if it is read for a replay."""
     row = tx.one(
-        f"SELECT {_RUN}, {_STEPS}, r.given, r.said, r.input_tokens, r.output_tokens, r.cost, r.model, r.traceback"
+        f"SELECT {_RUN}, {_STEPS}, r.given, r.said, r.traceback, r.first_chunk, r.stop_requested, r.stop_acknowledged,"
+        f" r.stop_quiesced, r.abandoned"
         f" FROM runs r WHERE r.run_id = :run AND {_OWNED}",
         {"run": run_id, "user": user_id},
     )
     if row is None:
         raise NotFound(f"there is no run {run_id!r:.80}: it is not over yet, is not kept any more, or never existed")
-    run = _run_of(row[:12])
-    text, is_whole = _text_of(tx, run, row[13])
+    run, address = _run_of(row[:16]), row[3]
+    given, said, traceback, first_chunk, *stop = row[16:]
+    text, is_whole = _text_of(tx, run, said)
     if _is_with_others_agent(tx, run, user_id):
-        return StoredRun(replace(run, steps=0), None, run.envelope_id, text, is_whole, (), ())
+        return StoredRun(_reduced(run), None, run.envelope_id, text, is_whole, (), ())
     return StoredRun(
         run,
-        row[12],
+        given,
         run.envelope_id,
         text,
         is_whole,
-        _steps(tx, run),
-        steps.recorded(tx, [run.envelope_id]),
-        Usage(*row[14:18]),
-        _refused(tx, run, row[3]),
-        row[18],
+        () if for_replay else _steps(tx, run, run.talk_session_id or address, user_id),
+        steps.recorded(tx, [run.envelope_id]) if for_replay else (),
+        _refused(tx, run, address),
+        traceback,
+        run_inputs.inputs(tx, run, run.envelope_id, parsed_input(given)),
+        _at(first_chunk),
+        _receipt(*stop),
     )
+
+
+def _receipt(
+    requested: float | None, acknowledged: float | None, quiesced: float | None, abandoned: str | None
+) -> Receipt | None:
+    if requested is None:
+        return None
+    return Receipt(at(requested), _at(acknowledged), _at(quiesced), tuple(json.loads(abandoned or "[]")))
+
+
+def _at(time: float | None) -> datetime | None:
+    return None if time is None else at(time)
 
 
 def _refused(tx: Tx, run: Run, address: str) -> tuple[Refusal, ...]:
@@ -110,7 +178,9 @@ def _refused(tx: Tx, run: Run, address: str) -> tuple[Refusal, ...]:
     )
     written = (entries.from_json(row[0]) for row in rows)
     return tuple(
-        Refusal(name_of(entry.id), entry.author, entry.body.what, entry.body.reason, entry.body.text)
+        Refusal(
+            name_of(entry.id), entry.author, entry.body.what, entry.body.reason, entry.body.text, moment(entry.at.ms)
+        )
         for entry in written
         if isinstance(entry.body, Withheld) and entry.body.run == run.run_id
     )
@@ -119,21 +189,17 @@ def _refused(tx: Tx, run: Run, address: str) -> tuple[Refusal, ...]:
 def _is_with_others_agent(tx: Tx, run: Run, user_id: str) -> bool:
     """Return whether it is a talk with another user's agent, whose state and steps belong to that user."""
     row = tx.one("SELECT agent FROM talks WHERE talk_id = :talk", {"talk": run.talk_session_id or ""})
-    return row is not None and row[0] != "" and row[0].rpartition("/")[0] != user_id
+    return row is not None and _is_others(row[0], user_id)
 
 
-def source(tx: Tx, run: Run, envelope_id: str) -> str | None:
-    """Return the input of an agent's run as JSON; None if it is no longer kept."""
-    found: Row | None
-    if run.kind == "task":
-        found = tx.one("SELECT sender, prompt FROM tasks WHERE task_id = :id", {"id": envelope_id})
-        return None if found is None else json.dumps({"sender": found[0], "text": found[1]})
-    if run.kind == "mail":
-        found = tx.one("SELECT sender, body, subject FROM mail WHERE mail_id = :id", {"id": envelope_id})
-        return None if found is None else json.dumps({"sender": found[0], "text": found[1], "subject": found[2]})
-    name = envelope_id.partition(":")[0]
-    found = tx.one("SELECT publisher, name, data FROM events WHERE event_id = :id", {"id": name})
-    return None if found is None else json.dumps({"sender": found[0], "text": found[1], "data": json.loads(found[2])})
+def _is_others(agent: str | None, user_id: str) -> bool:
+    """Return whether this agent of a talk belongs to another user."""
+    return bool(agent) and str(agent).rpartition("/")[0] != user_id
+
+
+def _reduced(run: Run) -> Run:
+    """Return the run without what belongs to the owner of the agent."""
+    return replace(run, usage=Usage(), steps=0)
 
 
 def _text_of(tx: Tx, run: Run, stored: str | None) -> tuple[str, bool]:
@@ -151,13 +217,29 @@ def _text_of(tx: Tx, run: Run, stored: str | None) -> tuple[str, bool]:
     return (row[0], True) if row is not None and row[0] is not None else (text, False)
 
 
-def _steps(tx: Tx, run: Run) -> tuple[Step, ...]:
+def _steps(tx: Tx, run: Run, holder: str, user_id: str) -> tuple[Step, ...]:
     rows = tx.read(
         "SELECT step, kind, name, outcome, request, result, created, ended, run_id, key, done FROM steps"
         " WHERE envelope_id = :id AND kind NOT IN ('sent', 'given', 'memory') ORDER BY step",
         {"id": run.envelope_id},
     )
-    return tuple(_step_of(run.envelope_id, row) for row in rows)
+    approvals = step_links.approvals(tx, holder, run.envelope_id)
+    return tuple(
+        replace(
+            _step_of(run.envelope_id, row),
+            approval_id=approvals.get(row[0]),
+            asked_run_id=_asked_run(tx, run, user_id, row),
+        )
+        for row in rows
+    )
+
+
+def _asked_run(tx: Tx, run: Run, user_id: str, row: Row) -> str | None:
+    """Return the run that answered a question, if the user's own agent was asked."""
+    _, kind, address, _, _, _, created, ended, _, question, _ = row
+    if kind != StepKind.ASK or not address.startswith(f"{user_id}/"):
+        return None
+    return step_links.asked_run(tx, address, run.root, question, created, ended)
 
 
 def _step_of(envelope_id: str, row: Row) -> Step:
@@ -174,7 +256,7 @@ def _step_of(envelope_id: str, row: Row) -> Step:
         parsed_request,
         _parsed(result),
         at(created),
-        None if ended is None else at(ended),
+        _at(ended),
         run_id,
         step_key,
     )
@@ -191,7 +273,7 @@ def _parsed(text: str | None) -> Any:
 
 
 def _run_of(row: Row) -> Run:
-    run_id, kind, talk_id, address, envelope_id, outcome, attempts, started, ended, fault, root, count = row
+    run_id, kind, talk_id, address, envelope_id, outcome, attempts, started, ended, fault, root, *usage, count = row
     return Run(
         run_id,
         kind,
@@ -206,4 +288,5 @@ def _run_of(row: Row) -> Run:
         count,
         root,
         meeting_of_turn(envelope_id) if kind == Kind.MEETING else None,
+        Usage(*usage),
     )

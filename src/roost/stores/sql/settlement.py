@@ -7,18 +7,19 @@ from dataclasses import replace
 from itertools import islice
 
 from roost.core.envelopes.envelope import Envelope, Kind
-from roost.core.envelopes.outcomes import NEVER, MemoryWrite, StateChange
+from roost.core.envelopes.outcomes import NEVER, StateChange, StateWrite
 from roost.core.envelopes.requests import Answered
 from roost.core.envelopes.tasks import TaskStatus
 from roost.core.failures.suspicion import Suspicion
 from roost.core.runs import FINAL, KEPT, Closing, RunOutcome, Settled, Verdict
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import agent_state, brain_context
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending.effects import post_all, post_each
 from roost.stores.sql.sending.requests import answer
+from roost.stores.sql.sending.row_locks import locks_of
 from roost.stores.sql.sleep import window
 from roost.stores.sql.tables import dead_letters
 from roost.stores.sql.tables.agent_changes import append
@@ -43,12 +44,31 @@ def settle_many(tx: Tx, calls: Calls) -> list[tuple[Settled, ...] | None]:
     return [results.get(id(call)) for call in calls]
 
 
+def _by_closings(
+    tx: Tx,
+    closings: tuple[Closing, ...],
+    notes: tuple[tuple[str, int, StateChange], ...] = (),
+    writes: tuple[StateWrite, ...] = (),
+) -> locking.Rows:
+    for c in closings:
+        if c.answer is not None:
+            yield locking.talk(c.envelope.lane)
+        if c.envelope.address:
+            yield locking.agent(c.envelope.address)
+        if c.sleep is not None:
+            yield from window.locks_of([(c.envelope.address, c.sleep)])
+        yield from locks_of(c.sent)
+    yield from (locking.agent(address) for address, _, _ in notes)
+    yield from (locking.agent(write.address) for write in writes)
+
+
+@locking.locks(_by_closings)
 @batched_by(settle_many)
 def settle(
     tx: Tx,
     closings: tuple[Closing, ...],
     notes: tuple[tuple[str, int, StateChange], ...] = (),
-    writes: tuple[MemoryWrite, ...] = (),
+    writes: tuple[StateWrite, ...] = (),
 ) -> tuple[Settled, ...]:
     """End attempts. For each: envelope, run record, answer, state and everything it sends, or nothing of it.
 
@@ -58,6 +78,7 @@ def settle(
     An attempt whose agent was stopped or taken over, or whose task was cancelled, has no effect: its run is recorded as
     `stopped` with its cost; for a deleted agent nothing is recorded. An attempt that changed state which differs from
     what it knew is refused: it runs again and is not counted. A superseded run of a talk may close its message.
+    A run of a talk that changes its agent is superseded too if the agent was stopped or taken over.
     """
     if tx.for_share:
         window.lock(tx, [(c.envelope.address, c.sleep) for c in closings if c.sleep is not None])
@@ -72,7 +93,8 @@ def settle(
 
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
-    runs = [(replace(c, ended=run.ended), run) for c, run in zip(closings, talk_runs.end(tx, closings), strict=True)]
+    ended = talk_runs.end(tx, closings, _without_agent(tx, closings))
+    runs = [(replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
     kept = [(c, run) for c, run in runs if not run.update.gone]
     brain_context.write(tx, (c.brain_context for c, _ in kept if c.brain_context is not None))
     for c, run in kept:
@@ -82,6 +104,17 @@ def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
     in_lock_order = sorted(range(len(runs)), key=lambda number: runs[number][0].envelope.address)
     settled = {number: _apply_effects(tx, *runs[number]) for number in in_lock_order}
     return [settled[number] for number in range(len(runs))]
+
+
+def _without_agent(tx: Tx, closings: tuple[Closing, ...]) -> set[int]:
+    """Return runs that change an agent which was stopped or taken over meanwhile, by the id of the closing."""
+    of_agents = [c for c in closings if c.agent_epoch is not None]
+    changing = [c for c in of_agents if c.state is not None or c.sleep is not None or c.changes]
+    keys = sorted({c.envelope.address for c in changing})
+    ending = f" ORDER BY address{tx.for_update}" if tx.for_update else ""
+    rows = bulk.read(tx, "SELECT address, epoch FROM agents WHERE address IN", keys, ending)
+    epochs = {row[0]: row[1] for row in rows}
+    return {id(c) for c in changing if epochs.get(c.envelope.address) != c.agent_epoch}
 
 
 def _apply_effects(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
@@ -109,7 +142,7 @@ def _settle_agents(
     tx: Tx,
     closings: tuple[Closing, ...],
     notes: tuple[tuple[str, int, StateChange], ...],
-    writes: tuple[MemoryWrite, ...],
+    writes: tuple[StateWrite, ...],
 ) -> tuple[Settled, ...]:
     unfenced, errors = _unfenced(tx, closings)
     states = agent_state.compute(tx, closings, unfenced, writes)
@@ -223,9 +256,10 @@ def _by_id(change: tuple[str, StateChange]) -> tuple[str, str]:
 
 
 def _valid_changes(tx: Tx, notes: tuple[tuple[str, int, StateChange], ...]) -> list[tuple[str, StateChange]]:
-    """Return the announced changes of agents that were not taken over, stopped or deleted meanwhile."""
-    keys = sorted({key for key, _, _ in notes})
-    current = {(row[0], row[1]) for row in bulk.read(tx, "SELECT address, epoch FROM agents WHERE address IN", keys)}
+    """Return the announced changes of agents that were not taken over, stopped or deleted meanwhile; lock these."""
+    keys, ending = sorted({key for key, _, _ in notes}), f" ORDER BY address{tx.for_update}" if tx.for_update else ""
+    rows = bulk.read(tx, "SELECT address, epoch FROM agents WHERE address IN", keys, ending)
+    current = {(row[0], row[1]) for row in rows}
     return [(key, change) for key, epoch, change in notes if (key, epoch) in current]
 
 

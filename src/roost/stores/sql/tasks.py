@@ -8,6 +8,7 @@ from roost.core.values.addresses import of_key
 from roost.core.values.priority import Priority
 from roost.errors import NotFound
 from roost.ports import Row, Tx
+from roost.stores import locking
 from roost.stores.sql.sending.tasks import same_task
 from roost.stores.sql.tables.parked import PARKED
 
@@ -60,6 +61,12 @@ def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit:
     return sorted((task_of(row) for row in rows), key=lambda task: task.task_id, reverse=True)[:limit]
 
 
+def _by_task(tx: Tx, user_id: str, task_id: str, now: float) -> locking.Rows:
+    row = tx.one("SELECT address FROM tasks WHERE task_id = :task", {"task": task_id})
+    return () if row is None else (locking.agent(row[0]),)
+
+
+@locking.locks(_by_task)
 def cancel(tx: Tx, user_id: str, task_id: str, now: float) -> Task:
     """Cancel a task and return it; one that is over is unchanged."""
     task = get(tx, user_id, task_id)

@@ -10,11 +10,15 @@ HUES = 12
 
 def avatar(name: str, size: str = "2rem") -> str:
     """Return a round picture with the first letters of a name, as HTML. The same name has the same colour."""
-    hue = crc32(name.encode(errors="replace")) % HUES * (360 // HUES)
     return (
-        f'<span class="roost-avatar" aria-hidden="true" style="--hue: {hue}; --size: {size}">'
+        f'<span class="roost-avatar" aria-hidden="true" style="--hue: {hue(name)}; --size: {size}">'
         f"{escape(initials(name))}</span>"
     )
+
+
+def hue(name: str) -> int:
+    """Return the hue of a name, in degrees."""
+    return crc32(name.encode(errors="replace")) % HUES * (360 // HUES)
 
 
 def initials(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
+from typing import Literal
 from zlib import crc32
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,8 +19,9 @@ STYLE = Path(__file__).parents[1] / "style.css"
 SCRIPT = STYLE.with_name("page.js").read_text(encoding="utf-8")
 
 
-def set_up() -> None:
-    st.set_page_config(page_title="Roost", page_icon=str(STYLE.with_name("icon.png")), layout="centered")
+def set_up(*, is_wide: bool = False) -> None:
+    layout: Literal["wide", "centered"] = "wide" if is_wide else "centered"
+    st.set_page_config(page_title="Roost", page_icon=str(STYLE.with_name("icon.png")), layout=layout)
     st.html(f"<style>{css()}</style>")
     st.html(STYLE)
 

@@ -20,7 +20,7 @@ from roost.ports import Profile
 from roost.ui import dialogs, page_url
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
-from roost.ui.first_visit.background import Job
+from roost.ui.shell.background import BackgroundCall
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.text import plain
 
@@ -60,19 +60,19 @@ def dialog(connections: Connections | None, draft: Draft) -> None:
 
 
 def close() -> None:
-    if isinstance(job := st.session_state.get("key_test"), Job):
+    if isinstance(job := st.session_state.get("key_test"), BackgroundCall):
         job.drop()
     dialogs.close()
     for name in ("local_search", "key_test", "connect_problem"):
         st.session_state.pop(name, None)
 
 
-@st.dialog(LABEL, on_dismiss=close)
+@dialogs.dialog(LABEL, on_dismiss=close)
 def _explanation() -> None:
     st.markdown(f"{KEYS}\n\n{OWNER}")
 
 
-@st.dialog(LABEL, width="medium", on_dismiss=close)
+@dialogs.dialog(LABEL, width="medium", on_dismiss=close)
 def _connect(connections: Connections, draft: Draft) -> None:
     with st.container(key="connect_notice"):
         if problem := st.session_state.get("connect_problem"):
@@ -99,8 +99,8 @@ def _connected(draft: Draft, profile: Profile) -> None:
 
 def _found_here(connections: Connections, draft: Draft) -> None:
     job = st.session_state.get("local_search")
-    if not isinstance(job, Job):
-        job = Job(_search, "roost-local-servers", SEARCH_LIMIT)
+    if not isinstance(job, BackgroundCall):
+        job = BackgroundCall(_search, "roost-local-servers", SEARCH_LIMIT)
         st.session_state["local_search"] = job
     if not job.is_done:
         st.fragment(_wait, run_every=LOOK)(job, "Looking for model servers on this machine…")
@@ -137,7 +137,7 @@ def _choose(connections: Connections, draft: Draft, server: LocalServer, model: 
         st.session_state["connect_problem"] = str(error)
 
 
-def _wait(job: Job[object], words: str) -> None:
+def _wait(job: BackgroundCall[object], words: str) -> None:
     """Draw a line until the job is done; then draw the page again."""
     if job.is_done:
         st.rerun()
@@ -149,7 +149,7 @@ def _wait(job: Job[object], words: str) -> None:
 
 def _key_form(connections: Connections, draft: Draft) -> None:
     job = st.session_state.get("key_test")
-    if isinstance(job, Job):
+    if isinstance(job, BackgroundCall):
         if not job.is_done:
             st.fragment(_wait, run_every=LOOK)(job, "Testing the key…")
             return
@@ -173,7 +173,9 @@ def _test(connections: Connections) -> None:
     except RoostError as error:
         st.session_state["connect_problem"] = str(error)
         return
-    st.session_state["key_test"] = Job(partial(_tried, connections, provider, key), "roost-key-test", TEST_LIMIT)
+    st.session_state["key_test"] = BackgroundCall(
+        partial(_tried, connections, provider, key), "roost-key-test", TEST_LIMIT
+    )
 
 
 def _tried(connections: Connections, provider: ProviderInfo, key: str, is_wanted: Callable[[], bool]) -> Profile:
@@ -183,7 +185,7 @@ def _tried(connections: Connections, provider: ProviderInfo, key: str, is_wanted
     return connections.add_key(provider, key)
 
 
-def _finish(draft: Draft, job: Job[Profile]) -> None:
+def _finish(draft: Draft, job: BackgroundCall[Profile]) -> None:
     st.session_state.pop("key_test", None)
     try:
         profile = job.result()

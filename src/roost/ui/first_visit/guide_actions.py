@@ -10,20 +10,19 @@ from functools import partial
 import streamlit as st
 
 from roost.core.talks.talk import Talk
-from roost.demos.first_steps import STEPS, Built, game_status
+from roost.demos.first_steps import STEPS, Built
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui import dialogs, page_url
+from roost.ui import page_url
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
+from roost.ui.shell import navigation
+from roost.ui.shell.navigation import Route
 from roost.ui.sidebar.sidebar import Draft
-from roost.ui.text import as_sentence, plain
+from roost.ui.text import plain
 
-GAME = "Tic-tac-toe"
 GUIDE = "guide"
 """Brain whose talks have the buttons."""
-LOOK = 1.0
-"""Seconds between two looks at a game that is being played."""
 
 
 def draw(service: AgentService, talk: Talk | None, draft: Draft, *, is_operator: bool) -> None:
@@ -37,7 +36,6 @@ def draw(service: AgentService, talk: Talk | None, draft: Draft, *, is_operator:
         with st.container(key="steps", horizontal=True):
             for name, step in STEPS.items():
                 st.button(step.label, key=f"step_{name}", on_click=partial(_build, service, talk, name))
-    _dialog(service, talk.user_id)
 
 
 def _is_guide(service: AgentService, talk: Talk) -> bool:
@@ -69,36 +67,10 @@ def _result(built: Built, draft: Draft, *, is_operator: bool) -> None:
                 args=(draft, built.agent),
             )
         if built.meeting:
-            st.button("Watch the game", key="watch_game", type="primary", on_click=_watch, args=(built.meeting,))
+            navigation.link(Route.MEETINGS, "Watch the game", meeting=built.meeting)
 
 
 @uninterrupted
 def _talk_with(draft: Draft, agent: str) -> None:
     draft.agent = agent
     page_url.start_new()
-
-
-@uninterrupted
-def _watch(meeting_id: str) -> None:
-    dialogs.show(GAME, meeting_id)
-
-
-def _dialog(service: AgentService, user: str) -> None:
-    meeting_id = dialogs.shown(GAME)
-    if meeting_id:
-        _game(service, user, meeting_id)
-
-
-@st.dialog(GAME, on_dismiss=dialogs.close)
-def _game(service: AgentService, user: str, meeting_id: str) -> None:
-    st.fragment(_board, run_every=LOOK)(service, user, meeting_id)
-
-
-def _board(service: AgentService, user: str, meeting_id: str) -> None:
-    try:
-        status = game_status(service, user, meeting_id)
-    except RoostError as error:
-        st.error(as_sentence(error))
-        return
-    st.code(status.board or " ", language=None)
-    st.markdown(as_sentence(status.text))

@@ -16,9 +16,9 @@ SHOWN = 1_000
 APPROVE, DECLINE, ALWAYS = "approve", "decline", "always"
 """Actions of a card."""
 _VERDICTS = {
-    Question.CALL: {Decision.GRANTED: "Approved by you", Decision.REFUSED: "Declined by you"},
-    Question.UNKNOWN: {Decision.GRANTED: "Run again by you", Decision.REFUSED: "Given up by you"},
-    Question.STEP: {Decision.GRANTED: "Run again by you", Decision.REFUSED: "Given up by you"},
+    Question.CALL: {Decision.APPROVED: "Approved by you", Decision.DECLINED: "Declined by you"},
+    Question.UNKNOWN: {Decision.APPROVED: "Run again by you", Decision.DECLINED: "Given up by you"},
+    Question.STEP: {Decision.APPROVED: "Run again by you", Decision.DECLINED: "Given up by you"},
 }
 
 
@@ -57,12 +57,13 @@ def _card(one: TalkApproval) -> dict[str, Any]:
         "actions": labels(approval.kind) if one.is_pending else {},
     }
     if not one.is_pending:
-        card |= {"verdict": _verdict(approval), "note": _note(approval)}
+        card |= {"verdict": verdict(approval), "note": _note(approval)}
         card["decided"] = approval.decided.timestamp() if approval.decided else None
     return card
 
 
-def _verdict(approval: Approval) -> str:
+def verdict(approval: Approval) -> str:
+    """Return how an approval was decided."""
     if approval.decision is None:
         return "Not decided"
     if approval.decision is Decision.ALLOWED:

@@ -7,6 +7,9 @@ const SLOWEST = 2_000; // milliseconds between two attempts to connect
 const LOOK = 500; // milliseconds between two looks at the page
 const MOST_LOOKS = 200; // pages of older messages that are loaded for one that was found
 const NEAR = 48; // pixels from the end that count as the end
+// A run of the page would close an open menu, and remove an open dialog until it is drawn again, with what is typed in it.
+const OPENED = '[role="menu"], [data-testid="stDialog"]';
+const LEAVES = 1_000; // milliseconds in which a scroll upwards gets further than that
 
 const lists = new WeakMap(); // one list per element, over all its runs
 
@@ -108,8 +111,10 @@ class MessageView {
     this.#footing(message);
   }
 
-  #said({ source, files }) {
-    write(this.text, source);
+  #said({ source, files, notes }) {
+    const isResults = notes.keep + notes.add.length > 0; // of tools that a client has run
+    if (isResults) patch(this.#notes("Tool results"), notes);
+    write(this.text, isResults ? "" : source);
     if (!files || this.files) return;
     this.files = new Files(files).root;
     this.text.before(this.files);
@@ -128,10 +133,10 @@ class MessageView {
     this.root.prepend(this.remark);
   }
 
-  #notes() {
+  #notes(label = "Thoughts and steps") {
     if (this.folded) return this.folded.lastElementChild;
     this.folded = make("details", "roost-notes");
-    this.folded.append(make("summary", "", "Thoughts and steps"), make("div"));
+    this.folded.append(make("summary", "", label), make("div"));
     this.text.before(this.folded);
     return this.folded.lastElementChild;
   }
@@ -343,6 +348,7 @@ class MessageList {
     }
     if (!view) {
       view = new MessageView(message.seq, message.sender, (name, text) => this.trigger("action", { name, seq: message.seq, text }));
+      view.since = performance.now();
       this.views.set(message.seq, view);
       this.#insert(view);
     }
@@ -391,7 +397,7 @@ class MessageList {
     }
   }
 
-  // --- what the page is told -----------------------------------------------------------------------------
+  // --- reports to the page -------------------------------------------------------------------------------
 
   get #isConnected() {
     return document.querySelector('[data-testid="stApp"]')?.dataset.testConnectionState === "CONNECTED";
@@ -405,6 +411,7 @@ class MessageList {
     if (new URL(location.href).searchParams.get("talk") !== (this.data.talk ?? null)) this.#refresh();
     if (!this.feed.isLive) return;
     this.#report(true);
+    if (document.querySelector(OPENED)) return;
     const isOther = this.around !== null && this.around !== this.data.around;
     if (isOther || (this.talk && this.cursor && this.running !== Boolean(this.data.running))) this.#refresh();
   }
@@ -437,8 +444,10 @@ class MessageList {
 
   #showSent(seq) {
     this.sent = Math.max(this.sent, seq);
-    this.awaited = this.views.has(seq) ? 0 : seq;
-    if (!this.awaited && !this.log.querySelector(".roost-editor")) this.#toEnd(); // an editor stays in view
+    const view = this.views.get(seq);
+    this.awaited = view ? 0 : seq;
+    if (!view || this.log.querySelector(".roost-editor")) return; // an editor stays in view
+    if (!(view.since < this.place.left)) this.#toEnd(); // the reader may have scrolled up since it was shown
   }
 
   // A message that was found by a search is brought into view; older ones are loaded until it is there.
@@ -483,9 +492,12 @@ class Place {
     this.pane = root.closest('[data-testid="stMain"]') ?? document.scrollingElement;
     this.changed = changed;
     this.isFollowing = true;
+    this.left = 0; // when the reader last began to scroll up
     this.top = this.pane.scrollTop;
     const { signal } = this.ending = new AbortController();
     this.pane.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
+    this.pane.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0) this.#leave(); }, { signal, passive: true });
+    this.pane.addEventListener("touchmove", () => this.#leave(), { signal, passive: true });
     document.addEventListener("keydown", (event) => this.#pressed(event), { signal });
     root.addEventListener("roost-show", (event) => this.toElement(event.target), { signal });
     this.sizes = new ResizeObserver(() => this.#settle());
@@ -498,6 +510,7 @@ class Place {
   close() {
     this.ending.abort();
     this.sizes.disconnect();
+    clearTimeout(this.leaving);
   }
 
   get #distance() {
@@ -511,6 +524,13 @@ class Place {
     else if (isUp) this.#follow(false);
   }
 
+  // A smooth scroll begins with a few pixels: text that grows meanwhile must not end it.
+  #leave() {
+    this.left = performance.now();
+    clearTimeout(this.leaving);
+    this.leaving = setTimeout(() => { this.leaving = 0; this.#settle(); }, LEAVES);
+  }
+
   #follow(isFollowing) {
     if (this.isFollowing === isFollowing) return;
     this.isFollowing = isFollowing;
@@ -518,6 +538,7 @@ class Place {
   }
 
   #pressed(event) {
+    if (["ArrowUp", "PageUp", "Home"].includes(event.key)) this.#leave();
     if (event.key !== "End" || event.altKey || event.shiftKey || event.metaKey) return;
     const field = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (field && (field.value || !field.matches(".roost-input"))) return;
@@ -525,6 +546,9 @@ class Place {
   }
 
   toEnd() {
+    clearTimeout(this.leaving);
+    this.leaving = 0;
+    this.top = this.pane.scrollTop;
     this.#follow(true);
     this.#settle();
   }
@@ -538,13 +562,14 @@ class Place {
   #settle() {
     const bottom = document.querySelector('[data-testid="stBottom"]');
     this.root.style.setProperty("--roost-bottom", `${bottom?.offsetHeight ?? 0}px`);
-    if (!this.isFollowing || !this.root.querySelector(".roost-message")) return; // an empty talk begins at its top
+    if (!this.isFollowing || this.leaving || !this.root.querySelector(".roost-message")) return; // an empty talk begins at its top
     this.pane.scrollTop = this.pane.scrollHeight;
     this.top = this.pane.scrollTop;
   }
 
   // Change the page; what is being read stays where it is.
   keep(change) {
+    this.#scrolled(); // its event may not have arrived yet
     const [anchor, before] = this.isFollowing ? [] : this.#anchor();
     change();
     if (this.isFollowing) this.#settle();

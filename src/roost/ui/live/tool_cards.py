@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 
 from roost.core.journal.approvals import folded
-from roost.core.talks.side_channels import ToolNote, calls
+from roost.core.talks.side_channels import ToolNote, calls, results
 from roost.ui.rendering.escaping import escape
 
 SHOWN = 1_000
 """Characters shown of an argument or a result."""
+RESULT = "Tool result"
+"""Title of a result without its call: that is in the answer before."""
 _STATES = {None: "running", True: "done", False: "failed"}
 
 
@@ -22,6 +24,12 @@ def tool_cards(lines: str, later: str = "") -> Iterator[str]:
         rest = {call.call_id: call for call in calls(lines + later)}
     for call in found:
         yield _card(call if call.result is not None else rest.get(call.call_id, call))
+
+
+def result_cards(text: str) -> Iterator[str]:
+    """Yield a card for each result that a client has sent for a call of its own tools; none for any other text."""
+    for call_id, result in results(text).items():
+        yield _card(ToolNote(call_id, RESULT, None, result, ok=True))
 
 
 def _card(call: ToolNote) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Notes, waited_for
-from roost.ui.live.tool_cards import tool_cards
+from roost.ui.live.tool_cards import result_cards, tool_cards
 from roost.ui.rendering.blocks import Blocks
 from roost.ui.text import file_size, sentence
 
@@ -122,7 +122,7 @@ def _view(message: Message, entry: _Entry) -> MessageView:
     if message.attachments:
         fields["files"] = [_file(one) for one in message.attachments]
     if message.sender == Sender.USER:
-        return MessageView(message.seq, fields)
+        return MessageView(message.seq, fields, notes=tuple(result_cards(message.content)))
     if is_streaming and not message.content:
         fields["waiting"] = waited_for(message.notes)
     if remark := _remark(message.notes):

@@ -59,7 +59,7 @@ class _GrowingBlocks:
 
     @property
     def start(self) -> int:
-        """Where the text begins that is parsed again."""
+        """Return the position from which the text is parsed again."""
         return self._segmenter.start
 
     def update(self, source: str) -> list[Block]:

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from roost.ui.rendering.math_rules import add_math
 
 Environment = MutableMapping[str, Any]
-"""What markdown-it keeps beside the tokens, by name."""
+"""Environment that markdown-it keeps beside the tokens, by name."""
 
 _DEEPEST = 24
 _STEPS_PER_CHARACTER = 2

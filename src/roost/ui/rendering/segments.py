@@ -53,7 +53,7 @@ class Segmenter:
         self._parser = parser
         self._lines = 0
         self.start = 0
-        """Where the open segment begins."""
+        """Position at which the open segment begins."""
 
     def advance(self, source: str) -> tuple[list[Segment], Segment]:
         """Return the segments that cannot change any more since the last call, and the open one after them."""

@@ -1,1 +1,1 @@
-"""Sidebar of the pages: talks, their menus, search, and pending approvals."""
+"""Sidebar of the talk page: talks, their menus, search."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from roost.core.journal.approvals import Approval
 from roost.core.talks.talk import BusyPolicy, Talk
 from roost.core.values.addresses import shortened
 from roost.errors import RoostError
@@ -21,14 +18,13 @@ from roost.ui import page_url
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
 from roost.ui.design.avatars import avatar
-from roost.ui.sidebar import approval_list, importing, mailbox, menu, permissions, search
-from roost.ui.text import as_sentence, plain
+from roost.ui.shell import frame, navigation, signed_in
+from roost.ui.shell.navigation import Route
+from roost.ui.sidebar import importing, menu, search
+from roost.ui.text import as_sentence
 
 FIRST = 12
 MORE = 30
-LOGO = b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
-VISITOR = "user_"
-"""Prefix of the user ids of visitors."""
 
 BUSY = {
     BusyPolicy.INTERRUPT: "interrupts it",
@@ -68,15 +64,16 @@ def draw(
     talks: Sequence[Talk],
     talk: Talk | None,
     draft: Draft,
-    waits: tuple[Approval, ...] = (),
+    waiting: int = 0,
     unread: int = 0,
+    *,
+    has_accounts: bool = False,
+    can_sign_out: bool = True,
 ) -> None:
     with st.sidebar:
-        with st.container(key="brand"):
-            st.html(f'<img src="data:image/svg+xml;base64,{LOGO}" alt=""><span>Roost</span>')
+        frame.brand()
+        frame.page_links(unread, waiting)
         st.button("New talk", key="new_talk", type="primary", width="stretch", on_click=page_url.start_new)
-        approval_list.button(waits)
-        mailbox.button(unread)
         query = search.field()
         with st.container(key="talks", gap=None):
             if query:
@@ -85,16 +82,8 @@ def draw(
                 _talks(talks, talk.root if talk else None)
         with st.expander("Settings of this talk" if talk else "Settings of the next talk", key="settings"):
             _settings(service, user, talk, draft)
-            permissions.button()
-        with st.container(key="who"):
-            st.caption(who(user))
-
-
-def who(user: str) -> str:
-    """Return the label of the user: the name of a signed-in user, or the end of a visitor's id."""
-    if user.startswith(VISITOR):
-        return f"Visitor {plain(user[-4:])} (this browser only)"
-    return f"Signed in as {plain(user)}"
+            navigation.link(Route.APPROVALS, "Tools always allowed", icon=False, show="always")
+        signed_in.draw(user, has_account=has_accounts, can_sign_out=can_sign_out)
 
 
 def _talks(talks: Sequence[Talk], open_root: str | None) -> None:

@@ -43,4 +43,4 @@ def test_what_is_wrong_is_said_in_a_sentence(home: Path) -> None:
     for name in ("one", "one"):
         command("tokens", "create", name)
     several = command("tokens", "revoke", "one")
-    assert (several.exit_code, "2 tokens" in several.stderr) == (1, True)
+    assert (several.exit_code, "2 tokens are named 'one'; use an id:" in several.stderr) == (1, True)

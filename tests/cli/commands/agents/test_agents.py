@@ -50,7 +50,7 @@ def service(tmp_path: Path) -> Iterator[package.AgentService]:
 
 
 def said(folder: Path, *arguments: str, stdin: str = "") -> str:
-    """What a command prints when all goes well."""
+    """Return the output of a command that succeeds."""
     done = roost(folder, *arguments, stdin=stdin)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout

@@ -39,7 +39,7 @@ def run(*arguments: str, stdin: str = "") -> Any:
 
 
 def said(*arguments: str, stdin: str = "") -> str:
-    """What a command prints when all goes well."""
+    """Return the output of a command that succeeds."""
     done = run(*arguments, stdin=stdin)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return str(done.stdout)
@@ -50,7 +50,7 @@ def as_json(*arguments: str) -> Any:
 
 
 def refused(*arguments: str, code: int = 1) -> str:
-    """Why a command does nothing, in one sentence."""
+    """Return the reason that a command gives for doing nothing, in one sentence."""
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (code, ""), done.output
     return str(done.stderr)

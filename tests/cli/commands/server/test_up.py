@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -122,11 +122,16 @@ def test_a_streaming_reader_does_not_keep_it(folder: Path) -> None:
         facts = owner(running.lock)
         with connect(facts["url"], facts["token"]) as service:
             talk = service.create_talk_session("ann", profile="brief")
-            reader = threading.Thread(
-                target=lambda: list(service.stream_messages("ann", talk, follow=True)), daemon=True
-            )
+
+            def follow() -> None:
+                with suppress(package.Unavailable):  # it reconnects until the client is closed
+                    list(service.stream_messages("ann", talk, follow=True))
+
+            reader = threading.Thread(target=follow)
             reader.start()
             assert running.end(signal.SIGTERM) == 0
+        reader.join(30)
+        assert not reader.is_alive()
 
 
 def silent_reader(running: Up, talk: str, token: str) -> socket.socket:
@@ -176,7 +181,7 @@ def test_a_missing_model_is_reported_unless_the_user_opted_out(
     monkeypatch.setenv("ROOST_DATA", str(tmp_path))
     (tmp_path / "roost.toml").write_text(settings)
     with package.open(f"sqlite:///{tmp_path}/a.db", config=tmp_path / "roost.toml") as service:
-        Server(uvicorn.Config(""), service, 1.0).load_brains()
+        Server(uvicorn.Config("", log_config=None), service, 1.0).load_brains()
     assert ["No model is configured: the guide, a small script, answers" in line for line in lines] == [True] * told
 
 
@@ -262,10 +267,11 @@ def test_pages_alone_on_a_store_that_a_script_has_are_refused_at_once(folder: Pa
 
 
 def test_it_listens_on_this_machine_only(folder: Path) -> None:
-    for program in ("up", "ui"):
+    for program, told in (("up", "without TLS"), ("ui", "this command serves this machine only. Use `roost up`")):
         refused = roost(folder, program, "--port", "0", ROOST_HOST="0.0.0.0")
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert "no sign-in method" in refused.stderr
+        assert f"cannot listen on '0.0.0.0'{'' if program == 'up' else ': '}" in refused.stderr
+        assert told in refused.stderr
 
 
 def test_its_log_is_json_without_secrets(folder: Path) -> None:
@@ -323,7 +329,7 @@ def test_the_page_knows_its_user_by_the_cookie_and_the_end_is_clean(folder: Path
 
 
 def addresses(port: int) -> set[str]:
-    """Where something listens on that port, as the kernel writes it."""
+    """Return the addresses on which something listens on that port, as the kernel writes them."""
     tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
     rows = [row.split() for table in tables for row in table]
     return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}

@@ -35,10 +35,29 @@ def test_commands_reach_the_process_that_has_the_database(tmp_path: Path, url: s
         stranger = roost(tmp_path, "agents", "ls", "--store", url, ROOST_DATA=str(tmp_path / "other"))
         assert stranger.returncode == 1
         assert f"in use by another Roost (process {running.process.pid} on " in stranger.stderr
+        assert "use it with --server URL" in stranger.stderr
         assert running.end(signal.SIGTERM) == 0
     assert owner(url) == {}
     listed = roost(tmp_path, "agents", "ls", "--json", "--store", url)
     assert [agent["agentId"] for agent in json.loads(listed.stdout)] == ["d"]
+
+
+def test_every_group_of_commands_reaches_it(tmp_path: Path, url: str) -> None:
+    lists = ("talks", "agents", "tasks", "schedules", "mail", "meetings", "approvals", "runs", "dead-letters", "tokens")
+    with up(tmp_path, "--store", url, command="serve") as running:
+        done = [roost(tmp_path, group, "ls", "--json", "--store", url) for group in lists]
+        done += [
+            roost(tmp_path, "events", "history", "--json", "--store", url),
+            roost(tmp_path, "chat", "hello", "--profile", "echo", "--store", url),
+            roost(tmp_path, "export", "ann.roost", "--store", url),
+            roost(tmp_path, "import", "ann.roost", "--store", url),
+        ]
+        assert [one.stderr for one in done if one.returncode] == []
+        examined = roost(tmp_path, "doctor", "--store", url)
+        assert "the database answers" in examined.stdout, examined.stdout + examined.stderr
+        assert "in use" not in examined.stdout
+        owned = running.end(signal.SIGTERM)
+    assert owned == 0
 
 
 def test_the_announcement_of_a_killed_process_is_ignored(tmp_path: Path, url: str) -> None:

@@ -13,7 +13,7 @@ DATA = b"millet\0" * 100_000
 def test_a_file_is_sent_shown_and_saved(home: Path) -> None:
     source = home / "se\u0301eds.bin"
     source.write_bytes(DATA)
-    done = roost(home, "chat", "--profile", "echo", "--attach", str(source), stdin="look\nand now\n")
+    done = roost(home, "chat", "--profile", "echo", "--attach", str(source), stdin="look\n")
     assert done.returncode == 0, done.stderr
     with package.open(f"sqlite:///{home}/data/roost.db") as service:
         [talk] = service.list_sessions("ann")

@@ -8,6 +8,7 @@ import pytest
 
 from roost.core.agents import wake
 from roost.core.agents.agent import AgentConfig, State
+from roost.core.agents.agent_filter import AgentFilter
 from roost.core.envelopes.claims import ClaimedWork
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
@@ -18,7 +19,7 @@ from roost.core.values.priority import Priority
 from roost.errors import Conflict, LimitReached
 from roost.ports import Tx
 from roost.stores.sql import settlement, tasks
-from roost.stores.sql.agents import agents, lifecycle
+from roost.stores.sql.agents import agents, lifecycle, listing
 from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.sending import effects
 from roost.stores.sql.tables import token_usage
@@ -27,7 +28,7 @@ from tests.contracts.sql.test_events import create, take
 
 
 def given_task(store: Driven, address: str, name: str = "task_1") -> tuple[ClaimedWork, Envelope]:
-    """What the agent is handed over when it wakes."""
+    """Return the work that the agent is handed when it wakes, and the envelope."""
     task = Envelope(name, address, Kind.TASK, name, Priority.NORMAL, "user:ann", "do", 1.0, 1.0, recorded=True)
     store.write(effects.post, SendTask(task))
     taken = take(store, address)
@@ -142,7 +143,7 @@ def rows(store: Driven, sql: str) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_what_a_refused_try_remembered_is_not_kept_by_those_that_follow_it(store: Driven, together: bool) -> None:
-    """What was done before is handed over once more, late; and somebody else writes what the agent knows."""
+    """Hand over finished work once more, late, while somebody else writes the agent's state."""
     address = create(store, "d")
     taken, first = given_task(store, address)
     assert done(store, first, taken.epoch)
@@ -157,7 +158,7 @@ def test_what_a_refused_try_remembered_is_not_kept_by_those_that_follow_it(store
     groups = [tries] if together else [[one] for one in tries]
     settled = [one.taken for group in groups for one in store.write(settlement.settle, tuple(group))]
     assert settled == [True, False, True, True]
-    assert take(store, address).memory == '{"b": 2}'
+    assert take(store, address).turn_state == '{"b": 2}'
 
 
 def errors(store: Driven) -> list[int]:
@@ -230,7 +231,7 @@ def test_history_is_a_chain_whatever_comes_in_which_order(store: Driven) -> None
 
 
 def test_what_is_announced_twice_is_on_record_once(store: Driven) -> None:
-    """With what somebody asked for, and by itself; in either order."""
+    """Store announced changes with a request and by themselves, in either order."""
     address = create(store, "d")
     taken, _ = given_task(store, address)
     twice = (announced(1, State.ACTIVE), announced(2, State.IDLE))
@@ -253,11 +254,11 @@ def test_there_is_a_bound_on_agents_and_deleting_makes_room(store: Driven) -> No
         make("c", "d")
     with pytest.raises(Conflict, match="'b' already"):
         make("b")
-    assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["a", "b"]
+    assert [one.agent_id for one in store.read(listing.listed, "ann", AgentFilter(), 10, "")] == ["a", "b"]
     make("c")
     store.write(lifecycle.delete, "ann", "a")
     make("d")
-    assert [one.agent_id for one in store.read(agents.listed, "ann", 10, "", None)] == ["b", "c", "d"]
+    assert [one.agent_id for one in store.read(listing.listed, "ann", AgentFilter(), 10, "")] == ["b", "c", "d"]
 
 
 def test_an_agent_is_recorded_as_idle_only_when_its_inbox_is_empty(store: Driven) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.core.memory.artifacts import Artifact
+from roost.core.brain_data.artifacts import Artifact
 from roost.core.values.ids import encode
 from roost.stores.sql import retention
 from roost.stores.sql.brain_data import artifacts, brain_context

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from roost.core.agents.agent import AgentConfig, State
+from roost.core.brain_data.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
 from roost.core.envelopes.effects import SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
-from roost.core.memory.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.runs import Posted
 from roost.core.values.ids import encode

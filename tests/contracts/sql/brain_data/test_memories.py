@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.core.agents.agent import AgentConfig, State
+from roost.core.brain_data.memories import Memory, Remember, asked, score
 from roost.core.envelopes.outcomes import StateChange
-from roost.core.memory.memories import Memory, Remember, asked, score
 from roost.errors import LimitReached, NotFound
 from roost.hosts.pending import drive
 from roost.ports import Pending, Tx
@@ -40,7 +40,7 @@ def remember(store: Driven, *texts: str, agent: str = "d", user: str = "ann", **
 
 
 def found(store: Driven, query: str = "", *, agent: str = "d", user: str = "ann", limit: int = MOST) -> list[str]:
-    """What the owner finds; the agent itself finds the same."""
+    """Return the texts that the owner finds; the agent itself finds the same."""
     listed: list[Memory] = store.read(memories.listed, user, agent, asked(query), limit, None)
     assert store.read(memories.search, f"{user}/{agent}", asked(query), limit) == listed
     return [one.text for one in listed]

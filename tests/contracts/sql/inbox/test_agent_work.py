@@ -9,6 +9,7 @@ import pytest
 
 from roost.core.agents import wake
 from roost.core.agents.agent import State
+from roost.core.agents.agent_filter import AgentFilter
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
@@ -18,7 +19,7 @@ from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, NotFound
 from roost.stores.sql import mail, settlement, tasks
-from roost.stores.sql.agents import agents, inspection, lifecycle
+from roost.stores.sql.agents import agents, inspection, lifecycle, listing
 from roost.stores.sql.inbox import in_progress
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending import effects
@@ -151,7 +152,7 @@ def test_agents_are_found_by_what_is_in_their_ids_and_settings(store: Driven) ->
     create(store, "watch", user="bob")
 
     def found(text: str, limit: int = 10, after: str = "") -> list[str]:
-        return [agent.agent_id for agent in store.read(inspection.find, "ann", text, limit, after)]
+        return [one.agent_id for one in store.read(listing.listed, "ann", AgentFilter(text=text), limit, after)]
 
     assert found("WATCH") == ["night-watch"]
     assert found("doors") == ["night-watch"]
@@ -171,16 +172,16 @@ def test_all_about_an_agent_is_seen_by_its_owner(store: Driven) -> None:
     done = Closing("run_1", replace(first, attempts=1), taken.epoch, Verdict.DONE, "did", 1.0, 2.0, state='{"a": 1}')
     assert store.write(settlement.settle, (done,))[0].taken
     seen = store.read(inspection.inspect, "ann", "d", 10)
-    assert (seen.agent.agent_id, seen.memory, seen.memories) == ("d", '{"a": 1}', 0)
+    assert (seen.agent.agent_id, seen.turn_state, seen.memories) == ("d", '{"a": 1}', 0)
     assert dict(seen.lanes) == {"same": 2}
     assert [run.run_id for run in seen.runs] == ["run_1"]
     assert [one.cause for one in seen.changes] == ["created"]
-    store.write(inspection.set_memory, "ann", "d", '{"b": 2}')
-    assert store.read(inspection.inspect, "ann", "d", 10).memory == '{"b": 2}'
-    for op, more in ((inspection.inspect, 10), (inspection.set_memory, "{}")):
+    store.write(inspection.set_state, "ann", "d", '{"b": 2}')
+    assert store.read(inspection.inspect, "ann", "d", 10).turn_state == '{"b": 2}'
+    for op, more in ((inspection.inspect, 10), (inspection.set_state, "{}")):
         with pytest.raises(NotFound):
             store.write(op, "bob", "d", more)
-    assert store.read(inspection.inspect, "ann", "d", 10).memory == '{"b": 2}'
+    assert store.read(inspection.inspect, "ann", "d", 10).turn_state == '{"b": 2}'
 
 
 def test_a_task_is_found_by_the_key_with_which_it_was_sent(store: Driven) -> None:

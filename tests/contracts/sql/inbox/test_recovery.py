@@ -128,7 +128,7 @@ def test_a_try_that_settles_clears_the_suspicion(store: Driven) -> None:
     assert marks(store) == {"a": (0, 1)}
 
 
-def test_a_try_that_is_repeated_for_the_memory_clears_the_suspicion(store: Driven) -> None:
+def test_a_try_that_is_repeated_for_the_state_clears_the_suspicion(store: Driven) -> None:
     tasks(store, create(store, "d"), "a")
     live(store, 3)
     store.write(recovery.isolate, ["a"])

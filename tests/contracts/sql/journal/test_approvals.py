@@ -17,10 +17,11 @@ from roost.core.talks.runs import TalkUpdate
 from roost.core.values.priority import Priority
 from roost.errors import Conflict, NotFound
 from roost.stores.sql import run_history, settlement, tasks
-from roost.stores.sql.journal import approvals, steps
+from roost.stores.sql.journal import approvals, run_inputs, steps
 from roost.stores.sql.sending import effects
 from roost.stores.sql.talks import messages, talks
 from tests.contracts.conftest import Driven
+from tests.contracts.plans import Plan
 from tests.contracts.sql.test_events import LAST, create, take
 
 D = "ann/d"
@@ -58,19 +59,24 @@ def test_an_approval_is_decided_once_by_its_owner(store: Driven, mine: Attempt) 
     asks(store, mine, "approval_1")
     for user, name in (("bob", "approval_1"), ("ann", "approval_9")):
         with pytest.raises(NotFound, match="no approval"):
-            store.write(approvals.decide, user, name, Decision.GRANTED, None, 3.0)
-    decided = store.write(approvals.decide, "ann", "approval_1", Decision.REFUSED, "too dear", 3.0)
-    assert (decided.approval.decision, decided.approval.note, decided.was_parked) == ("refused", "too dear", False)
-    again = store.write(approvals.decide, "ann", "approval_1", Decision.REFUSED, "too dear", 4.0)
+            store.write(approvals.decide, user, name, Decision.APPROVED, None, 3.0)
+    decided = store.write(approvals.decide, "ann", "approval_1", Decision.DECLINED, "too dear", 3.0)
+    assert (decided.approval.decision, decided.approval.note, decided.was_parked) == ("declined", "too dear", False)
+    again = store.write(approvals.decide, "ann", "approval_1", Decision.DECLINED, "too dear", 4.0)
     assert again.approval.decided == at(3.0), "the same again is the same"
-    with pytest.raises(Conflict, match="was refused already"):
-        store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 4.0)
+    with pytest.raises(Conflict, match="was declined already"):
+        store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 4.0)
+
+
+def test_pending_approvals_are_found_beside_many_decided_ones(plan: Plan) -> None:
+    assert any("approvals_pending" in step for step in plan(approvals.listed, "ann", False, 9, LAST))
+    assert any("approvals_by_user" in step for step in plan(approvals.listed, "ann", True, 9, LAST))
 
 
 def test_of_a_step_the_newest_question_counts(store: Driven, mine: Attempt) -> None:
     assert store.read(approvals.of_step, "task_1", 1) is None
     asks(store, mine, "approval_1")
-    store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 3.0)
+    store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 3.0)
     newer = Approval("approval_2", "ann", "d", None, "run_2", 1, Question.UNKNOWN, "pay", {}, at(4.0))
     assert store.write(
         steps.begin_again, replace(mine, run_id="run_2"), 1, StepOutcome.ASKED, 4.0, ApprovalRequest(newer, None)
@@ -82,14 +88,14 @@ def test_of_a_step_the_newest_question_counts(store: Driven, mine: Attempt) -> N
     assert store.write(tasks.cancel, "ann", "task_1", 5.0).status == "cancelled"
     assert store.read(approvals.listed, "ann", False, 10, LAST) == []
     with pytest.raises(Conflict, match="no run waits"):
-        store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
+        store.write(approvals.decide, "ann", "approval_2", Decision.APPROVED, None, 6.0)
 
 
 def test_a_parked_envelope_is_resumed_after_the_decision(store: Driven, mine: Attempt) -> None:
     asks(store, mine, "approval_1")
     assert store.write(settlement.settle, (closing(store, mine, Verdict.WAITING),))[0].taken
     assert not take(store, D).envelopes, "it waits for a person"
-    decided = store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 5.0)
+    decided = store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 5.0)
     assert decided.was_parked
     assert [e.envelope_id for e in take(store, D).envelopes] == ["task_1"]
 
@@ -109,10 +115,10 @@ def test_the_run_of_a_talk_is_parked_until_the_decision(store: Driven) -> None:
     waits = Closing("run_t", posted.envelope, *waiting, answer=AnswerEnd())
     settled = ended(store, waits)
     assert (settled.parked, settled.left) == (True, ())
-    decided = store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 5.0)
+    decided = store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 5.0)
     assert (decided.was_parked, decided.talker) == (True, "ann")
     asks(store, replace(place, run_id="run_u"), "approval_2", 2)
-    store.write(approvals.decide, "ann", "approval_2", Decision.GRANTED, None, 6.0)
+    store.write(approvals.decide, "ann", "approval_2", Decision.APPROVED, None, 6.0)
     settled = ended(store, replace(waits, run_id="run_u"))
     assert not settled.parked
     assert [e.envelope_id for e in settled.left] == ["e-1"], "they have decided meanwhile: it is run again at once"
@@ -156,8 +162,10 @@ def test_a_run_is_read_by_its_owner_with_its_steps_and_what_it_was_about(store: 
     logged = store.read(run_history.entry, "ann", "run_1")
     assert (logged.text, logged.is_whole, logged.turn_input) == ("5 paid", True, '{"profile": "p"}')
     assert [(step.name, step.request, step.result) for step in logged.steps] == [("pay", {"euros": 5}, "paid")]
-    assert store.read(run_history.source, logged.run, "task_1") == '{"sender": "user:ann", "text": "pay"}'
-    assert store.read(run_history.source, logged.run, "task_gone") is None
+    replayed = store.read(run_history.entry, "ann", "run_1", True)
+    assert ([step.name for step in replayed.recorded], replayed.steps, logged.recorded) == (["pay"], (), ())
+    assert store.read(run_inputs.source, logged.run, "task_1") == '{"sender": "user:ann", "text": "pay"}'
+    assert store.read(run_inputs.source, logged.run, "task_gone") is None
     for user, run in (("bob", "run_1"), ("ann", "run_9")):
         with pytest.raises(NotFound, match="no run"):
             store.read(run_history.entry, user, run)
@@ -172,7 +180,7 @@ def test_what_runs_of_mails_and_events_were_about_is_found_while_it_is_kept(stor
     done = closing(store, mine, Verdict.DONE)
     assert store.write(settlement.settle, (done,))[0].taken
     run = store.read(run_history.entry, "ann", "run_1").run
-    about = {kind: store.read(run_history.source, replace(run, kind=kind), name) for kind, name in KEPT}
+    about = {kind: store.read(run_inputs.source, replace(run, kind=kind), name) for kind, name in KEPT}
     assert about == {
         "mail": '{"sender": "user:ann", "text": "well", "subject": "news"}',
         "event": '{"sender": "user:ann", "text": "alarm", "data": {"n": 1}}',

@@ -66,8 +66,8 @@ def test_only_a_call_that_is_waited_for_can_be_allowed(store: Driven, mine: Atte
     with pytest.raises(Invalid, match="only a tool call"):
         store.write(permissions.allow, "ann", "approval_2", 3.0)
     ask(store, mine, CALL)
-    store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 3.0)
-    with pytest.raises(Conflict, match="granted already"):
+    store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 3.0)
+    with pytest.raises(Conflict, match="approved already"):
         store.write(permissions.allow, "ann", "approval_1", 4.0)
     assert store.read(permissions.listed, "ann", 9) == []
 

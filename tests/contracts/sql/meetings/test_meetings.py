@@ -276,3 +276,16 @@ def test_of_what_is_over_and_old_the_minutes_are_left_and_then_nothing(store: Dr
     gone = store.read(retention.old, "meetings", 1_000.0, (), 100).keys
     assert store.write(retention.remove, "meetings", 1_000.0, gone) == 3
     assert [one.meeting_id for one in store.read(registry_sql.listed, "ann", None, None, 10, LAST)] == [going_on]
+
+
+def test_meetings_are_listed_with_the_logs_of_the_user_and_of_their_agents(store: Driven) -> None:
+    create(store, "f", "bob")
+    meeting = running(store)
+    own = store.read(registry.views, "ann", meeting)
+    assert [log.participant for log in own] == [ANN, E, D]
+    assert {str(log.version.view.phase) for log in own} == {"running"}
+    [(summary, log)] = store.read(registry.overview, "ann", None, None, 10, LAST)
+    assert (summary.meeting_id, log is not None and log.version.view) == (meeting, own[0].version.view)
+    assert store.read(registry.overview, "ann", D, "ended", 10, LAST) == []
+    with pytest.raises(NotFound):
+        store.read(registry.views, "bob", meeting)

@@ -23,7 +23,7 @@ ALIKE = ("schedule_01a1e2ec1e5136271dbd07be6", "schedule_01a1e2ec1e518fc361e319a
 
 
 def nothing(address: str, task_id: str) -> bool:
-    """Of what was handed over nothing has begun."""
+    """Say that no work that was handed over has begun."""
     return False
 
 
@@ -169,3 +169,41 @@ def test_what_was_computed_by_a_clock_that_was_ahead_is_computed_again(store: Dr
     assert following == {"every": now + 60.0, "cron": 1_000_020.0, "right": 1_000_020.0, "once": None}
     assert not store.read(clock_changes.was_ahead, now)
     assert not store.write(clock_changes.realign, now)
+
+
+def every_minute(store: Driven) -> None:
+    create(store, "d")
+    rule = schedules.to_json(Every(60.0, 0.0))
+    args = ("schedule_1", "ann", "ann/d", "round", "go", "normal", rule, "queue_all", "all", 600.0, 1.0, 10)
+    store.write(timers.create, *args)
+
+
+def posted_by_a_second_process(store: Driven, now: float, task_id: str) -> tuple[str, ...]:
+    """Fire as a process that has not seen that the timer was fired."""
+
+    def forget(tx: Tx) -> None:
+        tx.write("UPDATE schedules SET last = 1.0")
+        tx.write("UPDATE timers SET due = 60.0")
+
+    store.write(forget)
+    numbers = count()
+    fired = store.write(timers.fire, now, lambda: f"{task_id}_{next(numbers)}", nothing)
+    return tuple(e.envelope_id for e in fired.posted)
+
+
+def test_a_tick_that_several_fire_is_queued_once(store: Driven) -> None:
+    every_minute(store)
+    assert posted_by_a_second_process(store, 121.0, "first") == ("first_0", "first_1")
+    assert posted_by_a_second_process(store, 181.0, "second") == ("second_2",), "the others are known"
+    waiting = store.read(lambda tx: tx.read("SELECT envelope_id FROM inbox ORDER BY 1"))
+    assert [row[0] for row in waiting] == ["first_0", "first_1", "second_2"]
+
+
+def test_a_time_that_is_set_again_is_posted_again(store: Driven) -> None:
+    create(store, "d")
+    once = schedules.to_json(Once(50.0))
+    args = ("schedule_1", "ann", "ann/d", "round", "go", "normal", once, "queue_all", "once", 600.0, 1.0, 10)
+    store.write(timers.create, *args)
+    assert len(store.write(timers.fire, 60.0, lambda: "task_1", nothing).posted) == 1
+    store.write(timers.change, "ann", "schedule_1", {"rule": once}, 70.0)
+    assert len(store.write(timers.fire, 80.0, lambda: "task_2", nothing).posted) == 1

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from roost.core.memory.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
+from roost.core.brain_data.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
 from roost.core.runs import AnswerEnd, Closing, Verdict
 from roost.core.talks.branches import BranchAction, NewBranch
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Tx
 from roost.stores.sql import settlement
 from roost.stores.sql.brain_data import artifacts, brain_context
+from roost.stores.sql.tables import quotas
 from roost.stores.sql.talks import answers, branches, messages, runs, talks
 from roost.stores.sql.talks.branches import Branched
 from tests.contracts.conftest import Driven
@@ -149,9 +150,7 @@ def test_branches_count_as_talks_of_their_user(store: Driven, talk: str) -> None
 
 
 def _count(tx: Tx) -> Any:
-    row = tx.one("SELECT talks FROM users WHERE user_id = 'ann'")
-    assert row is not None
-    return row[0]
+    return quotas.count(tx, "talks", "ann")
 
 
 def _rows(tx: Tx) -> int:

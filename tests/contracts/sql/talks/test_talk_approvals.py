@@ -46,13 +46,13 @@ def test_an_approval_is_at_the_answer_of_the_run_that_continues_a_parked_one(sto
     assert shown(store) == [("approval_1", None, True)], "there is no answer yet"
     store.write(answers.open_answer, "t", "run_1", run.epoch, "half")
     assert shown(store) == [("approval_1", 2, True)]
-    store.write(approvals.decide, "ann", "approval_1", Decision.GRANTED, None, 3.0)
+    store.write(approvals.decide, "ann", "approval_1", Decision.APPROVED, None, 3.0)
     store.write(steps.begin_again, place_of(run), 1, StepOutcome.BEGUN, 3.0)
     ask(store, run, "approval_2", 2)
     assert shown(store) == [("approval_1", 2, False), ("approval_2", 2, True)]
     store.write(settlement.settle, (run,))
     assert shown(store)[1] == ("approval_2", 2, True), "it is parked, with its answer"
-    store.write(approvals.decide, "ann", "approval_2", Decision.REFUSED, "no", 3.0)
+    store.write(approvals.decide, "ann", "approval_2", Decision.DECLINED, "no", 3.0)
     claimed = store.write(runs.claim, "t")
     again = replace(run, run_id="run_2", epoch=claimed.epoch, verdict=Verdict.DONE, text="whole")
     store.write(settlement.settle, (again,))

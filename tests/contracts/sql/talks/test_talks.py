@@ -53,7 +53,7 @@ def all_of(store: Driven) -> list[tuple[int, str, str]]:
 
 
 def waiting(store: Driven) -> tuple[int, int]:
-    """What the talk says waits, and what is in its lane."""
+    """Return the number of messages that wait by the talk's row, and by its lane."""
 
     def look(tx: Tx) -> tuple[int, int]:
         row = tx.one("SELECT waiting FROM talks WHERE talk_id = :t", {"t": TALK})
@@ -237,10 +237,10 @@ def test_stopping_drops_what_waits(store: Driven, talk: str) -> None:
 def test_what_is_unfinished_is_found(store: Driven, talk: str) -> None:
     assert store.read(runs.unfinished, "", 10) == []
     posted = post(store, "a")
-    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "")]
+    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "", "", "echo")]
     store.write(answers.open_answer, TALK, "run_1", posted.epoch, "")
     store.write(runs.stop, "ann", TALK)
-    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "")], "an open answer is unfinished too"
+    assert store.read(runs.unfinished, "", 10) == [(TALK, "ann", "", "", "echo")], "an open answer is unfinished too"
     assert store.read(runs.unfinished, TALK, 10) == []
 
 

@@ -27,7 +27,7 @@ def add(store: Driven, talk_id: str = "talk_1", transcript: Transcript = TRANSCR
     store.write(transcripts.add, "ann", talk_id, "echo", "", '{"temperature": 0.5}', transcript, most)
 
 
-def test_a_transcript_becomes_a_talk_that_goes_on(store: Driven) -> None:
+def test_a_transcript_becomes_a_talk_that_continues(store: Driven) -> None:
     add(store)
     talk, found, is_last = store.read(transcripts.read_part, "ann", "talk_1", 0)
     assert (tuple(found), is_last) == (SAID, True)

@@ -110,7 +110,7 @@ def test_an_earlier_time_wins_over_another_text() -> None:
     assert EMPTY.added(CALL, early).added(late).get(EntryId(HOST, 2)) == early
 
 
-def test_numbers_that_only_look_alike_are_told_apart() -> None:
+def test_numbers_that_only_look_alike_are_distinguished() -> None:
     head = EntryId(HOST, 1)
     one, other = entry(HOST, 2, Moved(head, {"cell": 1})), entry(HOST, 2, Moved(head, {"cell": True}))
     a, b = EMPTY.added(CALL, one), EMPTY.added(CALL, other)
@@ -199,7 +199,7 @@ def test_logs_of_two_meetings_are_not_merged() -> None:
     assert EMPTY.added(CALL).answer_to(Log("other", HOST).digest()) == ()
 
 
-def test_entries_in_the_name_of_another_participant_are_refused() -> None:
+def test_entries_that_name_another_participant_as_author_are_refused() -> None:
     check_sender(HISTORY[4], ADA)
     check_sender(HISTORY[4], BEN, is_answer=True)
     with pytest.raises(Forbidden, match="not its own"):

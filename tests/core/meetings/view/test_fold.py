@@ -15,7 +15,7 @@ from roost.core.meetings.log.bodies import Accepted, Body, Ended, Invited, Joine
 from roost.core.meetings.log.entries import Entry
 from roost.core.meetings.log.log import Log
 from roost.core.meetings.view import rules
-from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.fold import LogReader, fold
 from roost.core.meetings.view.trails import Trail
 from roost.core.meetings.view.view import ParticipantStatus, Phase, View
 from tests.core.meetings.cast import ADA, BEN, CAL, HOST, MEETING, NOON, call
@@ -216,7 +216,7 @@ def test_reading_as_it_grows_gives_what_reading_the_whole_gives(seed: int) -> No
     room.post(HOST, Ended())
     room.tell(*unseen)
     whole = room[HOST].log
-    log, reader = Log(MEETING, HOST), Reader()
+    log, reader = Log(MEETING, HOST), LogReader()
     for entry in orders([*whole, *whole], seed):
         log = log.added(entry)
         assert reader.read(log) == fold(log)
@@ -227,7 +227,7 @@ def test_a_reader_of_a_log_that_was_put_right_forgets_what_was_wrong() -> None:
     room = running(ADA)
     first = room.post(ADA, Said("z"))
     room.post(HOST, Said("after"))
-    reader = Reader()
+    reader = LogReader()
     reader.read(room[HOST].log)
     rival = Entry(MEETING, ADA, first.number, first.at, first.seen, Said("a"))
     healed = room[HOST].log.added(rival)
@@ -240,7 +240,7 @@ def test_a_reader_of_a_log_that_was_put_right_forgets_what_was_wrong() -> None:
 
 
 def test_thousands_of_entries_are_cheap_one_by_one_and_late_ones_cost_little() -> None:
-    host, reader = Person(HOST), Reader()
+    host, reader = Person(HOST), LogReader()
     for body in (call(), Started()):
         host.write(body)
     log, clock = host.log, host.clock
@@ -263,7 +263,7 @@ def test_an_insertion_folds_again_only_what_comes_after_it(monkeypatch: pytest.M
         room.post(HOST, Said(str(number)))
     late = apart(room, ADA, Said("late"))
     room.post(HOST, Said("last"))
-    reader = Reader()
+    reader = LogReader()
     reader.read(room[HOST].log)
     folded: list[Entry] = []
     after = rules.after
@@ -279,7 +279,7 @@ def test_an_insertion_folds_again_only_what_comes_after_it(monkeypatch: pytest.M
 
 
 def test_a_reader_keeps_a_view_for_few_places_of_many() -> None:
-    host, reader = Person(HOST), Reader()
+    host, reader = Person(HOST), LogReader()
     host.write(call())
     for _ in range(500):
         host.write(Left())

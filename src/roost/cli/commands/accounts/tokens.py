@@ -12,12 +12,11 @@ from roost.cli.app.connect import Service
 from roost.cli.app.durations import positive_duration
 from roost.cli.app.options import Config, Json, Limit, Store, command_group
 from roost.cli.app.shared import NEWEST, open_session, single_match
-from roost.cli.render.output import print_json, print_result, print_table, short_id
+from roost.cli.render.output import print_json, print_result, print_table, short_id, shown
 from roost.cli.render.tables import local_time, relative_time
 from roost.cli.render.text import sanitize
 from roost.core.accounts.tokens import ALL, ApiToken
 from roost.errors import NotFound
-from roost.protocol.values import shown
 
 app = command_group()
 One = Annotated[str, typer.Argument(metavar="TOKEN", help="Id of a token, a unique part of it, or its name.")]
@@ -83,4 +82,4 @@ def _find(service: Service, user: str, part: str) -> ApiToken:
     matching = named or [one for one in listed if part in one.token_id]
     if not matching:
         raise NotFound(f"there is no token {part!r:.80}: `roost tokens ls` lists them")
-    return single_match(matching, part, "tokens", lambda one: f"{one.token_id}  {one.name}")
+    return single_match(matching, part, "tokens", lambda one: f"{one.token_id}  {one.name}", by_name=bool(named))

@@ -9,18 +9,17 @@ from typing import Annotated
 import typer
 
 from roost.cli.app.agent_options import InState
+from roost.cli.app.connect import is_local
 from roost.cli.app.durations import positive_duration
 from roost.cli.app.options import Agent, Config, Json, Limit, Store, command_group
 from roost.cli.app.shared import NEWEST, missing_profile, note_not_running, open_session
 from roost.cli.render.agents import agent_table, setting_text, state_text, wake_text
-from roost.cli.render.output import print_result, print_table, short_id
+from roost.cli.render.output import print_result, print_table, short_id, shown
 from roost.cli.render.tables import key_values, local_time
 from roost.cli.render.text import single_line
 from roost.core.agents.agent import AgentChange
 from roost.core.journal.approvals import Approval
 from roost.core.monitoring.health import AgentHealth, Inspection
-from roost.protocol.values import shown
-from roost.service import AgentService
 
 app = command_group()
 
@@ -57,7 +56,7 @@ def _questions(asked: list[Approval]) -> Iterator[str]:
         yield one.question()
         if one.is_folded:
             yield f"  Show all arguments: roost approvals show {short_id(one.approval_id)}"
-        yield f"  roost approvals grant|refuse {short_id(one.approval_id)}"
+        yield f"  roost approvals approve|decline {short_id(one.approval_id)}"
         yield ""
 
 
@@ -118,7 +117,7 @@ def watch(
     from roost.cli.commands.agents import watch as command
 
     with open_session(store, config) as (service, user):
-        if isinstance(service, AgentService):
+        if is_local(service):
             command.once(service, user, as_json=json)
             return note_not_running(service, "nothing changes until `roost up` runs")
         return command.run(service, user, every=max(every or 1.0, 0.1), as_json=json)

@@ -13,7 +13,7 @@ from roost.cli.app.shared import NEWEST, find_by_id, open_session
 from roost.cli.render.output import print_result, short_id
 from roost.cli.render.tables import relative_time, table
 from roost.cli.render.text import single_line
-from roost.core.memory.memories import Memory
+from roost.core.brain_data.memories import Memory
 from roost.errors import NotFound
 
 app = command_group()

@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 
 from roost.cli.app.connect import Service
 from roost.cli.render.agents import agent_table, state_text
-from roost.cli.render.output import short_id
+from roost.cli.render.output import short_id, shown
 from roost.cli.render.screen import Screen
 from roost.cli.render.tables import truncate
 from roost.cli.render.text import single_line
 from roost.core.agents.agent import Agent
 from roost.core.envelopes.envelope import Kind
 from roost.core.monitoring.facts import Fact, Name
-from roost.protocol.values import shown
 
 MOST = 1_000
 AROUND = 3

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from roost.cli.app.connect import Service
 from roost.cli.render.meetings import new_lines, snapshot
+from roost.cli.render.output import shown
 from roost.cli.render.screen import Screen
 from roost.core.meetings.view.shown import MeetingView
-from roost.protocol.values import shown
 
 LOOK = 0.5
 """Seconds after which an unchanged view is yielded again, so that callers can check other things."""

@@ -14,17 +14,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from roost.api.tls import Certificate
 from roost.brains.profiles import ADK, ProfileRegistry, is_absent
-from roost.cli.app.connect import announced_server, store_url
+from roost.cli.app.connect import announced_server, current_user, store_url
+from roost.cli.app.options import load_settings
 from roost.cli.commands.server.health_checks import Finding, check_data_folder, check_mcp_servers, check_store
-from roost.cli.commands.server.ports import LOOPBACK, check_port_free, require_loopback
+from roost.cli.commands.server.ports import LOOPBACK, check_port_free, require_encryption
 from roost.cli.render.output import print_json
 from roost.cli.render.text import single_line
-from roost.client import connect
+from roost.core.values.secrets import Redactor
 from roost.errors import BrainFailed, RoostError
 from roost.hosts.threads import ThreadHost
 from roost.ports import Profile
-from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path, load
+from roost.settings import OTHER_VARIABLES, PREFIX, Settings, config_path
 from roost.wiring import models_folder, profiles_of, read_secrets, sqlite_path
 
 OLDEST_PYTHON = (3, 11)
@@ -59,7 +61,7 @@ def run_checks(config: Path | None, options: dict[str, Any]) -> Iterator[Finding
     yield from _extras()
     yield from _variables()
     try:
-        settings = load(config, **options)
+        settings = load_settings(config, **options)
         read_secrets(settings)
     except RoostError as error:
         for sentence in str(error).splitlines():
@@ -67,6 +69,9 @@ def run_checks(config: Path | None, options: dict[str, Any]) -> Iterator[Finding
         return
     file = config_path(config)
     yield Finding("settings", "ok", f"{file} is valid" if file else "no roost.toml; using defaults")
+    if settings.server:
+        yield from _chosen_server(settings, settings.server)
+        return
     registry = None
     try:
         sys.path.insert(0, str(settings.folder))
@@ -103,7 +108,7 @@ def _sqlite() -> Finding:
 
 
 def _extras() -> Iterator[Finding]:
-    missing = [name for name in ("streamlit", "fastapi", "uvicorn", "sse_starlette") if find_spec(name) is None]
+    missing = [name for name in ("streamlit", "fastapi", "uvicorn", "websockets") if find_spec(name) is None]
     if missing:
         yield Finding("pages", "warn", f"not installed: {', '.join(missing)}", "pip install 'roost[ui]'")
     else:
@@ -128,7 +133,8 @@ def _named(profile: Profile) -> str:
 
 
 def _profiles(registry: ProfileRegistry) -> Iterator[Finding]:
-    registry.open(ThreadHost())
+    redactor = Redactor()
+    registry.open(ThreadHost(), redactor)
     good = []
     for profile in registry.names():
         try:
@@ -138,9 +144,7 @@ def _profiles(registry: ProfileRegistry) -> Iterator[Finding]:
             key, named = ("agent", profile.agent or "") if profile.brain == ADK else ("brain", profile.brain)
             advice = error.advice if isinstance(error, BrainFailed) else None
             fix = advice or _mending(error, named.partition(":")[0], key)
-            text = registry.redactor.clean(
-                f"{profile.name}: {error}"
-            )  # a module may raise any text when it is imported
+            text = redactor.clean(f"{profile.name}: {error}")  # a module may raise any text when it is imported
             yield Finding("profiles", "problem", text, fix)
     yield Finding("profiles", "ok", ", ".join(good))
     chosen = registry.profile(registry.default)
@@ -161,9 +165,23 @@ def _mending(error: RoostError, module: str, key: str) -> str:
 
 def _host(settings: Settings) -> Iterator[Finding]:
     try:
-        require_loopback(settings)
+        require_encryption(settings)
+        if settings.tls_files:
+            Certificate(*settings.tls_files)
+            yield Finding("tls", "ok", f"{settings.tls_files[0]} is valid")
     except RoostError as error:
-        yield Finding("host", "problem", str(error), f'set host = "{LOOPBACK}" in the settings, or remove it')
+        yield Finding("host", "problem", str(error), f'correct it, or set host = "{LOOPBACK}" in the settings')
+
+
+def _chosen_server(settings: Settings, url: str) -> Iterator[Finding]:
+    """Check the server that `--server` names, instead of the store of this machine."""
+    try:
+        user = current_user(settings)
+    except RoostError as error:
+        yield Finding("sign-in", "problem", str(error), f"check the URL, then run `roost login {url}`")
+        return
+    yield Finding("sign-in", "ok", f"{user} at {url}")
+    yield from _server(settings)
 
 
 def _server(settings: Settings) -> Iterator[Finding]:
@@ -173,7 +191,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
         if settings.is_loopback:
             yield _port(settings)
         return
-    with connect(found.url, found.token) as service:
+    with found.connect(patience=1) as service:
         try:
             health = service.health()
         except RoostError:

@@ -9,15 +9,16 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from roost.brains.profiles import ProfileRegistry
 from roost.cli.app.connect import store_url
+from roost.cli.commands.server.ports import require_sign_in
 from roost.core.values.secrets import Redactor
-from roost.errors import RoostError
+from roost.errors import InUse, RoostError
 from roost.hosts.pending import drive
 from roost.hosts.threads import ThreadHost
 from roost.ports import Row
@@ -29,6 +30,7 @@ from roost.wiring import data_folder, tool_servers
 MEGABYTE = 1024 * 1024
 AGENTS = "SELECT agent_id, config FROM agents ORDER BY agent_id"
 LETTERS = "SELECT count(*) FROM dead_letters"
+ACCOUNTS = "SELECT count(*) FROM accounts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,21 @@ def check_store(settings: Settings, path: Path | None, registry: ProfileRegistry
     elif not path.exists():
         if path.parent.is_dir():
             yield Finding("store", "ok", f"{path} is created at the first start")
+            yield _sign_in(settings, 0)
         else:
             yield Finding("store", "problem", f"the folder {path.parent} does not exist", "create it")
     else:
-        yield from _file(path, registry)
+        yield from _file(settings, path, registry)
 
 
-def _file(path: Path, registry: ProfileRegistry | None) -> Iterator[Finding]:
+def _file(settings: Settings, path: Path, registry: ProfileRegistry | None) -> Iterator[Finding]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=2)) as database:
             answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]
             made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'agents'").fetchone()
             agents, letters = [database.execute(sql).fetchall() if made else [] for sql in (AGENTS, LETTERS)]
+            has_table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'accounts'").fetchone()
+            [(accounts,)] = database.execute(ACCOUNTS).fetchall() if has_table else [(0,)]
         journal = path.with_name(f"{path.name}-wal")
         if journal.exists() and (size := journal.stat().st_size) >= ALARM:
             text = f"{journal} has {size // 10**6:,} MB: a reader prevents a checkpoint"
@@ -117,8 +122,24 @@ def _file(path: Path, registry: ProfileRegistry | None) -> Iterator[Finding]:
         yield Finding("store", "problem", f"{path} is damaged: {answer}", "restore it from a backup")
         return
     yield Finding("store", "ok", f"{path} can be read")
+    yield _sign_in(settings, accounts)
     yield from _agents(agents, registry)
     yield from _letters(letters)
+
+
+def _sign_in(settings: Settings, accounts: int) -> Finding:
+    """Report who has to sign in, and how."""
+    try:
+        require_sign_in(settings, has_accounts=accounts > 0)
+        settings.client_secret()
+    except RoostError as error:
+        return Finding("sign-in", "problem", str(error), "`roost users add NAME --admin` adds an account")
+    ways = [f"{accounts:,} accounts" if accounts != 1 else "1 account"] if accounts else []
+    ways += [f"provider {settings.oidc.shown}"] if settings.oidc else []
+    ways += [f"header {settings.proxy_user_header} of a proxy"] if settings.proxy_user_header else []
+    if not ways:
+        return Finding("sign-in", "ok", "not required: there are no accounts, and only this machine is served")
+    return Finding("sign-in", "ok", f"required: {', '.join(ways)}")
 
 
 def _agents(rows: Iterable[Row], registry: ProfileRegistry | None) -> Iterator[Finding]:
@@ -149,14 +170,18 @@ def _letters(rows: Iterable[Row]) -> Iterator[Finding]:
 
 def _server_store(settings: Settings, registry: ProfileRegistry | None) -> Iterator[Finding]:
     from roost.hosts.threads import RealClock
+    from roost.stores.postgres_connection import PostgresConnection
     from roost.wiring import database
 
+    url = store_url(settings)
     try:
-        server = database(store_url(settings), RealClock().now)
-        with closing(server.connect(read_only=True)) as connection:
+        with suppress(InUse):  # by the running server
+            database(url, RealClock().now).release()
+        with closing(PostgresConnection(url, read_only=True)) as connection:
             agents, letters = connection.read(AGENTS), connection.read(LETTERS)
-        server.release()
+            [(accounts,)] = connection.read(ACCOUNTS)
         yield Finding("store", "ok", "the database answers")
+        yield _sign_in(settings, accounts)
         yield from _agents(agents, registry)
         yield from _letters(letters)
     except Exception as error:  # each driver has its own errors

@@ -14,14 +14,55 @@ from roost.errors import Forbidden, Unavailable
 from roost.settings import Settings
 
 LOOPBACK = "127.0.0.1"
+ANY = {"0.0.0.0": LOOPBACK, "::": "::1", "[::]": "::1"}
+"""Hosts that stand for all addresses of this machine, and the address to reach each."""
 
 
 def require_loopback(settings: Settings) -> None:
     if not settings.is_loopback:
+        raise Forbidden(f"cannot listen on {settings.host!r}: this command serves this machine only. Use `roost up`")
+
+
+def require_encryption(settings: Settings) -> None:
+    """Raise Forbidden if other machines would send passwords and cookies in plain text."""
+    if not (settings.is_loopback or settings.behind_proxy or settings.tls_cert):
         raise Forbidden(
-            f"cannot listen on {settings.host!r}: Roost serves this machine only while no sign-in method is "
-            f"configured. Use host {LOOPBACK}, and an SSH tunnel (ssh -L) for remote access"
+            f"cannot listen on {settings.host!r} without TLS: others could read passwords on the way. Use --tls-cert"
+            f" and --tls-key, or --behind-proxy if a proxy adds TLS, or host {LOOPBACK}"
         )
+
+
+def require_sign_in(settings: Settings, *, has_accounts: bool) -> None:
+    """Raise Forbidden if other machines could reach this server, and nobody could sign in."""
+    if settings.is_exposed and not (has_accounts or settings.oidc or settings.proxy_user_header):
+        where = "serve a proxy" if settings.behind_proxy else f"listen on {settings.host!r}"
+        raise Forbidden(
+            f"cannot {where} while nobody can sign in: add an account with `roost users add NAME --admin`, or configure"
+            f" [oidc] or proxy_user_header in roost.toml. {_only_for_this_machine(settings)}"
+        )
+
+
+def _only_for_this_machine(settings: Settings) -> str:
+    kept = [] if settings.is_loopback else [f"use host {LOOPBACK}"]
+    return "Only for this machine, " + " and ".join(kept + ["leave out --behind-proxy"] * settings.behind_proxy)
+
+
+def page_url(settings: Settings, port: int) -> str:
+    """Return the URL of the pages for people: the configured one, or that on this machine."""
+    if settings.url:
+        return settings.url
+    host = settings.host if settings.host not in (*ANY, LOOPBACK) else "localhost"
+    return f"{_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def local_url(settings: Settings, port: int) -> str:
+    """Return the URL for programs on this machine."""
+    host = ANY.get(settings.host, settings.host)
+    return f"{_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _scheme(settings: Settings) -> str:
+    return "https" if settings.tls_cert else "http"
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

@@ -14,7 +14,7 @@ from roost.cli.commands.server.ports import check_port_free, require_loopback
 from roost.errors import Unavailable
 from roost.settings import Settings
 
-SCRIPT = Path(roost.__file__).resolve().parent / "ui" / "app.py"
+SCRIPT = Path(roost.__file__).resolve().parent / "api" / "pages" / "standalone.py"
 
 
 def arguments(settings: Settings) -> list[str]:

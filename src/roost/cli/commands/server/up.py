@@ -1,4 +1,4 @@
-"""`roost up`: pages, API and agents in one process."""
+"""`roost up` and `roost serve`: API and agents in one process, with or without pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import socket
 import sys
 import threading
 import webbrowser
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from time import sleep
 from types import FrameType
+from typing import Any, NoReturn
 
 import uvicorn
 
@@ -20,12 +25,15 @@ from roost.api.app import create_app
 from roost.api.auth import Identity, identity
 from roost.api.server import config as server_config
 from roost.api.server import raise_descriptor_limit
+from roost.api.tls import Certificate
 from roost.cli.app.connect import already_running, retry_while_in_use
-from roost.cli.commands.server.ports import bind, require_loopback
+from roost.cli.commands.server.ports import bind, local_url, page_url, require_encryption, require_sign_in
 from roost.cli.render.text import single_line
 from roost.core.limits.limits import Limits
 from roost.core.values.secrets import Redactor
 from roost.errors import RoostError, Unavailable
+from roost.hosts.pending import drive
+from roost.runtime.cluster.membership import Ending
 from roost.service import AgentService
 from roost.settings import Settings
 from roost.wiring import announce, data_folder, from_settings, read_secrets
@@ -36,6 +44,13 @@ LEAVING = 0.9
 """Seconds reserved for what is stopped after the agents: connections, pages, the interpreter."""
 LAST_RESORT = 5.0
 """Seconds after which the process exits even if a thread does not end."""
+REJOINING = "ROOST_REJOINING"
+"""Variable of a process that replaces itself because it has lost its lease: it waits for the database."""
+NATS_PATIENCE = 3.0
+"""Seconds to wait for the first attempt to connect to NATS, which may be down."""
+REJOIN_PAUSE = 1.0
+TICK = 1.0
+"""Seconds between two updates of the `date` header, by uvicorn a tenth of it."""
 
 logger = logging.getLogger("roost.up")
 
@@ -43,11 +58,32 @@ logger = logging.getLogger("roost.up")
 class Server(uvicorn.Server):
     """Uvicorn server that stops the agents first, so that answers reach their readers before connections close."""
 
-    def __init__(self, config: uvicorn.Config, service: AgentService, drain: float) -> None:
+    _loop: asyncio.AbstractEventLoop | None = None
+    _exiting: asyncio.Event
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        service: AgentService,
+        drain: float,
+        following: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         super().__init__(config)
         self._service = service
         self._drain_time = drain
+        self._following = following
+        """Task that runs beside the server: it follows the renewals of the certificate."""
         self._ending = False
+        self.lost_lease = False
+        """True if this node of a cluster has lost its lease: it starts anew."""
+        if service.roost.membership is not None:
+            service.roost.membership.listen(self._leave)
+
+    def _leave(self, ending: Ending) -> None:
+        if ending is Ending.LOST:
+            self.lost_lease = self._ending = self.should_exit = True
+        elif not self._ending:
+            self.handle_exit(signal.SIGTERM, None)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._ending:
@@ -68,6 +104,28 @@ class Server(uvicorn.Server):
                     brains.load(profile)
             except RoostError as error:
                 _say(f"  Profile {profile.name!r} cannot answer: {single_line(str(error))}\n")
+
+    @property
+    def should_exit(self) -> bool:
+        """Return whether the server has to exit; any thread may set it."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._should_exit = value
+        if value and self._loop is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._exiting.set)
+
+    async def main_loop(self) -> None:
+        """Tick each second, instead of ten times, and when the server is asked to exit."""
+        following = asyncio.create_task(self._following(), name="certificate") if self._following else None
+        self._exiting, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._exiting.wait(), TICK)
+        if following is not None:
+            following.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         cut = asyncio.get_running_loop().call_later(GRACE, self._cut_off)
@@ -90,7 +148,8 @@ class Server(uvicorn.Server):
 
 def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages: bool = True) -> None:
     """Start the server and run until a signal arrives. Raise RoostError if it cannot start."""
-    require_loopback(settings)
+    require_encryption(settings)
+    certificate = Certificate(*settings.tls_files) if settings.tls_files else None
     raise_descriptor_limit()
     data = data_folder(settings.data)
     read_secrets(settings)  # before the log is set up, which redacts them
@@ -98,17 +157,39 @@ def run(settings: Settings, *, browser: bool = True, reload: bool = False, pages
     secret = settings.secret.get_secret_value() if settings.secret else None
     who = identity(data, secret, settings.user)
     redactor.hide(who.token)
+    is_rejoining = os.environ.pop(REJOINING, None) is not None
+    while True:
+        try:
+            _bind_and_serve(settings, who, certificate, redactor, browser=browser, reload=reload, pages=pages)
+            break
+        except Unavailable as error:
+            if not is_rejoining:
+                raise
+            logger.warning("this node cannot join its cluster yet; trying again: %s", error)
+            sleep(REJOIN_PAUSE)
+    _end_soon()
+    _say("Stopped.\n")
+
+
+def _bind_and_serve(
+    settings: Settings,
+    who: Identity,
+    certificate: Certificate | None,
+    redactor: Redactor,
+    *,
+    browser: bool,
+    reload: bool,
+    pages: bool,
+) -> None:
     try:
         listeners = bind(settings.host, settings.port)
     except Unavailable as error:
         raise already_running(settings) or error from error
     try:
-        _serve(settings, who, listeners, redactor, browser=browser, reload=reload, pages=pages)
+        _serve(settings, who, listeners, certificate, redactor, browser=browser, reload=reload, pages=pages)
     finally:
         for listener in listeners:
             listener.close()
-    _end_soon()
-    _say("Stopped.\n")
 
 
 def _open_service(settings: Settings, limits: Limits, redactor: Redactor, *, reload: bool) -> AgentService:
@@ -121,6 +202,13 @@ def _open_service(settings: Settings, limits: Limits, redactor: Redactor, *, rel
     return service
 
 
+def refuse_wrong_credentials(service: AgentService) -> None:
+    """Raise Unavailable if NATS refuses this node. A server that is down does not keep it from starting."""
+    membership = service.roost.membership
+    if membership is not None and (refusal := membership.mesh.refusal(NATS_PATIENCE)):
+        raise Unavailable(refusal)
+
+
 def reserve_shutdown_time(limits: Limits) -> Limits:
     """Return limits whose `drain` leaves time for the rest of the shutdown."""
     rest = limits.stop_patience + LEAVING
@@ -131,6 +219,7 @@ def _serve(
     settings: Settings,
     who: Identity,
     listeners: list[socket.socket],
+    certificate: Certificate | None,
     redactor: Redactor,
     *,
     browser: bool,
@@ -139,35 +228,58 @@ def _serve(
 ) -> None:
     limits = reserve_shutdown_time(settings.limits)
     service = _open_service(settings, limits, redactor, reload=reload)
+    server = None
     try:
         port = listeners[0].getsockname()[1]
+        refuse_wrong_credentials(service)
+        require_sign_in(settings, has_accounts=drive(service.asynchronous.users.exist()))
         app = create_app(service, settings, who, pages=pages)
-        config = server_config(app, settings)
-        address = f"[{settings.host}]" if ":" in settings.host else settings.host
-        announce(service.roost, url=f"http://{address}:{port}", token=who.token, nonce=who.nonce)
-        server = Server(config, service, limits.drain)
-        link = f"http://localhost:{port}/enter?code={who.invite()}"
-        greeting = threading.Thread(target=_greet, args=(server, port, link, browser), daemon=True)
+        announcing = partial(_announce, service, settings, port, who, certificate)
+        announcing()
+        following = partial(certificate.follow, announcing) if certificate else None
+        server = Server(server_config(app, settings, certificate), service, limits.drain, following)
+        link = f"{page_url(settings, port)}/enter?code={who.invite()}" if pages else None
+        greeting = threading.Thread(target=_greet, args=(server, page_url(settings, port), link, browser), daemon=True)
         greeting.start()
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not under nohup
             signal.signal(signal.SIGHUP, server.handle_exit)
         server.run(sockets=listeners)
     finally:
+        if server is not None and server.lost_lease:
+            _start_anew(service, limits)
         service.close()
 
 
-def _greet(server: Server, port: int, link: str, browser: bool) -> None:
+def _start_anew(service: AgentService, limits: Limits) -> NoReturn:
+    """Replace this process, which has lost its lease. The database may not answer: closing has a limited time."""
+    _say("This node has lost its lease; starting it anew …\n")
+    closing = threading.Thread(target=service.close, name="roost-close", daemon=True)
+    closing.start()
+    closing.join(limits.drain + limits.stop_patience + LAST_RESORT)
+    command = [sys.executable, *sys.orig_argv[1:]]
+    os.execve(sys.executable, command, {**os.environ, REJOINING: "1"})
+
+
+def _announce(
+    service: AgentService, settings: Settings, port: int, who: Identity, certificate: Certificate | None
+) -> None:
+    """Record how to reach this server, for the command line."""
+    shown = {"certificate": certificate.pem} if certificate else {}
+    announce(service.roost, url=local_url(settings, port), token=who.token, nonce=who.nonce, **shown)
+
+
+def _greet(server: Server, url: str, link: str | None, browser: bool) -> None:
     """Print the address and the sign-in link when the server is ready, and open a browser if there is one."""
     while not server.started:
         if server.should_exit:
             return
         threading.Event().wait(0.02)
-    _say(
-        f"Roost is running at http://localhost:{port}\n"
-        f"  Sign in with  {link}\n"
-        "  (valid once; `roost link` prints another)  Stop with Ctrl-C.\n"
-    )
-    if browser and has_browser():
+    _say(f"Roost is running at {url}{'' if link else ', without pages'}\n")
+    if link is None:
+        _say("  Programs sign in with a token: `roost tokens create NAME`.  Stop with Ctrl-C.\n")
+    else:
+        _say(f"  Sign in with  {link}\n  (valid once; `roost link` prints another)  Stop with Ctrl-C.\n")
+    if link is not None and browser and has_browser():
         webbrowser.open(link)
     server.load_brains()
 

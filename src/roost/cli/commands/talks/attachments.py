@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roost.cli.app.connect import Service, current_user, open_service
 from roost.cli.commands.talks.talks import all_messages, find_talk
 from roost.cli.render.text import single_line
 from roost.core.talks.attachments import Attachment
 from roost.errors import Invalid, NotFound
-from roost.settings import Settings
+
+if TYPE_CHECKING:
+    from roost.settings import Settings
 
 
 def upload(service: Service, user: str, paths: Iterable[Path]) -> list[str]:

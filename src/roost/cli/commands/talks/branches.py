@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from roost.cli.app.connect import Service, current_user, open_service
 from roost.cli.commands.talks.talks import all_messages, find_talk
-from roost.cli.render.output import print_json
+from roost.cli.render.output import print_json, shown
 from roost.cli.render.text import sanitize, single_line
 from roost.core.talks.messages import Sender
 from roost.core.talks.talk import Talk
 from roost.errors import BrainFailed
-from roost.protocol.values import shown
-from roost.settings import Settings
+
+if TYPE_CHECKING:
+    from roost.settings import Settings
 
 
 def fork(settings: Settings, talk_id: str, seq: int | None, title: str | None, *, as_json: bool) -> None:

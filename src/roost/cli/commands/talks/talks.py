@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from roost.cli.app.connect import Service, connect_running, current_user, open_service, with_localhost
 from roost.cli.app.shared import single_match
-from roost.cli.render.output import print_json, short_id
+from roost.cli.render.output import print_json, short_id, shown
 from roost.cli.render.tables import relative_time, table_or_message
 from roost.cli.render.text import sanitize, single_line
 from roost.core.talks.messages import Message, Status
@@ -17,8 +18,9 @@ from roost.core.talks.search import Hit
 from roost.core.talks.talk import Talk
 from roost.core.values.addresses import shortened
 from roost.errors import NotFound, Unavailable
-from roost.protocol.values import shown
-from roost.settings import Settings
+
+if TYPE_CHECKING:
+    from roost.settings import Settings
 
 PAGE = 1_000
 NONE = "No talks. Start one with `roost chat`, or on the page of `roost up`."
@@ -45,14 +47,14 @@ def ls(settings: Settings, *, as_json: bool, limit: int) -> None:
 
 def _row(talk: Talk, user: str) -> tuple[str, ...]:
     title = f"{talk.title} {'(waiting for your approval)' if talk.asking else '…'}" if talk.running else talk.title
-    return short_id(talk.talk_session_id), str(talk.messages), relative_time(talk.updated), _whom(talk, user), title
+    return short_id(talk.talk_session_id), str(talk.messages), relative_time(talk.updated), _partner(talk, user), title
 
 
 def _candidate(talk: Talk) -> str:
     return f"{talk.talk_session_id}  {single_line(talk.title)}"
 
 
-def _whom(talk: Talk, user: str) -> str:
+def _partner(talk: Talk, user: str) -> str:
     return single_line(shortened(talk.agent, user) if talk.agent else talk.profile)
 
 
@@ -63,7 +65,7 @@ def show(settings: Settings, talk_id: str, *, as_json: bool) -> None:
         messages = all_messages(service, user, talk.talk_session_id)
     if as_json:
         return print_json({"talk": shown(talk), "messages": shown(messages)})
-    print(f"{single_line(talk.title) or 'New talk'} ({_whom(talk, user)})")
+    print(f"{single_line(talk.title) or 'New talk'} ({_partner(talk, user)})")
     for message in messages:
         _print(message)
     return None
@@ -146,7 +148,8 @@ def link(settings: Settings, *, as_json: bool) -> None:
             "Roost is not running: start `roost up`, which creates sign-in links; `roost ui` prints its own"
         )
     with service:
-        made = with_localhost(service.link())
+        made = service.link()
+        made = made.replace(service.url, settings.url, 1) if settings.url else with_localhost(made)
     if as_json:
         return print_json({"link": made})
     print(made)

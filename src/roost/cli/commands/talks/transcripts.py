@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roost.cli.app.connect import Service, current_user, open_service
+from roost.cli.app.files import write_new_file
 from roost.cli.commands.talks.talks import find_talk, is_terminal
 from roost.cli.render.output import print_json
 from roost.cli.render.text import sanitize
 from roost.core.talks.transcripts import MOST_BYTES
 from roost.errors import Invalid
-from roost.settings import Settings
+
+if TYPE_CHECKING:
+    from roost.settings import Settings
 
 
 def export(settings: Settings, talk_id: str, form: str, target: Path | None) -> None:
@@ -23,7 +26,7 @@ def export(settings: Settings, talk_id: str, form: str, target: Path | None) -> 
         talk = find_talk(service, user, talk_id)
         parts = _parts(service, user, talk.talk_session_id, form)
         if target is not None:
-            _write(target, parts)
+            write_new_file(target, parts)
             print(f"Exported to {target}.", file=sys.stderr)
             return
         for text in parts:
@@ -41,23 +44,6 @@ def _parts(service: Service, user: str, talk_id: str, form: str) -> Iterator[str
 def _safe(text: str) -> str:
     """Sanitize line by line, so that an escape sequence without an end hides no more than its line."""
     return "\n".join(map(sanitize, text.split("\n")))
-
-
-def _write(target: Path, parts: Iterator[str]) -> None:
-    first = next(parts)  # before the file is created: errors leave none
-    try:
-        file = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        raise Invalid(f"{str(target)!r} exists: name another file") from None
-    except OSError as error:
-        raise Invalid(f"{str(target)!r} cannot be written: {error.strerror}") from None
-    try:
-        with open(file, "w", encoding="utf-8", newline="") as out:
-            out.write(first)
-            out.writelines(parts)
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
 
 
 def import_file(settings: Settings, source: str, profile: str | None, agent: str | None, *, as_json: bool) -> None:

@@ -175,16 +175,16 @@ class Log:
         left = dict(waiting)
         placed: dict[str, list[Placed]] = {}
         order = list(self.order)
-        goes_on = True
-        while goes_on:
-            goes_on = False
+        is_growing = True
+        while is_growing:
+            is_growing = False
             for author in sorted({key.author for key in left}):
                 own = placed.setdefault(author, list(self.placed.get(author, ())))
                 while (entry := left.get(EntryId(author, len(own) + 1))) and self._is_covered(entry, placed):
                     own.append(self._place(entry, placed))
                     insort(order, own[-1])
                     del left[entry.id]
-                    goes_on = True
+                    is_growing = True
         ready = {author: tuple(own) for author, own in placed.items() if own}
         return replace(self, order=tuple(order), placed={**self.placed, **ready}, waiting=left)
 

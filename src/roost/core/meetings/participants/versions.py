@@ -13,7 +13,7 @@ from roost.core.meetings.log.bodies import Body
 from roost.core.meetings.log.entries import Entry, Vector, from_json, to_json
 from roost.core.meetings.log.log import Log
 from roost.core.meetings.log.stamps import HybridClock
-from roost.core.meetings.view.fold import Reader, fold
+from roost.core.meetings.view.fold import LogReader, fold
 from roost.core.meetings.view.view import View
 
 KEPT = 512
@@ -61,7 +61,7 @@ class Versions:
 
     def __init__(self) -> None:
         self._kept: dict[str, Version] = {}
-        self._readers: dict[str, Reader] = {}
+        self._readers: dict[str, LogReader] = {}
 
     def empty(self, meeting: str, creator: str) -> Version:
         return Version(self, Log(meeting, creator), "")
@@ -100,7 +100,7 @@ class Versions:
 
     def read(self, log: Log) -> View:
         # Removed while in use, so that no two threads share it.
-        reader = self._readers.pop(log.meeting, None) or Reader()
+        reader = self._readers.pop(log.meeting, None) or LogReader()
         view = reader.read(log)
         self._readers[log.meeting] = reader
         while len(self._readers) > KEPT:

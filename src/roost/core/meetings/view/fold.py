@@ -52,10 +52,10 @@ class _Rulebook:
 
 def fold(log: Log, games: Games = GAMES) -> View:
     """Return the view of all placed entries."""
-    return Reader(games).read(log)
+    return LogReader(games).read(log)
 
 
-class Reader:
+class LogReader:
     """Incremental reader of a growing log; same result as `fold`, at the cost of the new entries."""
 
     def __init__(self, games: Games = GAMES) -> None:

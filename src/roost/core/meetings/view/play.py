@@ -9,7 +9,7 @@ from roost.core.meetings.games.games import Games
 from roost.core.meetings.games.registry import GAMES
 from roost.core.meetings.log.bodies import EntryId, Missed, Moved
 from roost.core.meetings.log.entries import Entry
-from roost.core.meetings.view.view import ParticipantStatus, Phase, View
+from roost.core.meetings.view.view import ParticipantStatus, Phase, Played, View
 from roost.errors import Forbidden
 
 GONE = (ParticipantStatus.DECLINED, ParticipantStatus.LEFT, ParticipantStatus.KICKED)
@@ -41,7 +41,14 @@ def moved(view: View, entry: Entry, body: Moved, known: Games) -> View:
     name = _check(view, body.answers)
     state, outcome = games.play(known, name, view.state, entry.author, body.move)
     return replace(
-        view, state=state, outcome=outcome, head=entry.id, tries=view.tries + 1, moved_at=entry.at.ms, misses=0
+        view,
+        state=state,
+        outcome=outcome,
+        head=entry.id,
+        tries=view.tries + 1,
+        moved_at=entry.at.ms,
+        misses=0,
+        played=view.played.added(Played(entry.id, entry.at.ms, body.move)),
     )
 
 
@@ -58,6 +65,12 @@ def missed(view: View, entry: Entry, body: Missed, known: Games) -> View:
     if view.call is not None and late and after.misses < view.call.bounds.misses:
         return after
     return replace(after, outcome=games.forfeit(known, name, view.state, who))
+
+
+def may_move(view: View, who: str, known: Games = GAMES) -> bool:
+    """Return whether a participant may move now: the next player, or anyone present if the game names none."""
+    is_on = view.phase is Phase.RUNNING and view.call is not None and view.call.game is not None
+    return is_on and not is_played_out(view) and view.is_in(who) and mover(view, known) in (who, None)
 
 
 def _check(view: View, answers: EntryId) -> str:

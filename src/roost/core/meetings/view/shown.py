@@ -7,16 +7,19 @@ from copy import deepcopy
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from roost.core.meetings.games import games
 from roost.core.meetings.games.games import Games
 from roost.core.meetings.games.registry import GAMES
 from roost.core.meetings.log.bodies import EntryId
 from roost.core.meetings.view import floor
+from roost.core.meetings.view.permitted import permitted
 from roost.core.meetings.view.play import mover
 from roost.core.meetings.view.trails import Trail
-from roost.core.meetings.view.view import Refused, View, Word
+from roost.core.meetings.view.view import Played, Refused, View, Word
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +55,22 @@ class Refusal:
     reason: str
     text: str = ""
     """Its content: words, a move as JSON, or an address."""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveMade:
+    """Move in a game that was made; `entry` is its id."""
+
+    entry: str
+    player: str
+    move: Any
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class MeetingView:
-    """Meeting as one of its participants sees it. `words` and `refused` hold the newest, in order."""
+    """Meeting as one of its participants sees it. `words`, `played` and `refused` hold the newest, in order."""
 
     meeting_id: str
     topic: str
@@ -85,6 +99,8 @@ class MeetingView:
     mover: str | None
     moves: int
     """Number of attempted moves."""
+    played: tuple[MoveMade, ...]
+    """Newest moves that were made, in order."""
     outcome: str | None
     winner: str | None
     called: datetime | None
@@ -97,6 +113,8 @@ class MeetingView:
     """Minutes written by the participant that ended it."""
     cursor: str
     """Cursor of this view; see `wait`."""
+    may: tuple[str, ...] = ()
+    """Actions that the rules allow this participant now: `say`, `move`, `end` and so on, as the methods are named."""
 
     @property
     def is_over(self) -> bool:
@@ -115,6 +133,16 @@ class MeetingSummary:
     status: str
     called: datetime
     over: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingOverview:
+    """Meeting in a list, with its view."""
+
+    meeting_id: str
+    summary: MeetingSummary
+    view: MeetingView | None
+    """View without messages; None if only the minutes are kept, or the game is not known here."""
 
 
 def plain_summary(summary: MeetingSummary) -> list[str | None]:
@@ -152,12 +180,13 @@ def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) ->
         hands=view.floor.hands,
         words=tuple(_newest(view.words, limit)),
         said=len(view.words),
-        refused=tuple(reversed([refusal(refused) for refused in islice(reversed(view.refused), limit)])),
+        refused=tuple(map(refusal, _latest(view.refused, limit))),
         game=call.game if call else None,
         state=deepcopy(view.state),
         board=games.drawn(game, view.state),
         mover=mover(view, known),
         moves=view.tries,
+        played=tuple(map(_made, _latest(view.played, limit))),
         outcome=outcome.text if outcome else None,
         winner=outcome.winner if outcome else None,
         called=_time(view.called_at),
@@ -167,6 +196,7 @@ def shown(view: View, me: str, cursor: str, limit: int, known: Games = GAMES) ->
         reason=view.reason,
         minutes=view.minutes,
         cursor=cursor,
+        may=permitted(view, me, known),
     )
 
 
@@ -183,13 +213,21 @@ def moment(ms: int) -> datetime:
 
 
 def _newest(words: Trail[Word], limit: int) -> Iterator[Spoken]:
-    newest = list(islice(reversed(words), limit))
-    first = len(words) - len(newest) + 1
-    return (spoken(word, number) for number, word in enumerate(reversed(newest), first))
+    newest = _latest(words, limit)
+    return (spoken(word, number) for number, word in enumerate(newest, len(words) - len(newest) + 1))
+
+
+def _latest(trail: Trail[T], limit: int) -> list[T]:
+    return list(islice(reversed(trail), limit))[::-1]
+
+
+def _made(played: Played) -> MoveMade:
+    return MoveMade(name_of(played.entry_id), played.entry_id.author, deepcopy(played.move), moment(played.at))
 
 
 def refusal(refused: Refused) -> Refusal:
-    return Refusal(name_of(refused.entry_id), refused.author, str(refused.kind), refused.reason, refused.text)
+    at = moment(refused.at)
+    return Refusal(name_of(refused.entry_id), refused.author, str(refused.kind), refused.reason, refused.text, at)
 
 
 def _time(ms: int | None) -> datetime | None:

@@ -94,13 +94,23 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Played:
+    """Move that was made. `at`: milliseconds since 1970, by the author's clock."""
+
+    entry_id: EntryId
+    at: int
+    move: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
-    """Refused entry: void, or withheld. `text`: its content."""
+    """Refused entry: void, or withheld. `text`: its content; `at`: as of a message."""
 
     entry_id: EntryId
     kind: EntryKind
     reason: str
     text: str = ""
+    at: int = 0
 
     @property
     def author(self) -> str:
@@ -131,6 +141,7 @@ class View:
     """Number of skipped turns."""
     outcome: Outcome | None = None
     words: Trail[Word] = field(default_factory=Trail)
+    played: Trail[Played] = field(default_factory=Trail)
     refused: Trail[Refused] = field(default_factory=Trail)
     goings: Trail[Going] = field(default_factory=Trail)
     """Departures, and later returns."""
@@ -195,7 +206,7 @@ class View:
     def with_refused(self, entry: Entry, reason: str) -> View:
         body = entry.body
         if isinstance(body, Withheld):
-            refused = Refused(entry.id, body.what, body.reason, body.text)
+            refused = Refused(entry.id, body.what, body.reason, body.text, entry.at.ms)
         else:
-            refused = Refused(entry.id, entry.kind, reason, text_of(body))
+            refused = Refused(entry.id, entry.kind, reason, text_of(body), entry.at.ms)
         return replace(self, refused=self.refused.added(refused))

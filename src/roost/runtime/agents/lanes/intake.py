@@ -9,7 +9,7 @@ from roost.runtime.agents.lanes.lane_queue import LaneQueue
 class Intake:
     """`put`, `depth`, `is_full` and `has_started` are for any thread; everything else happens on the agent's loop."""
 
-    __slots__ = ("_arriving", "_is_posted_again", "_lane_queue", "_left_in_store", "known")
+    __slots__ = ("_arriving", "_is_looking", "_is_posted_again", "_lane_queue", "_left_in_store", "known")
 
     def __init__(self, lane_queue: LaneQueue) -> None:
         self._lane_queue = lane_queue
@@ -18,6 +18,8 @@ class Intake:
         """Ids of envelopes that are in a lane, or whose closing is being written."""
         self._left_in_store = 0
         """Number of envelopes in the store for which there was no room, as far as it is known."""
+        self._is_looking = False
+        """True if the store is being asked for more."""
         self._is_posted_again = False
         """True if an envelope arrived again while its closing is written: the store is asked for it after that."""
 
@@ -52,7 +54,7 @@ class Intake:
         """
         envelopes = self._arriving.pop(0)
         if claimed:
-            self._left_in_store = left
+            self._left_in_store, self._is_looking = left, False
         elif self._left_in_store or len(self.known) + len(envelopes) > most:
             self._left_in_store += len(envelopes)
             return
@@ -83,11 +85,12 @@ class Intake:
         return self._left_in_store > 0
 
     def expect_more(self) -> None:
-        """Order envelopes that arrive from now on after those in the store."""
+        """Order envelopes that arrive from now on after those in the store, which is asked for them."""
         self._left_in_store = max(self._left_in_store, 1)
+        self._is_looking = True
 
     def take_missed(self) -> bool:
         """Return True if the store has to be asked for envelopes that are not here."""
-        missed = self.has_more or self._is_posted_again
+        missed = (self.has_more and not self._is_looking) or self._is_posted_again
         self._is_posted_again = False
         return missed

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Page, TalkLog, stale
 from roost.core.talks.search import LIMIT, SearchPage
 from roost.core.values import checks
-from roost.errors import Invalid
+from roost.core.values.traits import reads
+from roost.errors import Invalid, Unavailable
 from roost.ports import Pending
 from roost.runtime.context import RuntimeContext
+from roost.runtime.handlers.talks.remote import TalksElsewhere
 from roost.runtime.talks.live_talk import LiveTalk
-from roost.runtime.talks.live_talks import LiveTalks
+from roost.runtime.talks.live_talks import LiveTalks, TalkElsewhere
 from roost.runtime.talks.search import search_talks
 from roost.runtime.talks.stream import TalkStream
 from roost.stores.sql.talks import messages as stored
@@ -26,6 +28,8 @@ class TalkReading:
     """True if nothing more is going to happen: streams end."""
     _context: RuntimeContext
     _talks: LiveTalks
+    remote: TalksElsewhere | None
+    """Talks of other nodes; None in a single process."""
 
     async def get_messages(
         self,
@@ -45,21 +49,33 @@ class TalkReading:
         if after is not None and before is not None:
             raise Invalid("give `after` or `before`, not both")
         self._check_store()
-        live = await self._talks.get(user_id, talk_session_id)
         if before is not None:
-            return await self._before(live, checks.count(before, "`before`", least=1, most=1 << 53), limit)
+            checks.count(before, "`before`", least=1, most=1 << 53)
+        try:
+            live = await self._talks.get(user_id, talk_session_id)
+            return await self._read(live, after, before, limit)
+        except TalkElsewhere as elsewhere:
+            assert self.remote is not None
+            return await self.remote.read(user_id, talk_session_id, elsewhere.node, after, before, limit)
+
+    async def _read(self, live: LiveTalk, after: str | None, before: int | None, limit: int) -> Page:
+        if before is not None:
+            return await self._before(live, before, limit)
         if after is None:
             return live.newest(limit) or await self._newest(live, limit)
         return await self._look(live, after, limit)
 
     def _check_store(self) -> None:
-        """Refuse to show what is in memory once it cannot be kept: another program may have the talk by now."""
+        """Refuse to show what is in RAM once it cannot be kept: another program may have the talk by now."""
         if (lost := self._context.store.lost) is not None:
             raise lost.with_traceback(None)  # the same one may be raised again and again
 
     async def _look(self, live: LiveTalk, after: str, limit: int) -> Page:
         self._check_store()
         cursor = Cursor.decode(after, live.log)
+        if cursor.revision > live.revision and self.remote is not None and live is self._talks.known(live.talk_id):
+            live.miss()  # the reader comes from another node, which knows of a later commit
+            live = await self._talks.get(live.owner, live.talk_id)
         if cursor.revision > live.revision:
             raise stale(after)
         return live.since(cursor, limit) or await self._since(live, cursor, limit)
@@ -67,24 +83,46 @@ class TalkReading:
     async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
         """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
         while True:
-            live, page = await self._wait(user_id, talk_id, cursor, follow)
+            page, is_gone = await self._wait(user_id, talk_id, cursor, follow)
             cursor = page.cursor
-            if live.gone:
+            if is_gone:
                 continue  # the next look says that it does not exist, or loads it again
             if page.messages or self.closed or not (page.running or follow):
                 return page
 
-    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[LiveTalk, Page]:
-        """Wait once, for a bounded time, while something runs or with `follow`; return the changes since the cursor."""
-        live = await self._talks.get(user_id, talk_id)
+    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[Page, bool]:
+        """Wait once, for a bounded time, while something runs or with `follow`.
+
+        Return the changes since the cursor, and whether the talk in RAM is gone.
+        """
+        try:
+            live = await self._talks.get(user_id, talk_id)
+            await self._bell(live, cursor, SLOW_LOOK, follow=follow)
+            if live.missed:
+                live = await self._talks.get(user_id, talk_id)
+            return await self._look(live, cursor, MOST), live.gone
+        except TalkElsewhere as elsewhere:  # it may also have moved while this reader waited
+            return await self._wait_elsewhere(user_id, talk_id, elsewhere.node, cursor), False
+
+    async def _wait_elsewhere(self, user_id: str, talk_id: str, node: str, cursor: str) -> Page:
+        assert self.remote is not None
+        wait = 0.0 if self.closed else self._context.poll_interval(SLOW_LOOK)
+        try:
+            return await self.remote.read(user_id, talk_id, node, cursor, None, MOST, wait)
+        except Unavailable:
+            if self.closed:  # the store was closed while this reader waited: its stream ends
+                return Page((), cursor, running=False)
+            raise
+
+    async def _bell(self, live: LiveTalk, cursor: str, seconds: float, *, follow: bool = True) -> None:
+        """Wait for news after the cursor, for at most these seconds."""
         bell: Pending[None] = self._context.host.pending()
         live.waiters.append(bell)  # listen first, then look, then wait
         try:
             if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
-                await bell.within(SLOW_LOOK)
+                await bell.within(seconds)
         finally:
             _unlisten(live, bell)
-        return live, await self._look(live, cursor, MOST)
 
     async def follow_pages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, limit: int = PAGE
@@ -100,22 +138,41 @@ class TalkReading:
             while not is_news:
                 if self.closed:
                     return
-                live, page = await self._wait(user_id, talk_session_id, page.cursor, True)
-                is_news = bool(page.messages) or (page.running != running and not live.gone)
+                page, is_gone = await self._wait(user_id, talk_session_id, page.cursor, True)
+                is_news = bool(page.messages) or (page.running != running and not is_gone)
 
     async def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> AsyncIterator[Change]:
         """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
-        page = await self.get_messages(user_id, talk_session_id, after=after, limit=MOST if after else PAGE)
-        pieces = TalkStream(TalkLog(talk_session_id, self._context.store.generation), after)
+        # No generator inside of this one: a plain thread that gets a Ctrl-C while it waits could not close it.
+        page, pieces = await self._opened(user_id, talk_session_id, after)
         while True:
             for change in pieces.of(page):
                 yield change
-            if not (page.running or page.more_after or follow) or self.closed:
+            if self._is_over(page, follow):
                 return
             page = await self._next(user_id, talk_session_id, page.cursor, follow)
 
+    async def follow_changes(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None
+    ) -> AsyncGenerator[tuple[Change, ...], None]:
+        """Yield the same without end, in batches: all that is there at once. A batch may be empty."""
+        page, pieces = await self._opened(user_id, talk_session_id, after)
+        while True:
+            yield tuple(pieces.of(page))
+            if self._is_over(page, follow=True):
+                return
+            page = await self._next(user_id, talk_session_id, page.cursor, follow=True)
+
+    async def _opened(self, user_id: str, talk_session_id: str, after: str | None) -> tuple[Page, TalkStream]:
+        page = await self.get_messages(user_id, talk_session_id, after=after, limit=MOST if after else PAGE)
+        return page, TalkStream(TalkLog(talk_session_id, self._context.store.generation), after)
+
+    def _is_over(self, page: Page, follow: bool) -> bool:
+        return not (page.running or page.more_after or follow) or self.closed
+
+    @reads
     async def search(
         self,
         user_id: str,
@@ -133,7 +190,7 @@ class TalkReading:
         checks.name(user_id, "the user id")
         return await search_talks(self._context, user_id, query, limit, after, talk_session_id)
 
-    # --- reading beyond the memory ---------------------------------------------------------------
+    # --- reading beyond RAM --------------------------------------------------------------------
 
     async def _before(self, live: LiveTalk, seq: int, limit: int) -> Page:
         target = max(live.revision, 1)
@@ -149,7 +206,7 @@ class TalkReading:
         return Page(messages, cursor, page.running, messages[0].seq > 1, passed < page.messages[-1].seq)
 
     async def _newest(self, live: LiveTalk, limit: int) -> Page:
-        page = live.in_memory(limit)
+        page = live.loaded(limit)
         older = await self._before(live, page.messages[0].seq, limit - len(page.messages))
         return Page(older.messages + page.messages, page.cursor, page.running, older.more_before)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roost.core.agents import wake
-from roost.core.agents.agent import Agent, AgentConfig, State
+from roost.core.agents.agent import Agent, AgentConfig, LastError, State
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.talks.messages import at
 from roost.core.values import patterns
@@ -21,12 +21,12 @@ from roost.ports import Row, Tx
 from roost.stores import bulk
 from roost.stores.sql import mail
 from roost.stores.sql.meetings import registry
-from roost.stores.sql.tables import agent_changes, capacity
+from roost.stores.sql.tables import agent_changes, capacity, owners, quotas
 from roost.stores.sql.tables.parked import PARKED
 
 _IS_PARKED = f"EXISTS (SELECT 1 FROM inbox i WHERE i.address = agents.address AND i.address <> '' AND i.{PARKED})"
 """Condition: the agent has an envelope parked for a person's decision."""
-_AGENT = (
+AGENT = (
     "agent_id, user_id, config, state, paused, created, last_active, wake, woken, errors,"
     " (SELECT count(*) FROM inbox i WHERE i.address = agents.address AND i.address <> '') AS depth,"
     f" {_IS_PARKED}"
@@ -35,12 +35,7 @@ _AGENT = (
 
 def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, change: StateChange, most: int) -> None:
     """Create agents, all of them or none. Raise Conflict if one exists, LimitReached beyond `most`."""
-    counted = tx.write(
-        "INSERT INTO users (user_id, talks, agents) VALUES (:user, 0, :count)"
-        " ON CONFLICT (user_id) DO UPDATE SET agents = users.agents + :count RETURNING agents",
-        {"user": user_id, "count": len(agent_ids)},
-    )
-    if counted[0][0] > most:
+    if not quotas.reserve(tx, "agents", user_id, len(agent_ids), most):
         raise _too_many(most)
     keys = [f"{user_id}/{agent_id}" for agent_id in agent_ids]
     capacity.forget(tx, keys)
@@ -59,8 +54,7 @@ def create(tx: Tx, user_id: str, agent_ids: Sequence[str], config: AgentConfig, 
 
 def check_new(tx: Tx, user_id: str, agent_ids: Sequence[str], most: int) -> None:
     """Raise what `create` would raise now."""
-    row = tx.one("SELECT agents FROM users WHERE user_id = :user", {"user": user_id})
-    if (row[0] if row else 0) + len(agent_ids) > most:
+    if quotas.count(tx, "agents", user_id) + len(agent_ids) > most:
         raise _too_many(most)
     _refuse_existing(tx, [f"{user_id}/{agent_id}" for agent_id in agent_ids])
 
@@ -84,30 +78,32 @@ _NEW_CONSTANTS = {"paused": "0", "epoch": "0", "wants_load": "0", "errors": "0"}
 
 
 def get(tx: Tx, user_id: str, agent_id: str) -> Agent:
-    agent = _agent_of(found(_row(tx, _AGENT, user_id, agent_id), agent_id))
-    return _with_meetings(tx, user_id, [agent])[0]
+    agent = agent_of(found(_row(tx, AGENT, user_id, agent_id), agent_id))
+    return with_errors(tx, user_id, with_meetings(tx, user_id, [agent]))[0]
 
 
-def listed(tx: Tx, user_id: str, limit: int, after: str, state: str | None) -> list[Agent]:
-    """Return agents by id, after `after`."""
-    rows = tx.read(
-        f"SELECT {_AGENT} FROM agents WHERE user_id = :user AND agent_id > :after"
-        " AND (:state IS NULL OR state = :state) ORDER BY agent_id LIMIT :limit".replace(
-            ":state IS", _STATE_AS_TEXT + " IS"
-        ),
-        {"user": user_id, "after": after, "limit": limit, "state": state},
-    )
-    return _with_meetings(tx, user_id, [_agent_of(row) for row in rows])
-
-
-def _with_meetings(tx: Tx, user_id: str, agents: list[Agent]) -> list[Agent]:
+def with_meetings(tx: Tx, user_id: str, agents: list[Agent]) -> list[Agent]:
     meetings = registry.meetings_of_agents(tx, [f"{user_id}/{agent.agent_id}" for agent in agents])
     if not meetings:
         return agents
     return [replace(agent, meetings=meetings.get(f"{user_id}/{agent.agent_id}", ())) for agent in agents]
 
 
-_STATE_AS_TEXT = "CAST(:state AS TEXT)"  # PostgreSQL cannot infer the type of a NULL parameter
+def with_errors(tx: Tx, user_id: str, agents: list[Agent]) -> list[Agent]:
+    """Add the newest failed run to agents that have failed since their last success."""
+    keys = [f"{user_id}/{agent.agent_id}" for agent in agents if agent.error_count]
+    if not keys:
+        return agents
+    newest = bulk.read(
+        tx,
+        "SELECT address, (SELECT r.run_id FROM runs r WHERE r.address = agents.address AND r.address <> ''"
+        " AND r.fault IS NOT NULL ORDER BY r.run_id DESC LIMIT 1) AS newest FROM agents WHERE address IN",
+        keys,
+    )
+    ids = [row[1] for row in newest if row[1]]
+    rows = bulk.read(tx, "SELECT address, run_id, fault, ended FROM runs WHERE run_id IN", ids) if ids else []
+    errors = {address: LastError(run_id, fault, at(ended)) for address, run_id, fault, ended in rows}
+    return [replace(agent, last_error=errors.get(f"{user_id}/{agent.agent_id}")) for agent in agents]
 
 
 def recipient(tx: Tx, user_id: str, key: str, known: bool) -> tuple[AgentConfig, int]:
@@ -180,18 +176,19 @@ def configure(tx: Tx, user_id: str, agent_id: str, config: AgentConfig, now: flo
 
 
 def unfinished(tx: Tx, after: str, limit: int) -> list[str]:
-    """Return the keys of agents with something to do in their inbox."""
+    """Return the keys of agents with something to do in their inbox, without those of other nodes."""
     rows = tx.read(
         f"SELECT DISTINCT address FROM inbox WHERE address > :after AND address <> '' AND NOT {PARKED}"
-        " ORDER BY address LIMIT :limit",
-        {"after": after, "limit": limit},
+        f"{owners.and_own_agent(tx, 'inbox.address')} ORDER BY address LIMIT :limit",
+        {"after": after, "limit": limit, "node": tx.node},
     )
     return [row[0] for row in rows]
 
 
 def wanting_load(tx: Tx, limit: int) -> list[str]:
-    """Return sleeping agents that wait for a lower load."""
-    rows = tx.read("SELECT address FROM agents WHERE wants_load > 0 ORDER BY address LIMIT :limit", {"limit": limit})
+    """Return sleeping agents that wait for a lower load, without those of other nodes."""
+    sql = f"SELECT address FROM agents WHERE wants_load > 0{owners.and_own(tx, 'node')} ORDER BY address LIMIT :limit"
+    rows = tx.read(sql, {"limit": limit, "node": tx.node})
     return [row[0] for row in rows]
 
 
@@ -236,7 +233,7 @@ def _subscribe(tx: Tx, user_id: str, key: str, config: AgentConfig) -> None:
         )
 
 
-def _agent_of(row: Row) -> Agent:
+def agent_of(row: Row) -> Agent:
     agent_id, user_id, config, state, paused, created, last_active, condition, woken, errors, depth, is_parked = row
     wake_condition = wake.from_json(condition) if condition else None
     until = wake.next_time(wake_condition) if wake_condition else None

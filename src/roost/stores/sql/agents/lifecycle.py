@@ -12,6 +12,7 @@ from roost.core.envelopes.outcomes import Consequences, StateChange
 from roost.core.talks.messages import at
 from roost.errors import Conflict
 from roost.ports import Tx
+from roost.stores import locking
 from roost.stores.sql.agents.agents import key_of, locked
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.journal import permissions
@@ -20,6 +21,7 @@ from roost.stores.sql.meetings import membership
 from roost.stores.sql.meetings.outcomes import Received
 from roost.stores.sql.sending import requests
 from roost.stores.sql.sending.effects import post
+from roost.stores.sql.sending.row_locks import locks_of
 from roost.stores.sql.sleep.conditions import (
     await_condition,
     check_meetings,
@@ -44,6 +46,17 @@ _OWNED = (
 """Tables whose rows belong to an agent."""
 
 
+def _by_agent_and_event(tx: Tx, user_id: str, agent_id: str, *more: object) -> locking.Rows:
+    return (locking.agent(f"{user_id}/{agent_id}"), *locks_of(one for one in more if type(one) is Publish))
+
+
+def _by_agent_and_talks(tx: Tx, user_id: str, agent_id: str, *more: object) -> locking.Rows:
+    query = "SELECT talk_id FROM talks WHERE agent = :address AND agent <> ''"
+    talks = tx.read(query, {"address": f"{user_id}/{agent_id}"})
+    return (*_by_agent_and_event(tx, user_id, agent_id, *more), *(locking.talk(row[0]) for row in talks))
+
+
+@locking.locks(_by_agent_and_event)
 def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publish) -> Consequences | None:
     """Stop an agent; its inbox stays. Return None if it was stopped already.
 
@@ -57,6 +70,7 @@ def stop(tx: Tx, user_id: str, agent_id: str, change: StateChange, event: Publis
     return _notify(tx, key, membership.STOPPED, event, departures)
 
 
+@locking.locks(_by_agent_and_event)
 def restart(
     tx: Tx, user_id: str, agent_id: str, stopped: StateChange, started: StateChange
 ) -> tuple[bool, Consequences]:
@@ -91,6 +105,7 @@ def _stop(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> str | Non
     return key
 
 
+@locking.locks(locking.by_user_and_agent)
 def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Consequences | None:
     """Start a stopped agent; it rejoins the meetings it left by being stopped. Return None if it was not stopped."""
     key, state, _ = locked(tx, user_id, agent_id)
@@ -104,6 +119,7 @@ def start(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> Consequen
     return Consequences((), rejoined.posted, rejoined.changes)
 
 
+@locking.locks(locking.by_user_and_agent)
 def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange) -> bool:
     """Pause or resume an agent: a paused one starts nothing new. Return False if it was in that state already.
 
@@ -119,6 +135,7 @@ def pause(tx: Tx, user_id: str, agent_id: str, paused: bool, change: StateChange
     return True
 
 
+@locking.locks(locking.by_user_and_agent)
 def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: StateChange) -> None:
     """Put the agent to sleep as soon as its current work has ended. A sleeping agent gets a new condition."""
     key, state, _ = locked(tx, user_id, agent_id)
@@ -129,6 +146,7 @@ def sleep(tx: Tx, user_id: str, agent_id: str, condition: str, change: StateChan
     fall_asleep(tx, user_id, key, condition, replace(change, before=state))
 
 
+@locking.locks(locking.by_user_and_agent)
 def change_condition(
     tx: Tx, user_id: str, agent_id: str, change: Callable[[wake.Condition], wake.Condition]
 ) -> wake.Condition:
@@ -143,6 +161,7 @@ def change_condition(
     return condition
 
 
+@locking.locks(locking.by_user_and_agent)
 def wake_now(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> bool:
     """Wake the agent, whatever its condition. Return False if it was not asleep."""
     key, state, _ = locked(tx, user_id, agent_id)
@@ -152,6 +171,7 @@ def wake_now(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> bool:
     return True
 
 
+@locking.locks(_by_agent_and_talks)
 def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) -> Consequences:
     """Delete the agent with everything that belongs to it, its talks too; notify others as `stop` does."""
     key, _, _ = locked(tx, user_id, agent_id)
@@ -161,9 +181,8 @@ def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) ->
     departures = membership.leave_deleted(tx, op_id, f"agent:{key}", "it was deleted", now)
     notified = _notify(tx, key, "it was deleted", event, departures)
     ids = {"address": key, "user": user_id}
-    talks = tx.read("SELECT talk_id, user_id FROM talks WHERE agent = :address AND agent <> ''", ids)
-    for talk_id, talk_owner in talks:
-        tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", {"user": talk_owner})
+    talks = [row[0] for row in tx.read("SELECT talk_id FROM talks WHERE agent = :address AND agent <> ''", ids)]
+    for talk_id in talks:
         talk_contents.delete(tx, talk_id)
         brain_context.forget(tx, talk_id)
         delete_journal(tx, talk_id)
@@ -181,8 +200,7 @@ def delete(tx: Tx, user_id: str, agent_id: str, event: Publish | None = None) ->
     permissions.forget_agent(tx, user_id, agent_id)
     tx.write("DELETE FROM mail WHERE recipient = :mailbox", {"mailbox": f"agent:{key}"})
     tx.write("DELETE FROM agents WHERE address = :address", ids)
-    tx.write("UPDATE users SET agents = agents - 1 WHERE user_id = :user", ids)
-    return replace(notified, talks=tuple(talk_id for talk_id, _ in talks))
+    return replace(notified, talks=tuple(talks))
 
 
 def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> list[AgentChange]:
@@ -199,6 +217,7 @@ def history(tx: Tx, user_id: str, agent_id: str, limit: int, before: str) -> lis
     ]
 
 
+@locking.locks(locking.by_user_and_agent)
 def record_idle(tx: Tx, user_id: str, agent_id: str, change: StateChange) -> None:
     """Append to the history that the agent is idle, if its inbox is empty."""
     key, _, _ = locked(tx, user_id, agent_id)

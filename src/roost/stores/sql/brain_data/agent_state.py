@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from roost.core.envelopes.outcomes import MemoryWrite
-from roost.core.memory.state_merge import conflicting, merged, rebased
+from roost.core.brain_data.state_merge import conflicting, merged, rebased
+from roost.core.envelopes.outcomes import StateWrite
 from roost.core.runs import Closing, Verdict
 from roost.ports import Tx
 from roost.stores import bulk
@@ -26,7 +26,7 @@ class NewStates:
 
 
 def compute(
-    tx: Tx, closings: Sequence[Closing], unfenced: Sequence[Closing], writes: Sequence[MemoryWrite]
+    tx: Tx, closings: Sequence[Closing], unfenced: Sequence[Closing], writes: Sequence[StateWrite]
 ) -> NewStates:
     """Compute the states in the order of the changes; `unfenced`: the closings that may be settled."""
     states = NewStates()
@@ -41,7 +41,7 @@ def compute(
     rows = bulk.read(tx, "SELECT address, epoch, memory FROM agents WHERE address IN", keys, ending)
     epochs, texts = {row[0]: row[1] for row in rows}, {row[0]: row[2] or "" for row in rows}
     for change in _in_order(closings, {id(c) for c in with_state}, writes):
-        if isinstance(change, MemoryWrite):
+        if isinstance(change, StateWrite):
             if epochs.get(change.address) == change.epoch:
                 texts[change.address] = states.texts[change.address] = _rebased(change, texts[change.address])
                 _mark(tx, change)
@@ -64,18 +64,18 @@ def write(tx: Tx, states: NewStates) -> None:
     )
 
 
-def add(tx: Tx, address: str, before: str | None, memory: str, now: float) -> None:
+def add(tx: Tx, address: str, before: str | None, state: str, now: float) -> None:
     """Write the state changes of a talk's turn, in the transaction that ends the turn."""
     row = tx.one(f"SELECT memory FROM agents WHERE address = :address{tx.for_update}", {"address": address})
-    text = _rebased(MemoryWrite("", 0, before, memory, None), (row[0] if row else "") or "")
-    ids = {"address": address, "memory": text, "now": now}
-    tx.write("UPDATE agents SET memory = :memory, last_active = :now WHERE address = :address", ids)
+    text = _rebased(StateWrite("", 0, before, state, None), (row[0] if row else "") or "")
+    ids = {"address": address, "state": text, "now": now}
+    tx.write("UPDATE agents SET memory = :state, last_active = :now WHERE address = :address", ids)
 
 
 def _in_order(
-    closings: Sequence[Closing], with_state: set[int], writes: Sequence[MemoryWrite]
-) -> list[Closing | MemoryWrite]:
-    changes: list[Closing | MemoryWrite] = []
+    closings: Sequence[Closing], with_state: set[int], writes: Sequence[StateWrite]
+) -> list[Closing | StateWrite]:
+    changes: list[Closing | StateWrite] = []
     remaining = list(writes)
     for position, closing in enumerate(closings):
         while remaining and remaining[0].position <= position:
@@ -87,19 +87,19 @@ def _in_order(
 
 def _applied(c: Closing, stored: str) -> str | None:
     """Return the state with the turn's changes; None if it changed names whose stored values differ from its base."""
-    before, memory = c.state_before or "", c.state or "{}"
+    before, state = c.state_before or "", c.state or "{}"
     if before == stored:
-        return memory
-    return None if conflicting(before, memory, stored) else json.dumps(merged(before, memory, stored))
+        return state
+    return None if conflicting(before, state, stored) else json.dumps(merged(before, state, stored))
 
 
-def _rebased(change: MemoryWrite, stored: str) -> str:
+def _rebased(change: StateWrite, stored: str) -> str:
     if (change.state_before or "") == stored:
-        return change.memory
-    return json.dumps(rebased(change.state_before, change.memory, stored))
+        return change.state
+    return json.dumps(rebased(change.state_before, change.state, stored))
 
 
-def _mark(tx: Tx, change: MemoryWrite) -> None:
+def _mark(tx: Tx, change: StateWrite) -> None:
     ids = {"id": change.envelope_id, "step": change.number, "mark": change.mark, "holder": change.address}
     if change.mark is None:
         tx.write("DELETE FROM steps WHERE envelope_id = :id AND kind = 'memory'", ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.core.memory.artifacts import Artifact
+from roost.core.brain_data.artifacts import Artifact
 from roost.ports import Tx
 
 _COLUMNS = "name, version, content, about, created"

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterable
 
-from roost.core.memory.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
+from roost.core.brain_data.brain_context import ContextEntry, ContextKey, ContextWrite, Scope
 from roost.ports import Tx
 
 log = logging.getLogger("roost.diary")

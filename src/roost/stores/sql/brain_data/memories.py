@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roost.core.memory.memories import QUERY_WORDS, Memory, Remember, check_room, words
+from roost.core.brain_data.memories import QUERY_WORDS, Memory, Remember, check_room, words
 from roost.core.talks.messages import at
 from roost.core.values.addresses import unknown
 from roost.errors import NotFound
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 
 _WORDS = ("address", "word", "number")
 _AMONG = f"IN ({', '.join('?' * QUERY_WORDS)})"
 
 
+@locking.locks(locking.by_user_and_agent)
 def remember(tx: Tx, user_id: str, agent_id: str, key: str, text: str, now: float, most: int) -> Memory:
     """Set the memory under a key, as the newest one. Raise LimitReached beyond `most`."""
     effect = Remember(_locked(tx, user_id, agent_id), key, text, now)
@@ -30,6 +31,7 @@ def remember(tx: Tx, user_id: str, agent_id: str, key: str, text: str, now: floa
     return Memory(key, text, at(now))
 
 
+@locking.locks(locking.by_user_and_agent)
 def forget(tx: Tx, user_id: str, agent_id: str, key: str) -> bool:
     """Delete a memory; return False if there is none."""
     return _remove(tx, _locked(tx, user_id, agent_id), key)

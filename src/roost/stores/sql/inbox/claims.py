@@ -11,35 +11,43 @@ from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.outcomes import StateChange
 from roost.core.values.priority import Priority
 from roost.ports import ClaimEnvironment, ClaimRequest, Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql import mail
 from roost.stores.sql.sleep.conditions import latch, wake_up
+from roost.stores.sql.tables.disabled import is_disabled
 from roost.stores.sql.tables.envelopes import ENVELOPE, envelope_of
+from roost.stores.sql.tables.owners import is_own
 from roost.stores.sql.tables.parked import PARKED, PARKED_TALK
 
 MOST = 1_000
 """Largest number of envelopes handed over to an agent at once."""
 
 
+@locking.locks(lambda tx, requests, environment: [locking.agent(request.address) for request in requests])
 def claim(tx: Tx, requests: tuple[ClaimRequest, ...], environment: ClaimEnvironment) -> tuple[ClaimedWork, ...]:
     """Claim the work of agents: wake those whose condition is met, and return their envelopes.
 
-    With `is_new` a previous activation can no longer write. Agents with a profile that is unknown here are unchanged.
+    With `is_new` a previous activation can no longer write. Agents with a profile that is unknown here, and those of
+    disabled users, are unchanged, and so are those of other nodes, whose `owner` is named.
     """
     rows = bulk.read(
         tx,
-        "SELECT address, state, paused, config, epoch, memory, errors, wake FROM agents WHERE address IN",
+        f"SELECT address, state, paused, config, epoch, memory, errors, wake, {is_disabled('agents.user_id')}, node"
+        " FROM agents WHERE address IN",
         sorted(request.address for request in requests),
         f" ORDER BY address{tx.for_update}",
     )
-    found: dict[str, Row] = {row[0]: row for row in rows}
+    found: dict[str, Row] = {row[0]: row for row in rows if not row[8] and is_own(tx, row[9])}
+    elsewhere = {row[0]: row[9] for row in rows if not is_own(tx, row[9])}
     missing = _missing(found, requests, environment)
     known = [request for request in requests if request.address in found and request.address not in missing]
     woken = _wake(tx, [found[request.address] for request in known], environment)
     runnable = {key for key, row in found.items() if not row[2] and key not in missing}
     ready = {key for key in runnable if found[key][1] == State.IDLE or key in woken}
     activated = {request.address for request in requests if request.is_new} & ready
-    bulk.write(tx, "UPDATE agents SET epoch = epoch + 1 WHERE address IN", sorted(activated))
+    bulk.write(tx, "UPDATE agents SET epoch = epoch + 1, node = ? WHERE address IN", sorted(activated), "", (tx.node,))
+    if tx.node and missing:  # a node that knows the profile can take them then
+        bulk.write(tx, "UPDATE agents SET node = '' WHERE node = ? AND address IN", sorted(missing), "", (tx.node,))
     envelopes = _hand_over(tx, sorted(ready), environment.time)
     waiting = {key for key in missing if not found[key][2] and found[key][1] != State.STOPPED}
     talks = _talks(tx, sorted(ready | waiting))
@@ -48,9 +56,12 @@ def claim(tx: Tx, requests: tuple[ClaimRequest, ...], environment: ClaimEnvironm
         key = request.address
         if key not in ready:
             open_talks, missing_profile = tuple(talks.get(key, ())), missing.get(key, "")
-            claimed.append(ClaimedWork(key, found=key in found, ready=False, talks=open_talks, missing=missing_profile))
+            owner = elsewhere.get(key, "")
+            claimed.append(
+                ClaimedWork(key, key in found, ready=False, talks=open_talks, missing=missing_profile, owner=owner)
+            )
             continue
-        _, _, _, config, epoch, memory, errors, _ = found[key]
+        _, _, _, config, epoch, state, errors, *_ = found[key]
         handed_over, more = envelopes.get(key, ((), 0))
         claimed.append(
             ClaimedWork(
@@ -59,7 +70,7 @@ def claim(tx: Tx, requests: tuple[ClaimRequest, ...], environment: ClaimEnvironm
                 True,
                 config,
                 epoch + int(key in activated),
-                memory,
+                state,
                 errors,
                 handed_over,
                 tuple(talks.get(key, ())),

@@ -9,9 +9,10 @@ from roost.core.envelopes.envelope import Envelope
 from roost.core.journal.steps import Attempt, Recorded
 from roost.core.meetings.effects import MeetingEffect
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql.journal import steps
 from roost.stores.sql.sending.effects import post_all
+from roost.stores.sql.sending.row_locks import claim_lock, locks_of
 
 
 def recorded(tx: Tx, envelope: Envelope, epoch: int) -> tuple[Recorded, ...] | None:
@@ -23,6 +24,11 @@ def recorded(tx: Tx, envelope: Envelope, epoch: int) -> tuple[Recorded, ...] | N
     return steps.recorded(tx, [envelope.envelope_id])
 
 
+def _by_attempt(tx: Tx, attempt: Attempt, step: int, effects: tuple[Effect, ...], *_: object) -> locking.Rows:
+    return (claim_lock(attempt), *locks_of(effects))
+
+
+@locking.locks(_by_attempt)
 def post_now(
     tx: Tx, attempt: Attempt, step: int, effects: tuple[Effect, ...], keys: tuple[str, ...], now: float
 ) -> tuple[Envelope, ...] | None:

@@ -8,19 +8,25 @@ from roost.core.agents.agent import AgentConfig, State
 from roost.core.failures.suspicion import Suspicion
 from roost.ports import Tx
 from roost.stores import bulk
+from roost.stores.sql.tables.disabled import is_disabled
 
 _HEADS = (
     "SELECT h.address, h.head, h.begun, a.config FROM"
     " (SELECT address, lane, min(envelope_id) AS head, min(rank) AS rank,"
     " max(CASE WHEN EXISTS (SELECT 1 FROM steps s WHERE s.envelope_id = inbox.envelope_id) THEN 1 ELSE 0 END) AS begun"
     " FROM inbox WHERE address <> '' AND kind <> 'talk' AND due <= :now AND status <> 'parked'"
-    " AND suspect < :quarantined GROUP BY address, lane) h JOIN agents a ON a.address = h.address"
-    " WHERE a.state = :idle AND a.paused = 0 ORDER BY h.address, h.rank, h.head"
+    " AND suspect < :quarantined{of_node} GROUP BY address, lane) h JOIN agents a ON a.address = h.address"
+    f" WHERE a.state = :idle AND a.paused = 0 AND NOT {is_disabled('a.user_id')} ORDER BY h.address, h.rank, h.head"
 )
 _TALKS = (
     "SELECT min(envelope_id) FROM inbox WHERE kind = 'talk' AND due <= :now AND status <> 'parked'"
-    " AND suspect < :quarantined GROUP BY lane"
+    " AND suspect < :quarantined{of_node} GROUP BY lane"
 )
+_OF_NODE = (
+    " AND (EXISTS (SELECT 1 FROM agents o WHERE o.address = inbox.address AND o.node = :node)"
+    " OR inbox.address = '' AND EXISTS (SELECT 1 FROM talks o WHERE o.talk_id = inbox.lane AND o.node = :node))"
+)
+"""Condition: an envelope belongs to one node."""
 
 
 _CLOSED = "0"
@@ -40,8 +46,13 @@ def recover(tx: Tx, now: float, process: str) -> int:
     _set_process(tx, process)
     if row is None or row[0] == _CLOSED:
         return 0
-    _count_attempts(tx)
-    suspects = _possibly_running(tx, now)
+    return mark_suspects(tx, now)
+
+
+def mark_suspects(tx: Tx, now: float, node: str = "") -> int:
+    """Mark what may have been running, on one node or on all, when its process died; return how many."""
+    _count_attempts(tx, node)
+    suspects = _possibly_running(tx, now, node)
     bulk.write(tx, "UPDATE inbox SET suspect = suspect + 1 WHERE envelope_id IN", suspects)
     return len(suspects)
 
@@ -49,7 +60,13 @@ def recover(tx: Tx, now: float, process: str) -> int:
 def retire(tx: Tx) -> None:
     """Unregister a process that is closing: what it leaves is not suspect."""
     _set_process(tx, _CLOSED)
-    _return_to_quarantine(tx)
+    return_to_quarantine(tx)
+
+
+def return_to_quarantine(tx: Tx, node: str = "") -> None:
+    """Return envelopes of one node, or of all, to quarantine that were running there or had left it."""
+    sql = f"UPDATE inbox SET suspect = :quarantined WHERE suspect > :quarantined{_of_node(node)}"
+    tx.write(sql, {"quarantined": int(Suspicion.QUARANTINED), "node": node})
 
 
 def isolate(tx: Tx, envelope_ids: Sequence[str]) -> bool:
@@ -64,29 +81,27 @@ def step_out(tx: Tx, envelope_ids: Sequence[str]) -> None:
     bulk.write(tx, f"{sql} AND envelope_id IN", envelope_ids)
 
 
-def _count_attempts(tx: Tx) -> None:
+def _of_node(node: str) -> str:
+    return _OF_NODE if node else ""
+
+
+def _count_attempts(tx: Tx, node: str) -> None:
     """Count an attempt of envelopes in quarantine or, if there are none, of those that left it to wait for an answer.
 
     The agent's next envelopes may be like the one that crashed: they go to quarantine at once, and not after two more
     crashes, which would count against whatever is in quarantine by then.
     """
-    count = "UPDATE inbox SET attempts = attempts + 1 WHERE suspect = :mark RETURNING address"
-    counted = tx.write(count, {"mark": int(Suspicion.ISOLATED)})
+    count = f"UPDATE inbox SET attempts = attempts + 1 WHERE suspect = :mark{_of_node(node)} RETURNING address"
+    counted = tx.write(count, {"mark": int(Suspicion.ISOLATED), "node": node})
     if not counted:
-        tx.write(count, {"mark": int(Suspicion.OUTSIDE)})
+        tx.write(count, {"mark": int(Suspicion.OUTSIDE), "node": node})
     for address in sorted({row[0] for row in counted if row[0]}):
         tx.write(
             "UPDATE inbox SET suspect = :mark WHERE suspect < :mark AND envelope_id IN (SELECT envelope_id FROM inbox"
             " WHERE address = :address AND address <> '' ORDER BY envelope_id LIMIT :most)",
             {"mark": int(Suspicion.QUARANTINED), "address": address, "most": _SIBLINGS},
         )
-    _return_to_quarantine(tx)
-
-
-def _return_to_quarantine(tx: Tx) -> None:
-    """Return envelopes to quarantine that were running there or had left it."""
-    sql = "UPDATE inbox SET suspect = :quarantined WHERE suspect > :quarantined"
-    tx.write(sql, {"quarantined": int(Suspicion.QUARANTINED)})
+    return_to_quarantine(tx, node)
 
 
 def _set_process(tx: Tx, value: str) -> None:
@@ -96,17 +111,18 @@ def _set_process(tx: Tx, value: str) -> None:
     )
 
 
-def _possibly_running(tx: Tx, now: float) -> list[str]:
+def _possibly_running(tx: Tx, now: float, node: str) -> list[str]:
     """Return envelopes that may have been running: the heads of each agent's first lanes, each talk's next message.
 
     Envelopes with recorded steps were certainly started: a turn that waits for an answer frees its slot. For the rest,
     starts are not recorded, since that would cost a write for each turn.
     """
-    bounds = {"now": now, "quarantined": int(Suspicion.QUARANTINED)}
-    suspects = [row[0] for row in tx.read(_TALKS, bounds)]
+    bounds = {"now": now, "quarantined": int(Suspicion.QUARANTINED), "node": node}
+    suspects = [row[0] for row in tx.read(_TALKS.format(of_node=_of_node(node)), bounds)]
+    heads = _HEADS.format(of_node=_of_node(node))
     count: dict[str, int] = {}
     most: dict[str, int] = {}
-    for address, head, begun, config in tx.read(_HEADS, {**bounds, "idle": str(State.IDLE)}):
+    for address, head, begun, config in tx.read(heads, {**bounds, "idle": str(State.IDLE)}):
         if address not in most:
             most[address] = AgentConfig.from_json(config).max_concurrent_tasks
         count[address] = count.get(address, 0) + 1 - begun

@@ -11,6 +11,7 @@ from roost.core.journal.approvals import Approval, Decided, Decision, Question
 from roost.core.talks.messages import at
 from roost.errors import Conflict, NotFound
 from roost.ports import Row, Tx
+from roost.stores import locking
 from roost.stores.sql.tables.parked import unpark
 
 APPROVAL = (
@@ -40,6 +41,14 @@ def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[App
     return [approval_of(row) for row in rows]
 
 
+def _by_holder(tx: Tx, user_id: str, approval_id: str, *_: object) -> locking.Rows:
+    row = tx.one("SELECT talk_id, holder FROM approvals WHERE approval_id = :id", {"id": approval_id})
+    if row is None:
+        return ()
+    return (locking.agent(row[1]) if row[0] is None else locking.talk(row[0]),)
+
+
+@locking.locks(_by_holder)
 def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
     """Decide an approval. Raise Conflict if it was decided before, or no run waits for it any more."""
     known = approval_of(_row(tx, user_id, approval_id, tx.for_update))

@@ -9,17 +9,29 @@ from typing import Any
 from roost.core.journal.approvals import ApprovalRequest
 from roost.core.journal.steps import OPEN, Attempt, Recorded, StepKind, StepOutcome
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql.sending.effects import post
+from roost.stores.sql.sending.row_locks import claim_lock, locks_of
 
 _SECONDS = (
     "CASE WHEN EXISTS (SELECT 1 FROM approvals a WHERE a.envelope_id = steps.envelope_id AND a.step = steps.step"
-    " AND a.decision IN ('refused', 'answered')) THEN NULL ELSE ended - created END"
+    " AND a.decision IN ('declined', 'answered')) THEN NULL ELSE ended - created END"
 )
 """Duration of a step. One that a person has decided otherwise was not executed: it only waited."""
 _RECORDED = f"SELECT step, kind, name, result, done, key, outcome, run_id, {_SECONDS} FROM steps WHERE envelope_id"
 
 
+def _by_attempt(tx: Tx, attempt: Attempt, *_: Any) -> locking.Rows:
+    return (claim_lock(attempt),)
+
+
+def _by_question(tx: Tx, attempt: Attempt, *arguments: Any) -> locking.Rows:
+    """Return the locks of a step about which a person is asked, by mail."""
+    questions = [one.mail for one in arguments if isinstance(one, ApprovalRequest) and one.mail is not None]
+    return (claim_lock(attempt), *locks_of(questions))
+
+
+@locking.locks(_by_attempt)
 def open(tx: Tx, attempt: Attempt, now: float) -> bool:
     """Record the input of the turn. Return False if the run lost its claim."""
     if not _owns_claim(tx, attempt):
@@ -38,6 +50,7 @@ def record_input(tx: Tx, envelope_id: str, holder: str, turn_input: Mapping[str,
     )
 
 
+@locking.locks(_by_question)
 def begin(
     tx: Tx,
     attempt: Attempt,
@@ -76,6 +89,7 @@ def begin(
     return True
 
 
+@locking.locks(_by_question)
 def begin_again(
     tx: Tx, attempt: Attempt, number: int, outcome: str, now: float, question: ApprovalRequest | None = None
 ) -> bool:
@@ -92,6 +106,7 @@ def begin_again(
     return True
 
 
+@locking.locks(_by_attempt)
 def end(
     tx: Tx,
     attempt: Attempt,
@@ -121,6 +136,7 @@ def end(
     )
 
 
+@locking.locks(_by_attempt)
 def record(
     tx: Tx,
     attempt: Attempt,
@@ -199,10 +215,11 @@ def _record_question(tx: Tx, attempt: Attempt, question: ApprovalRequest) -> Non
 
 
 def _owns_claim(tx: Tx, attempt: Attempt) -> bool:
-    """Return whether the run still owns its agent or talk, and its envelope is not settled."""
+    """Return whether the run still owns its agent or talk, and its envelope is not settled; lock the claim."""
     ids = {"holder": attempt.holder, "id": attempt.envelope_id}
     table, column = ("talks", "talk_id") if attempt.is_talk else ("agents", "address")
-    row = tx.one(f"SELECT h.epoch FROM {table} h JOIN inbox i ON i.envelope_id = :id WHERE h.{column} = :holder", ids)
+    query = f"SELECT h.epoch FROM {table} h JOIN inbox i ON i.envelope_id = :id WHERE h.{column} = :holder"
+    row = tx.one(f"{query}{locking.of_table(tx, 'h')}", ids)
     return row is not None and row[0] == attempt.epoch
 
 

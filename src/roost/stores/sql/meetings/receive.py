@@ -15,7 +15,7 @@ from roost.core.meetings.participants.attention import is_person
 from roost.core.meetings.view.view import Phase
 from roost.errors import Invalid
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql.meetings.outcomes import Received
 from roost.stores.sql.meetings.rows import LoadedSeat
 from roost.stores.sql.meetings.session import LONGEST_SYNC, TIMER, MeetingSession
@@ -24,6 +24,11 @@ from roost.stores.sql.tables.envelopes import ENVELOPE, envelope_of
 log = logging.getLogger("roost.meetings")
 
 
+def _agents(envelopes: Sequence[Envelope], ticks: Sequence[tuple[str, str]]) -> set[str]:
+    return {e.address for e in envelopes} | {who.removeprefix("agent:") for who, _ in ticks if not is_person(who)}
+
+
+@locking.locks(lambda tx, op_id, envelopes, ticks, *_: map(locking.agent, _agents(envelopes, ticks)))
 def receive_posts(
     tx: Tx,
     op_id: str,
@@ -34,8 +39,7 @@ def receive_posts(
 ) -> Received:
     """Move posts from inboxes to logs, and process meetings whose timers are due."""
     session = MeetingSession(tx, op_id, now, awake)
-    agents = {e.address for e in envelopes} | {who.removeprefix("agent:") for who, _ in ticks if not is_person(who)}
-    ready = _ready(tx, session, sorted(agents))
+    ready = _ready(tx, session, sorted(_agents(envelopes, ticks)))
     ids = [e.envelope_id for e in envelopes if e.address in ready]
     removed = {
         row[0] for row in bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", ids, " RETURNING envelope_id")

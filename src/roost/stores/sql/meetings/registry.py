@@ -25,6 +25,7 @@ from roost.stores.sql.meetings.rows import (
 
 MOST_OPEN = 100
 _SUMMARY = "m.meeting_id, m.topic, m.creator, m.phase, m.participant, m.status, m.called, m.over"
+_SIZE = _SUMMARY.count(",") + 1
 
 
 def load_log(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None:
@@ -35,12 +36,7 @@ def load_log(tx: Tx, participant: str, meeting_id: str) -> ParticipantLog | None
     )
     if values is None:
         return None
-    row = ParticipantRow(*values)
-    version = version_of(tx, row)
-    if unknown_game(version.log) is not None:
-        return None
-    seen_entries, asked = row.last_turn
-    return ParticipantLog(participant, meeting_id, version, seen_entries, asked)
+    return _log_of(tx, (*values, None))
 
 
 def find_for_user(tx: Tx, user_id: str, meeting_id: str, seen_by: str | None) -> tuple[str, ParticipantLog | None, str]:
@@ -74,23 +70,62 @@ def _check_game(tx: Tx, participant: str, meeting_id: str) -> None:
         raise not_registered(call.game)
 
 
+def views(tx: Tx, user_id: str, meeting_id: str) -> list[ParticipantLog]:
+    """Return the logs of the user and of their agents, the user's first."""
+    rows = tx.read(
+        f"SELECT {FIELDS}, minutes FROM meetings WHERE user_id = :user AND meeting_id = :meeting"
+        " ORDER BY participant DESC",
+        {"user": user_id, "meeting": meeting_id},
+    )
+    if not rows:
+        raise unknown(meeting_id)
+    if rows[0][-1] is None:
+        _check_game(tx, rows[0][0], meeting_id)
+    found = (_log_of(tx, row) for row in rows)
+    return [log for log in found if log is not None]
+
+
+def overview(
+    tx: Tx, user_id: str, participant: str | None, phase: str | None, limit: int, before: str
+) -> list[tuple[MeetingSummary, ParticipantLog | None]]:
+    """Return meetings as `listed` does, with the log of each; None for one that cannot be read."""
+    rows = _listed(tx, f"{_SUMMARY}, {FIELDS}, minutes", user_id, participant, phase, limit, before)
+    return [(_summary(row[:_SIZE]), _log_of(tx, row[_SIZE:])) for row in rows]
+
+
+def _log_of(tx: Tx, row: Row) -> ParticipantLog | None:
+    *values, minutes = row
+    if minutes is not None:
+        return None
+    found = ParticipantRow(*values)
+    version = version_of(tx, found)
+    if unknown_game(version.log) is not None:
+        return None
+    return ParticipantLog(found.participant, found.meeting_id, version, *found.last_turn)
+
+
 def listed(
     tx: Tx, user_id: str, participant: str | None, phase: str | None, limit: int, before: str
 ) -> list[MeetingSummary]:
     """Return meetings, newest first, before `before`, each once."""
+    return [_summary(row) for row in _listed(tx, _SUMMARY, user_id, participant, phase, limit, before)]
+
+
+def _listed(
+    tx: Tx, columns: str, user_id: str, participant: str | None, phase: str | None, limit: int, before: str
+) -> Sequence[Row]:
     whose = (
         ":participant"
         if participant is not None
         else ("(SELECT max(o.participant) FROM meetings o WHERE o.user_id = m.user_id AND o.meeting_id = m.meeting_id)")
     )
     only = " AND m.phase = :phase" if phase is not None else ""
-    rows = tx.read(
-        f"SELECT {_SUMMARY} FROM meetings m"
+    return tx.read(
+        f"SELECT {columns} FROM meetings m"
         f" WHERE m.user_id = :user AND m.meeting_id < :before AND m.participant = {whose}{only}"
         " ORDER BY m.meeting_id DESC LIMIT :limit",
         {"user": user_id, "participant": participant, "phase": phase, "before": before, "limit": limit},
     )
-    return [_summary(row) for row in rows]
 
 
 def open_meetings(tx: Tx, participant: str) -> tuple[MeetingSummary, ...]:

@@ -11,6 +11,7 @@ from roost.core.schedules.schedule import Realigned
 from roost.ports import Tx
 from roost.stores import bulk
 from roost.stores.sql import mail
+from roost.stores.sql.sending.tasks import release_ticks
 from roost.stores.sql.tables.timers import arm_all
 
 _PREFIX = "schedule:"
@@ -63,6 +64,7 @@ def _schedules(tx: Tx, now: float, limit: float) -> tuple[str, ...]:
             "UPDATE schedules SET last = :now, next = :next, rule = :rule WHERE schedule_id = :id",
             {"id": schedule_id, "now": now, "next": next_time, "rule": rules.to_json(rule)},
         )
+        release_ticks(tx, schedule_id)
         if next_time is not None:
             arm_all(tx, [(address, _PREFIX + schedule_id, next_time)])
         changed.append(schedule_id)

@@ -17,11 +17,12 @@ from roost.core.talks.messages import at
 from roost.core.values.priority import Priority, rank
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql import mail
 from roost.stores.sql.schedules.clock_changes import realign, was_ahead
-from roost.stores.sql.sending.tasks import post_tasks, refuse_tick
-from roost.stores.sql.tables import dead_letters
+from roost.stores.sql.sending.tasks import Tick, post_ticks, refuse_tick, release_ticks
+from roost.stores.sql.tables import dead_letters, owners
+from roost.stores.sql.tables.disabled import is_disabled
 from roost.stores.sql.tables.envelopes import watch_expiry
 from roost.stores.sql.tables.timers import arm_all
 
@@ -33,25 +34,37 @@ RECHECK = 10.0
 _SCHEDULE = (
     "schedule_id, address, user_id, name, prompt, priority, rule, overlap, missed, catch_up, paused, next, created"
 )
+_REMOVE = "DELETE FROM timers WHERE (address, key, due) IN (SELECT address, key, due FROM batch) RETURNING address, key"
 _PREFIX = "schedule:"
 _MEETING = "meeting:"
 
 
+def _by_due_timers(tx: Tx, now: float, *_: object) -> locking.Rows:
+    return [locking.agent(address.removeprefix("agent:")) for address, *_ in _due(tx, now)]
+
+
+def _due(tx: Tx, now: float) -> list[Row]:
+    query = f"SELECT address, key, due FROM timers WHERE due <= :now{_own(tx)} ORDER BY due LIMIT :limit"
+    return tx.read(query, {"now": now, "limit": BATCH, "node": tx.node})
+
+
+def _own(tx: Tx) -> str:
+    """Return the condition that a timer does not belong to an agent of another node."""
+    key = "CASE WHEN timers.address LIKE 'agent:%' THEN substr(timers.address, 7) ELSE timers.address END"
+    return owners.and_own_agent(tx, key)
+
+
+@locking.locks(_by_due_timers)
 def fire(tx: Tx, now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool]) -> Fired:
     """Fire due timers: wake agents, post the tasks of schedules, and advance the timers, in one transaction.
 
     `new_id` makes a task id. `has_begun` says whether an agent's task that was handed over is running, which is not
     stored.
     """
-    rows = tx.read(
-        "SELECT address, key FROM timers WHERE due <= :now ORDER BY due LIMIT :limit", {"now": now, "limit": BATCH}
-    )
-    bulk.with_batch(
-        tx,
-        "DELETE FROM timers WHERE (address, key) IN (SELECT address, key FROM batch)",
-        {"address": "TEXT", "key": "TEXT"},
-        rows,
-    )
+    due = _due(tx, now)
+    removed = bulk.with_batch(tx, _REMOVE, {"address": "TEXT", "key": "TEXT", "due": "DOUBLE PRECISION"}, due)
+    own = {(address, key) for address, key in removed}  # another node may have fired some of them meanwhile
+    rows = [(address, key) for address, key, _ in due if (address, key) in own]
     # The check of a sleeping agent or a meeting removes this timer. Until then it is due again: a check may be lost.
     rechecks = [(address, key, now + RECHECK) for address, key in rows if key == "wake" or key.startswith(_MEETING)]
     arm_all(tx, rechecks)
@@ -68,7 +81,7 @@ def fire(tx: Tx, now: float, new_id: Callable[[], str], has_begun: Callable[[str
         tuple(agents_to_check),
         tuple(posted),
         tuple(cancelled),
-        len(rows) == BATCH,
+        len(due) == BATCH,
         next_due(tx),
         meetings_to_check,
         tuple(expiring),
@@ -90,30 +103,38 @@ def _rearm_expiry(tx: Tx, addresses: Sequence[str], now: float) -> None:
 
 def next_due(tx: Tx) -> float | None:
     """Return when the next timer is due."""
-    row = tx.one("SELECT min(due) FROM timers")
+    if not tx.node:
+        row = tx.one("SELECT min(due) FROM timers")
+    else:
+        row = tx.one(f"SELECT due FROM timers WHERE TRUE{_own(tx)} ORDER BY due LIMIT 1", {"node": tx.node})
     return row[0] if row else None
 
 
 def _tick(
     tx: Tx, schedule_ids: Sequence[str], now: float, new_id: Callable[[], str], has_begun: Callable[[str, str], bool]
 ) -> tuple[list[Envelope], list[tuple[str, str]]]:
-    """Return what these schedules post now, and the tasks they cancelled, each with its agent."""
+    """Return what these schedules post now, and the tasks they cancelled, each with its agent.
+
+    Ticks of disabled users are skipped, and not missed.
+    """
     rows = bulk.read(
         tx,
         "SELECT s.schedule_id, s.address, s.prompt, s.priority, s.rule, s.overlap, s.missed, s.catch_up, s.last,"
-        " a.config FROM schedules s JOIN agents a ON a.address = s.address WHERE s.paused = 0 AND s.schedule_id IN",
+        f" a.config, {is_disabled('s.user_id')} FROM schedules s JOIN agents a ON a.address = s.address"
+        " WHERE s.paused = 0 AND s.schedule_id IN",
         schedule_ids,
     )
     unfinished = _unfinished(tx, schedule_ids, has_begun)
     depths = _depths(tx, sorted({row[1] for row in rows}))
-    posted: list[tuple[Envelope, str]] = []
+    ticks: list[Tick] = []
     cancelled: list[tuple[str, str]] = []
     advanced: list[tuple[str, str, float, float | None]] = []
-    for schedule_id, address, prompt, priority, text, overlap, missed, window, last, config in rows:
+    for schedule_id, address, prompt, priority, text, overlap, missed, window, last, config, skipped in rows:
         rule, settings = rules.from_json(text), AgentConfig.from_json(config)
         waiting, begun = unfinished.get(schedule_id, ([], []))
         waiting, running = waiting + begun[1:], begun[:1]  # they share a lane
-        for _ in rules.missed_ticks(rule, last, now, MissedPolicy(missed), window):
+        times = () if skipped else rules.missed_ticks(rule, last, now, MissedPolicy(missed), window)
+        for time in times:
             decision = rules.admits(Overlap(overlap), len(waiting), len(running))
             if decision == "drop":
                 continue
@@ -121,19 +142,20 @@ def _tick(
                 cancelled += [(address, task_id) for task_id in waiting + running]
                 waiting, running = [], []
             envelope = _envelope(new_id(), schedule_id, address, prompt, Priority(priority), settings, now)
+            tick = Tick(schedule_id, time, envelope)
             if depths.get(address, 0) >= settings.inbox_limit:
-                refuse_tick(tx, envelope, schedule_id, dead_letters.inbox_full(envelope, settings.inbox_limit))
+                refuse_tick(tx, tick, dead_letters.inbox_full(envelope, settings.inbox_limit))
                 continue
             depths[address] = depths.get(address, 0) + 1
-            posted.append((envelope, schedule_id))
+            ticks.append(tick)
             waiting.append(envelope.envelope_id)
         reached = max(last, now)
         advanced.append((schedule_id, address, reached, rules.next_after(rule, reached)))
-    post_tasks(tx, posted)
+    posted = post_ticks(tx, ticks)
     _cancel(tx, [task_id for _, task_id in cancelled], now)
     _advance(tx, advanced)
     replaced = {task_id for _, task_id in cancelled}
-    return [envelope for envelope, _ in posted if envelope.envelope_id not in replaced], cancelled
+    return [envelope for envelope in posted if envelope.envelope_id not in replaced], cancelled
 
 
 def _advance(tx: Tx, advanced: Sequence[tuple[str, str, float, float | None]]) -> None:
@@ -300,6 +322,7 @@ def change(tx: Tx, user_id: str, schedule_id: str, values: dict[str, str | float
         _disarm(tx, address, schedule_id)
     elif "rule" in values or "paused" in values:
         _disarm(tx, address, schedule_id)
+        release_ticks(tx, schedule_id)
         when = rules.from_json(rule)
         last = _start(when, now) if "rule" in values else now
         _advance(tx, [(schedule_id, address, last, rules.next_after(when, last))])

@@ -6,19 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
+from roost.core.brain_data.memories import Remember
 from roost.core.envelopes.effects import Broadcast, Effect, Publish, SendMail, SendTask, messages, urgent_mail
 from roost.core.envelopes.envelope import Envelope
 from roost.core.meetings.effects import MeetingEffect
-from roost.core.memory.memories import Remember
 from roost.core.values.addresses import unknown
 from roost.core.values.priority import rank
 from roost.errors import Conflict, LimitReached, NotFound
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import memories
 from roost.stores.sql.meetings import actions
 from roost.stores.sql.sending.events import publish
+from roost.stores.sql.sending.row_locks import by_effect
 from roost.stores.sql.sending.tasks import insert, post_task, post_tasks
 from roost.stores.sql.tables import capacity, dead_letters
 from roost.stores.sql.tables.dead_letters import add_dead_letter
@@ -39,7 +40,7 @@ def post_many(tx: Tx, calls: Calls) -> list[tuple[Envelope, ...] | None]:
     tasks = [effect.envelope for effect, *_ in calls if _is_new(effect) and effect.envelope.address not in full]
     unknown_recipients = unknown_addresses(tx, tasks)
     posted = [envelope for envelope in tasks if envelope.address not in unknown_recipients]
-    post_tasks(tx, [(envelope, None) for envelope in posted])
+    post_tasks(tx, posted)
     posted_ids = {envelope.envelope_id for envelope in posted}
     return [(effect.envelope,) if effect.envelope.envelope_id in posted_ids else None for effect, *_ in calls]
 
@@ -48,6 +49,7 @@ def _is_new(effect: SendTask) -> bool:
     return effect.envelope.recorded and effect.key is effect.schedule_id is None
 
 
+@locking.locks(by_effect)
 @batched_by(post_many, of_one_key=True)
 def post(tx: Tx, effect: Effect, now: float = 0.0) -> tuple[Envelope, ...]:
     """Post an effect; return the envelopes put into inboxes.

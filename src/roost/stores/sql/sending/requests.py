@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from roost.core.agents.agent import State
 from roost.core.envelopes.envelope import Envelope, Kind
@@ -14,7 +14,8 @@ from roost.core.runs import Closing, Verdict
 from roost.core.values.priority import rank
 from roost.errors import LimitReached
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
+from roost.stores.sql.sending.row_locks import claim_lock
 from roost.stores.sql.tables import capacity
 from roost.stores.sql.tables.envelopes import put, put_all
 
@@ -27,12 +28,20 @@ _ONCE = " ON CONFLICT (envelope_id, step) DO NOTHING"
 Asked = bool | Answered | LimitReached | None
 
 
-def ask(tx: Tx, requests: tuple[Request, ...]) -> tuple[Asked, ...]:
-    """Post requests, and record that their answers are awaited.
+def _by_requests(tx: Tx, requests: Sequence[Request], close: Callable[[], object] = bool) -> locking.Rows:
+    close()
+    askers = [locking.talk(r.holder) if r.talk_run else locking.agent(r.holder) for r in requests]
+    return askers + [locking.agent(r.envelope.address) for r in requests if r.envelope.expires is not None]
+
+
+@locking.locks(_by_requests)
+def ask(tx: Tx, requests: Sequence[Request], close: Callable[[], object] = bool) -> tuple[Asked, ...]:
+    """Post requests, and record that their answers are awaited. `close` is called first: none is added after it.
 
     Return for each whether it was posted: False if the recipient does not exist, None if the turn lost its claim, an
     answer if the recipient is stopped, LimitReached if its inbox is full.
     """
+    close()
     claims = _valid_claims(tx, requests)
     valid = [r for r in requests if (r.envelope_id, r.holder, r.epoch) in claims]
     rows = bulk.read(
@@ -56,22 +65,23 @@ def ask(tx: Tx, requests: tuple[Request, ...]) -> tuple[Asked, ...]:
 
 
 def _valid_claims(tx: Tx, requests: Sequence[Request]) -> set[tuple[str, str, int]]:
-    """Return the claims of these turns as stored: envelope, its agent or talk, and the epoch of that."""
+    """Return the claims of these turns as stored, and lock them: envelope, its agent or talk, and the epoch of that."""
     of_agents = sorted({r.envelope_id for r in requests if not r.talk_run})
     of_talks = sorted({r.envelope_id for r in requests if r.talk_run})
     rows = bulk.read(
         tx,
+        "SELECT i.envelope_id, t.talk_id, t.epoch FROM inbox i JOIN talks t ON t.talk_id = i.lane"
+        " WHERE i.envelope_id IN",
+        of_talks,
+        f" ORDER BY t.talk_id{locking.of_table(tx, 't')}" if tx.for_update else "",
+    )
+    rows += bulk.read(
+        tx,
         "SELECT i.envelope_id, a.address, a.epoch FROM inbox i JOIN agents a ON a.address = i.address"
         " WHERE i.envelope_id IN",
         of_agents,
+        f" ORDER BY a.address{locking.of_table(tx, 'a')}" if tx.for_update else "",
     )
-    if of_talks:
-        rows += bulk.read(
-            tx,
-            "SELECT i.envelope_id, t.talk_id, t.epoch FROM inbox i JOIN talks t ON t.talk_id = i.lane"
-            " WHERE i.envelope_id IN",
-            of_talks,
-        )
     return {(envelope_id, holder, epoch) for envelope_id, holder, epoch in rows}
 
 
@@ -80,10 +90,15 @@ def _step(r: Request) -> tuple[str, int, str, float, str, str, str]:
     return r.envelope_id, r.number, r.envelope.address, r.envelope.created, digest(r.envelope.body), holder, r.talk_run
 
 
+def _by_asked(tx: Tx, place: Attempt, asked: Sequence[tuple[int, str]], now: float) -> locking.Rows:
+    return (claim_lock(place), *(locking.agent(address) for _, address in asked))
+
+
+@locking.locks(_by_asked)
 def withdraw(tx: Tx, place: Attempt, asked: Sequence[tuple[int, str]], now: float) -> tuple[tuple[str, str], ...]:
     """Cancel questions of a turn, each by its number and the key of the agent that was asked.
 
-    Return the envelopes that these agents may have in memory, by key and id; those of agents that sleep or are stopped
+    Return the envelopes that these agents may have in RAM, by key and id; those of agents that sleep or are stopped
     are removed. A late answer is recorded with the question.
     """
     posted: list[tuple[str, str]] = []
@@ -118,7 +133,8 @@ def answer_to(tx: Tx, envelope_id: str, number: int, give_up: bool) -> str | Non
     ids = {"id": envelope_id, "step": number}
     if give_up:
         tx.write(
-            "UPDATE steps SET done = 1, result = :none WHERE envelope_id = :id AND step = :step AND done = 0",
+            "UPDATE steps SET done = 1, result = :none, ended = roost_now()"
+            " WHERE envelope_id = :id AND step = :step AND done = 0",
             {**ids, "none": json.dumps({"timeout": True})},
         )
     row = tx.one("SELECT result FROM steps WHERE envelope_id = :id AND step = :step AND done = 1", ids)
@@ -163,7 +179,7 @@ def set_answers(tx: Tx, answers: Sequence[Answered]) -> frozenset[str]:
 
 _BATCH = {"asker": "TEXT", "number": "BIGINT", "answer": "TEXT"}
 _SET_ANSWER = (
-    "UPDATE steps SET result = batch.answer, done = 1 FROM batch"
+    "UPDATE steps SET result = batch.answer, done = 1, ended = roost_now() FROM batch"
     " WHERE envelope_id = batch.asker AND step = batch.number AND done = 0"
 )
 

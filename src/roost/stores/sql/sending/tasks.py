@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from roost.core.envelopes.dead_letters import DeadLetter
@@ -21,19 +22,48 @@ def insert(tx: Tx, envelope: Envelope) -> None:
         raise NotFound(f"there is no agent {envelope.address.rpartition('/')[2]!r}: it was deleted meanwhile")
 
 
-def post_tasks(tx: Tx, tasks: Sequence[tuple[Envelope, str | None]]) -> None:
-    """Post tasks, each with the id of its schedule if it has one, to agents that exist."""
-    put_all(tx, [envelope for envelope, _ in tasks], recorded=True)
-    rows = [_task_of(envelope, schedule_id, None) for envelope, schedule_id in tasks]
+def post_tasks(tx: Tx, tasks: Sequence[Envelope]) -> None:
+    """Post tasks to agents that exist."""
+    put_all(tx, tasks, recorded=True)
+    rows = [_task_of(envelope, None, None) for envelope in tasks]
     bulk.insert(tx, "tasks", _TASK, rows, " ON CONFLICT (task_id) DO NOTHING", _QUEUED)
 
 
-def refuse_tick(tx: Tx, envelope: Envelope, schedule_id: str, letter: DeadLetter) -> None:
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One of the times of a schedule, and the envelope of its task."""
+
+    schedule_id: str
+    time: float
+    envelope: Envelope
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """Return the row of its task. The key is the time: no tick is posted twice, even if two processes fire it."""
+        return _task_of(self.envelope, self.schedule_id, repr(self.time))
+
+
+def post_ticks(tx: Tx, ticks: Sequence[Tick]) -> list[Envelope]:
+    """Post ticks to agents that exist; return the envelopes of those that were not posted before."""
+    bulk.insert(tx, "tasks", _TASK, [tick.row for tick in ticks], " ON CONFLICT DO NOTHING", _QUEUED)
+    task_ids = [tick.envelope.envelope_id for tick in ticks]
+    new = {row[0] for row in bulk.read(tx, "SELECT task_id FROM tasks WHERE task_id IN", task_ids)}
+    envelopes = [tick.envelope for tick in ticks if tick.envelope.envelope_id in new]
+    put_all(tx, envelopes, recorded=True)
+    return envelopes
+
+
+def refuse_tick(tx: Tx, tick: Tick, letter: DeadLetter) -> None:
     """Record a tick that cannot be posted as a failed task."""
-    row = (*_task_of(envelope, schedule_id, None), envelope.created, letter.reason, letter.fault)
+    row = (*tick.row, tick.envelope.created, letter.reason, letter.fault)
     failed = {"status": "'failed'", "attempts": "0"}
-    bulk.insert(tx, "tasks", (*_TASK, "ended", "error", "fault"), [row], " ON CONFLICT (task_id) DO NOTHING", failed)
+    bulk.insert(tx, "tasks", (*_TASK, "ended", "error", "fault"), [row], " ON CONFLICT DO NOTHING", failed)
     add_dead_letter(tx, letter)
+
+
+def release_ticks(tx: Tx, schedule_id: str) -> None:
+    """Let a schedule post the same times again: its rule was set anew, or the clock was corrected."""
+    tx.write("UPDATE tasks SET key = NULL WHERE schedule_id = :id AND key IS NOT NULL", {"id": schedule_id})
 
 
 def post_task(tx: Tx, effect: SendTask) -> tuple[Envelope, ...]:

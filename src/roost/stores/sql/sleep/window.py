@@ -13,7 +13,7 @@ from roost.core.values import patterns
 from roost.core.values.ids import encode
 from roost.core.values.priority import Priority
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql.events import like
 from roost.stores.sql.sleep.conditions import await_condition
 from roost.stores.sql.tables import dead_letters
@@ -24,14 +24,20 @@ PAGE = 500
 _EVENT = "event_id, user_id, name, data, priority, publisher, created, hops, root"
 
 
+def locks_of(sleepers: Sequence[tuple[str, str]]) -> list[locking.RowLock]:
+    """Return the locks of the owners of agents that will wait for events: `(key, condition)` of each."""
+    owners = {key.rpartition("/")[0] for key, condition in sleepers if wake.patterns(wake.from_json(condition))}
+    return [locking.user(owner) for owner in sorted(owners)]
+
+
 def lock(tx: Tx, sleepers: Sequence[tuple[str, str]]) -> None:
     """Wait for events that are being published, and block later ones: `(key, condition)` of each sleeper.
 
     An event published meanwhile would find no subscription yet, and this transaction would not find the event.
     """
     if tx.for_share:
-        owners = {key.rpartition("/")[0] for key, condition in sleepers if wake.patterns(wake.from_json(condition))}
-        bulk.read(tx, "SELECT user_id FROM users WHERE user_id IN", sorted(owners), f" ORDER BY 1{tx.for_update}")
+        owners = [row.key for row in locks_of(sleepers)]
+        bulk.read(tx, "SELECT user_id FROM users WHERE user_id IN", owners, f" ORDER BY 1{tx.for_update}")
 
 
 def fall_asleep(

@@ -92,11 +92,11 @@ def _letter(
 ) -> DeadLetter:
     owner, _, agent_id = address.rpartition("/")
     return DeadLetter(
-        _letter_id(name, now), owner, agent_id or None, kind, str(fault), reason, attempts, at(now), stored
+        letter_id(name, now), owner, agent_id or None, kind, str(fault), reason, attempts, at(now), stored
     )
 
 
-def _letter_id(name: str, now: float) -> str:
+def letter_id(name: str, now: float) -> str:
     """Return an id ordered by time to the microsecond, and the same when the write is repeated."""
     milliseconds, microseconds = divmod(round(now * 1_000_000), 1_000)
     hash_bits = int.from_bytes(sha256(name.encode()).digest()[:8]) >> (64 - RANDOM_BITS + 10)

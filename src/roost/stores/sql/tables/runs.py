@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from roost.core.envelopes.envelope import Kind
 from roost.core.runs import Closing, RunOutcome
+from roost.core.values.addresses import of_key
 from roost.ports import Tx
 from roost.stores import bulk
 from roost.stores.sql.tables.token_usage import add_usage
@@ -16,7 +17,7 @@ ANSWER_CHARS = 10_000
 _COLUMNS = bulk.columns(
     "run_id, talk_id, outcome, seq, attempts, started, first_chunk, ended, fault, stop_requested, stop_acknowledged,"
     " stop_quiesced, abandoned, address, kind, envelope_id, said, root, model, input_tokens, output_tokens, cost,"
-    " given, traceback"
+    " given, traceback, user_id"
 )
 
 
@@ -25,14 +26,15 @@ def record(tx: Tx, runs: Sequence[tuple[Closing, RunOutcome, int | None]]) -> No
     for c, _, _ in runs:
         add_usage(tx, c.run_id, c.profile, c.usage, c.ended)
     for c, outcome, seq in runs:  # after all usage: reading `runs` would write the deferred rows one by one
-        _add(tx, c, outcome, seq)
+        _add(tx, c, outcome, seq, of_key(c.envelope.address).user_id if c.answer is None else c.answer.owner)
 
 
 def record_lost(tx: Tx, run_id: str, talk_id: str, seq: int, started: float, ended: float) -> None:
     """Record the run of a talk whose process ended without settling it."""
     tx.write(
-        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended)"
-        " VALUES (:run, :talk, :outcome, :seq, 1, :started, :ended) ON CONFLICT (run_id) DO NOTHING",
+        "INSERT INTO runs (run_id, talk_id, outcome, seq, attempts, started, ended, user_id)"
+        " VALUES (:run, :talk, :outcome, :seq, 1, :started, :ended,"
+        " (SELECT user_id FROM talks WHERE talk_id = :talk)) ON CONFLICT (run_id) DO NOTHING",
         {
             "run": run_id,
             "talk": talk_id,
@@ -44,7 +46,7 @@ def record_lost(tx: Tx, run_id: str, talk_id: str, seq: int, started: float, end
     )
 
 
-def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None) -> None:
+def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None, user_id: str | None) -> None:
     e, usage, answer = c.envelope, c.usage, c.answer
     stop = answer.stop if answer is not None else None
     tx.later(
@@ -75,6 +77,7 @@ def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None) -> None:
             usage.cost,
             c.turn_input,
             c.traceback,
+            user_id,
         ),
         " ON CONFLICT (run_id) DO NOTHING",
     )

@@ -9,8 +9,10 @@ from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Opened, TalkUpdate
 from roost.ports import Row, Tx
+from roost.stores import locking
 from roost.stores.sql.tables import runs
 from roost.stores.sql.talks.messages import (
+    COLUMNS,
     MESSAGE,
     insert,
     message_of,
@@ -18,6 +20,7 @@ from roost.stores.sql.talks.messages import (
 )
 
 
+@locking.locks(locking.by_talk)
 def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = "") -> Opened | None:
     """Give the run's answer its number, with its first text and notes; an answer that has one keeps it.
 
@@ -38,29 +41,33 @@ def open_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, not
     # An earlier attempt that seemed to fail may have opened it: then it has its number.
     opened = tx.write(
         "UPDATE messages AS m SET content = :content, notes = :notes WHERE m.talk_id = :talk AND m.run_id = :run"
-        " AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch)"
-        f" RETURNING {MESSAGE.replace('m.', '')}",
+        f" AND m.seq = (SELECT t.answer_seq FROM talks t WHERE t.talk_id = :talk AND t.epoch = :epoch{tx.for_update})"
+        f" RETURNING {', '.join(COLUMNS)}",
         ids,
     )
     return Opened(message_of(opened[0]), opened[0][7]) if opened else None
 
 
-def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, notes: str = "") -> None:
+@locking.locks(locking.by_talk)
+def checkpoint(tx: Tx, talk_id: str, run_id: str, epoch: int, part: int, content: str, notes: str = "") -> bool:
     """Store the text and notes since the last checkpoint, as part 1, 2, 3 …
 
-    Do nothing if the run was superseded, or if the previous part was not stored.
+    Do nothing and return False if the run was superseded, or if the previous part was not stored.
     """
-    tx.write(
+    rows = tx.write(
         "INSERT INTO parts (talk_id, seq, part, content, notes)"
         " SELECT t.talk_id, t.answer_seq, :part, :content, :notes FROM talks t"
         " JOIN messages m ON m.talk_id = t.talk_id AND m.seq = t.answer_seq"
         " WHERE t.talk_id = :talk AND t.epoch = :epoch AND m.run_id = :run AND (:part = 1 OR EXISTS"
         " (SELECT 1 FROM parts p WHERE p.talk_id = m.talk_id AND p.seq = m.seq AND p.part = :part - 1))"
-        " ON CONFLICT (talk_id, seq, part) DO UPDATE SET content = excluded.content, notes = excluded.notes",
+        f"{locking.of_table(tx, 't')} ON CONFLICT (talk_id, seq, part)"
+        " DO UPDATE SET content = excluded.content, notes = excluded.notes RETURNING part",
         {"talk": talk_id, "epoch": epoch, "part": part, "content": content, "notes": notes, "run": run_id},
     )
+    return bool(rows)
 
 
+@locking.locks(locking.by_talk)
 def split_answer(tx: Tx, talk_id: str, run_id: str, epoch: int, content: str, notes: str = "") -> TalkUpdate:
     """Close the current message while its run continues in a new one."""
     row = lock(tx, talk_id)
@@ -166,7 +173,7 @@ def _end(
         "UPDATE messages AS m SET content = :content, notes = :notes, status = :status, error = :error,"
         " revision = :revision"
         " WHERE m.talk_id = :talk AND m.seq = :seq AND m.run_id = :run AND m.status = 'streaming'"
-        f" RETURNING {MESSAGE.replace('m.', '')}",
+        f" RETURNING {', '.join(COLUMNS)}",
         {
             "talk": talk_id,
             "seq": seq,

@@ -12,7 +12,7 @@ from roost.core.talks.messages import Sender, Status, at
 from roost.core.talks.talk import Talk, fork_title, title_from
 from roost.errors import Conflict, Invalid, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.sql.agents import agents
 from roost.stores.sql.tables import attachments
 from roost.stores.sql.talks import answers, messages, talk_values, talks
@@ -29,6 +29,7 @@ class Branched:
     envelope: Envelope | None = None
 
 
+@locking.locks(locking.by_user_and_talk)
 def create(tx: Tx, user_id: str, source: str, new: NewBranch, most_talks: int, quiet: float) -> Branched:
     """Create a talk from the messages of `source` up to one of them, and post the message that is to be answered.
 
@@ -78,6 +79,16 @@ def _origin(talk_id: str, parent: str, seq: int, root: str) -> tuple[str, str | 
     return talk_id, None if is_first else parent or None, 0 if is_first else seq
 
 
+def _by_family(tx: Tx, user_id: str, talk_id: str) -> locking.Rows:
+    rows = tx.read(
+        "SELECT talk_id FROM talks WHERE talk_id = :talk OR (parent = :talk AND parent <> '')"
+        " OR (root <> '' AND root = (SELECT t.root FROM talks t WHERE t.talk_id = :talk))",
+        {"talk": talk_id},
+    )
+    return [locking.talk(row[0]) for row in rows]
+
+
+@locking.locks(_by_family)
 def delete(tx: Tx, user_id: str, talk_id: str) -> list[str]:
     """Delete a talk with all its branches; return their ids. Forks stay."""
     found = [branch.talk_session_id for branch in family(tx, user_id, talk_id)]

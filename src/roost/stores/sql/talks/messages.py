@@ -12,58 +12,75 @@ from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Posted, StopReason
 from roost.errors import Busy, Conflict, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.agents import agents
-from roost.stores.sql.tables import attachments, capacity
+from roost.stores.sql.tables import attachments, capacity, owners
 from roost.stores.sql.tables.parked import interrupt, is_unclaimed
 
-MESSAGE = "m.seq, m.sender, m.content, m.status, m.created, m.error, m.run_id, m.revision, m.notes, m.attachments"
+COLUMNS = ("seq", "sender", "content", "status", "created", "error", "run_id", "revision", "notes", "attachments")
+MESSAGE = ", ".join(f"m.{column}" for column in COLUMNS)
 _OWNED = "FROM messages m JOIN talks t ON t.talk_id = m.talk_id WHERE m.talk_id = :talk AND t.user_id = :user"
 
-# Another user's agent is checked first: it may no longer be shared.
-_MAY_REACH = """(agent = '' OR agent = {} OR EXISTS
+
+def _may_reach(reached: str) -> str:
+    """Return the condition that the talk's agent is the user's, or `reached`.
+
+    Another user's agent is checked first: it may no longer be shared.
+    """
+    return f"""(agent = '' OR agent = {reached} OR EXISTS
     (SELECT 1 FROM agents a WHERE a.address = talks.agent AND a.user_id = talks.user_id))"""
 
-# The run of a talk that is busy loses its right to write in the same statement that numbers the new message.
-_ADVANCE = f"""
+
+def _advance(take: str, owner: str) -> str:
+    """Return the update that numbers a message; in it the run of a busy talk loses its right to write."""
+    return f"""
 UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = waiting + 1, updated = roost_now(),
   epoch = epoch + CASE WHEN waiting > 0 AND COALESCE(:busy, busy) IN ('interrupt', 'rollback') THEN 1 ELSE 0 END,
-  title = CASE WHEN title = '' THEN :title ELSE title END
+  title = CASE WHEN title = '' THEN :title ELSE title END{take}
 WHERE talk_id = :talk AND user_id = :user AND waiting < :most
   AND NOT (waiting > 0 AND COALESCE(:busy, busy) = 'reject')
-  AND {_MAY_REACH.format(":reached")}
-RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent
+  AND {_may_reach(":reached")}
+RETURNING last_seq, revision, epoch, waiting, COALESCE(:busy, busy), updated, answer_seq, agent, {owner}
 """
 
-_ADVANCE_IDLE = f"""
+
+def _advance_idle(take: str, owner: str) -> str:
+    return f"""
 UPDATE talks SET last_seq = last_seq + 1, revision = revision + 1, waiting = 1, updated = roost_now(),
-  title = CASE WHEN title = '' THEN batch.new_title ELSE title END
+  title = CASE WHEN title = '' THEN batch.new_title ELSE title END{take}
 FROM batch WHERE talk_id = batch.talk AND user_id = batch.owner AND waiting = 0
-  AND {_MAY_REACH.format("''")}
-RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent
+  AND {_may_reach("''")}
+RETURNING talk_id, last_seq, revision, epoch, busy, updated, answer_seq, agent, {owner}
 """
-_BATCH = {"talk": "TEXT", "owner": "TEXT", "new_title": "TEXT"}
+
+
+_ADVANCE = owners.TakingUpdate.made(_advance)
+_ADVANCE_IDLE = owners.TakingUpdate.made(_advance_idle, "batch.node")
+_BATCH = {"talk": "TEXT", "owner": "TEXT", "new_title": "TEXT", "node": "TEXT"}
 
 
 def post_many(tx: Tx, calls: Calls) -> list[Posted | None]:
     """Add messages in a batch; return None for those with a key, to busy talks, or to another user's agent."""
-    idle_posts = [(talk, user, title) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0]
-    advanced = {row[0]: row[1:] for row in bulk.with_batch(tx, _ADVANCE_IDLE, _BATCH, idle_posts)}
+    idle_posts = [
+        (talk, user, title, tx.node) for user, talk, _, key, _, title, _, _, most in calls if key is None and most > 0
+    ]
+    advanced = {row[0]: row[1:] for row in bulk.with_batch(tx, _ADVANCE_IDLE.sql(tx), _BATCH, idle_posts)}
     posted: list[Posted | None] = []
     for _, talk_id, content, _, busy, _, envelope_id, quiet, _ in calls:
         row = advanced.get(talk_id)
         if row is None:
             posted.append(None)
             continue
-        seq, revision, epoch, policy, now, answer_seq, agent = row
+        seq, revision, epoch, policy, now, answer_seq, agent, node = row
         message, envelope = _insert_message(
             tx, talk_id, seq, content, None, revision, now, envelope_id, busy or policy, quiet, agent
         )
-        posted.append(Posted(message, revision, epoch, envelope, None, agent=agent, alone=not answer_seq))
+        posted.append(Posted(message, revision, epoch, envelope, None, agent=agent, alone=not answer_seq, node=node))
     return posted
 
 
+@locking.locks(locking.by_user_and_talk)
 @batched_by(post_many)
 def post(
     tx: Tx,
@@ -85,13 +102,14 @@ def post(
     """
     if key is not None and (existing := _by_key(tx, user_id, talk_id, key, content)) is not None:
         return existing
-    params = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "reached": ""}
-    rows = tx.write(_ADVANCE, params)
+    advance = _ADVANCE.sql(tx)
+    params = {"talk": talk_id, "user": user_id, "busy": busy, "title": title, "most": most, "node": tx.node}
+    rows = tx.write(advance, {**params, "reached": ""})
     if not rows and (reached := _shared_agent(tx, user_id, talk_id)):
-        rows = tx.write(_ADVANCE, {**params, "reached": reached})
+        rows = tx.write(advance, {**params, "reached": reached})
     if not rows:
         raise _refusal(tx, user_id, talk_id, most)
-    seq, revision, epoch, waiting, policy, now, answer_seq, agent = rows[0]
+    seq, revision, epoch, waiting, policy, now, answer_seq, agent, node = rows[0]
     message, envelope = _insert_message(
         tx, talk_id, seq, content, key, revision, now, envelope_id, policy, quiet, agent
     )
@@ -102,10 +120,20 @@ def post(
         interrupt(tx, talk_id, 0 if withdrawn else answer_seq, revision, now)
     alone = waiting == 1 and not answer_seq
     return Posted(
-        message, revision, epoch, envelope, superseded, withdrawn, agent=agent, was_parked=was_parked, alone=alone
+        message,
+        revision,
+        epoch,
+        envelope,
+        superseded,
+        withdrawn,
+        agent=agent,
+        was_parked=was_parked,
+        alone=alone,
+        node=node,
     )
 
 
+@locking.locks(locking.by_user_and_talk)
 def post_with_attachments(
     tx: Tx,
     user_id: str,
@@ -202,15 +230,15 @@ def _with_checkpoints(tx: Tx, talk_id: str, message: Message) -> Message:
 
 
 def _by_key(tx: Tx, user_id: str, talk_id: str, key: str, content: str, ids: Sequence[str] = ()) -> Posted | None:
-    query = f"SELECT {MESSAGE}, t.epoch, t.agent {_OWNED} AND m.key = :key"
+    query = f"SELECT {MESSAGE}, t.epoch, t.agent, {owners.of_talk(tx, 't')} {_OWNED} AND m.key = :key"
     row = tx.one(query, {"talk": talk_id, "user": user_id, "key": key})
     if row is None:
         return None
-    message, (epoch, agent) = message_of(row[:10]), row[10:]
+    message, (epoch, agent, node) = message_of(row[:10]), row[10:]
     if message.content != content or [one.attachment_id for one in message.attachments] != list(ids):
         raise Conflict(f"the key {key!r} was used for a message with another content: use a new key for a new message")
     envelope = message_envelope("", talk_id, agent, message.seq, 0.0, "")
-    return Posted(message, row[7], epoch, envelope, agent=agent, repeated=True)
+    return Posted(message, row[7], epoch, envelope, agent=agent, repeated=True, node=node)
 
 
 def _shared_agent(tx: Tx, user_id: str, talk_id: str) -> str:

@@ -5,7 +5,7 @@ Each statement that writes for a run checks the talk's epoch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from roost.core.envelopes.envelope import Envelope, EnvelopeStatus, message_envelope
@@ -15,8 +15,8 @@ from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Claimed, Halted, TalkUpdate
 from roost.ports import Row, Tx
-from roost.stores import bulk
-from roost.stores.sql.tables import parked
+from roost.stores import bulk, locking
+from roost.stores.sql.tables import owners, parked
 from roost.stores.sql.tables.parked import PARKED_TALK, UNCLAIMED_TALK
 from roost.stores.sql.talks.answers import close_lost, lock, message_at, write_answer
 from roost.stores.sql.talks.messages import insert
@@ -27,6 +27,12 @@ _END = (
     " state = COALESCE(batch.new_state, state) FROM batch WHERE talk_id = batch.talk AND epoch = batch.claimed_epoch"
     " AND answer_seq = 0 AND EXISTS (SELECT 1 FROM inbox WHERE envelope_id = batch.envelope)"
     " RETURNING talk_id, last_seq, revision, waiting, roost_now()"
+)
+_CLAIM = owners.TakingUpdate.made(
+    lambda take, owner: (
+        f"UPDATE talks SET epoch = epoch + 1, revision = revision + 1, answer_seq = 0{take} WHERE talk_id = :talk"
+        f" RETURNING revision, epoch, {owner}"
+    )
 )
 _BATCH = {"talk": "TEXT", "claimed_epoch": "BIGINT", "new_state": "TEXT", "envelope": "TEXT"}
 
@@ -45,19 +51,23 @@ class EndedRun:
         return None if self.update.message is None else self.update.message.seq
 
 
-def end(tx: Tx, closings: Sequence[Closing]) -> list[EndedRun]:
+def end(tx: Tx, closings: Sequence[Closing], fenced: Collection[int] = ()) -> list[EndedRun]:
     """End runs of talks: the answer, the envelopes and the talk. Records and effects are up to `settlement`.
+
+    `fenced`: closings that are superseded whatever the epoch of their talk is, by the id of the object.
 
     A superseded run may only close the message it opened, as interrupted. If it opened none, or wrote nothing but
     notes, its envelopes stay for the next run.
     """
-    short = {id(c): c for c in closings if _is_short(c)}
+    short = {id(c): c for c in closings if _is_short(c) and id(c) not in fenced}
     claims = [(c.envelope.lane, c.epoch, _talk_state(c), c.envelope.envelope_id) for c in short.values()]
     ended = {row[0]: row[1:] for row in bulk.with_batch(tx, _END, _BATCH, claims)}
     settled = [c.envelope.envelope_id for c in short.values() if c.envelope.lane in ended]
     bulk.write(tx, "DELETE FROM inbox WHERE envelope_id IN", settled)
     return [
-        _end_short(tx, c, ended[c.envelope.lane]) if id(c) in short and c.envelope.lane in ended else _end(tx, c)
+        _end_short(tx, c, ended[c.envelope.lane])
+        if id(c) in short and c.envelope.lane in ended
+        else _end(tx, c, is_fenced=id(c) in fenced)
         for c in closings
     ]
 
@@ -84,13 +94,13 @@ def _end_short(tx: Tx, c: Closing, row: Row) -> EndedRun:
     return EndedRun(TalkUpdate(revision, c.epoch, waiting, message), c.outcome, now)
 
 
-def _end(tx: Tx, c: Closing) -> EndedRun:
+def _end(tx: Tx, c: Closing, *, is_fenced: bool) -> EndedRun:
     talk_id, answer = c.envelope.lane, _answer(c)
     row = lock(tx, talk_id)
     if row is None:
         return EndedRun(TalkUpdate(0, c.epoch, 0, None, superseded=True, gone=True), None, c.ended)
     # Without envelopes it was settled before, or they were dropped.
-    if row[0] != c.epoch or not _existing(tx, c.envelopes):
+    if is_fenced or row[0] != c.epoch or not _existing(tx, c.envelopes):
         return _end_superseded(tx, c, row)
     if c.verdict is Verdict.WAITING:
         return _park(tx, c, row)
@@ -164,17 +174,18 @@ def _end_superseded(tx: Tx, c: Closing, row: Row) -> EndedRun:
     return EndedRun(replace(update, left=left), RunOutcome.STOPPED, now)
 
 
+@locking.locks(locking.by_user_and_talk)
 def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
     """Supersede the run of a talk and drop everything that waits for an answer there."""
     ids = {"talk": talk_id, "user": user_id}
     row = found(
         tx.one(
-            f"SELECT revision, epoch, waiting, roost_now(), answer_seq, {UNCLAIMED_TALK} FROM talks"
-            f" WHERE talk_id = :talk AND user_id = :user{tx.for_update}",
+            f"SELECT revision, epoch, waiting, roost_now(), answer_seq, {UNCLAIMED_TALK}, {owners.of_talk(tx)}"
+            f" FROM talks WHERE talk_id = :talk AND user_id = :user{tx.for_update}",
             ids,
         )
     )
-    revision, epoch, waiting, now, answer_seq, is_unclaimed = row
+    revision, epoch, waiting, now, answer_seq, is_unclaimed, node = row
     message = None
     if waiting:
         tx.write(
@@ -186,35 +197,35 @@ def stop(tx: Tx, user_id: str, talk_id: str) -> Halted:
         if is_unclaimed and answer_seq:
             parked.close_answer(tx, talk_id, answer_seq, revision, again=False)
             message = message_at(tx, talk_id, answer_seq)
-    return Halted(revision, epoch, waiting, now, message)
+    return Halted(revision, epoch, waiting, now, message, node)
 
 
-def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str, str]]:
-    """Return talks with something to handle or to close, by id: (talk, user, agent or empty)."""
+def unfinished(tx: Tx, after: str, limit: int) -> list[tuple[str, str, str, str, str]]:
+    """Return talks with something to handle or to close, by id: talk, user, agent or empty, node or empty, profile."""
     rows = tx.read(
-        "SELECT talk_id, user_id, agent FROM talks WHERE talk_id > :after AND talk_id IN"
-        " (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0)"
-        f" AND NOT {PARKED_TALK} ORDER BY talk_id LIMIT :limit",
-        {"after": after, "limit": limit},
+        f"SELECT talk_id, user_id, agent, {owners.of_talk(tx)}, profile FROM talks WHERE talk_id > :after"
+        " AND talk_id IN (SELECT lane FROM inbox UNION SELECT talk_id FROM talks WHERE answer_seq > 0)"
+        f" AND NOT {PARKED_TALK}{owners.and_own(tx, owners.of_talk(tx))} ORDER BY talk_id LIMIT :limit",
+        {"after": after, "limit": limit, "node": tx.node},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
 
+@locking.locks(locking.by_talk)
 def claim(tx: Tx, talk_id: str) -> Claimed | None:
-    """Claim a lane: close its open answer and return its envelopes; None if the talk is gone or parked."""
+    """Claim a lane: close its open answer and return its envelopes.
+
+    Return None if the talk is gone or parked, or belongs to another node.
+    """
     row = tx.one(
-        f"SELECT answer_seq, roost_now(), {PARKED_TALK} FROM talks WHERE talk_id = :talk{tx.for_update}",
+        f"SELECT answer_seq, roost_now(), {PARKED_TALK}, {owners.of_talk(tx)} FROM talks"
+        f" WHERE talk_id = :talk{locking.of_table(tx, 'talks')}",
         {"talk": talk_id},
     )
-    if row is None or row[2]:
+    if row is None or row[2] or not owners.is_own(tx, row[3]):
         return None
-    answer_seq, now, _ = row
-    rows = tx.write(
-        "UPDATE talks SET epoch = epoch + 1, revision = revision + 1, answer_seq = 0 WHERE talk_id = :talk"
-        " RETURNING revision, epoch",
-        {"talk": talk_id},
-    )
-    revision, epoch = rows[0]
+    answer_seq, now, *_ = row
+    revision, epoch, _ = tx.write(_CLAIM.sql(tx), {"talk": talk_id, "node": tx.node})[0]
     tx.write(
         "UPDATE inbox SET status = 'resumed' WHERE lane = :talk AND kind <> 'task' AND status = 'decided'",
         {"talk": talk_id},

@@ -17,7 +17,7 @@ from math import inf
 from roost.core.talks.messages import Sender, at
 from roost.core.talks.search import Hit, Matcher, Place, Term, distinct_words, patterns
 from roost.ports import Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 
 TALKS = 100
 """Talks whose blocks are read at once."""
@@ -178,6 +178,7 @@ def missing_blocks(tx: Tx, talk_ids: Sequence[str], most: int) -> list[WordBlock
     return blocks
 
 
+@locking.locks(lambda tx, blocks: [locking.talk(block.talk_id, shared=True) for block in blocks])
 def write_blocks(tx: Tx, blocks: Sequence[WordBlock]) -> None:
     """Write blocks, unless their talks were deleted meanwhile."""
     ids = sorted({block.talk_id for block in blocks})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from roost.core.memory.brain_context import Scope
-from roost.core.memory.state_merge import differing, parsed
+from roost.core.brain_data.brain_context import Scope
+from roost.core.brain_data.state_merge import differing, parsed
 from roost.core.runs import Closing
 from roost.ports import Tx
 

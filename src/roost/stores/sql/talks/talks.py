@@ -16,12 +16,12 @@ from roost.core.talks.runs import Loaded
 from roost.core.talks.talk import BusyPolicy, Talk
 from roost.errors import Invalid, LimitReached, NotFound
 from roost.ports import Row, Tx
-from roost.stores import bulk
+from roost.stores import bulk, locking
 from roost.stores.batching import Calls, batched_by
 from roost.stores.sql.brain_data import brain_context
 from roost.stores.sql.journal.approvals import WAITED_FOR
 from roost.stores.sql.journal.steps import delete_journal
-from roost.stores.sql.tables import talk_contents
+from roost.stores.sql.tables import owners, quotas, talk_contents
 from roost.stores.sql.tables.parked import PARKED_TALK
 from roost.stores.sql.talks.messages import newest
 
@@ -31,8 +31,9 @@ _TALK = (
 )
 _NEW = bulk.columns(
     "talk_id, user_id, profile, busy, title, options, created, updated, last_seq, revision, epoch, waiting,"
-    " answer_seq, agent"
+    " answer_seq, agent, node"
 )
+_TAKE = f"UPDATE talks SET node = :node WHERE talk_id = :talk AND user_id = :user AND {owners.may_take(':node')}"
 _IS_LAST_USED = (
     "(root = '' OR NOT EXISTS (SELECT 1 FROM talks b WHERE b.root = talks.root AND b.root <> ''"
     " AND (b.updated, b.talk_id) > (talks.updated, talks.talk_id)))"
@@ -69,15 +70,12 @@ def create(
 
 
 def count_new(tx: Tx, user_id: str, new: int, most: int) -> float | None:
-    """Add to the user's number of talks and return the time; None if there would be too many."""
-    if new > most:
+    """Reserve places for new talks of the user and return the time; None if there would be too many."""
+    if not quotas.reserve(tx, "talks", user_id, new, most):
         return None
-    rows = tx.write(
-        "INSERT INTO users (user_id, talks) VALUES (:user, :new) ON CONFLICT (user_id)"
-        " DO UPDATE SET talks = users.talks + :new WHERE users.talks + :new <= :most RETURNING roost_now()",
-        {"user": user_id, "new": new, "most": most},
-    )
-    return rows[0][0] if rows else None
+    row = tx.one("SELECT roost_now()")
+    assert row is not None
+    return float(row[0])
 
 
 def _create(
@@ -92,9 +90,10 @@ def _create(
     _most: int,
     agent: str = "",
 ) -> Loaded:
-    tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent))
+    node = "" if agent else tx.node
+    tx.later("talks", _NEW, (talk_id, user_id, profile, busy, title, options, now, now, 0, 0, 0, 0, 0, agent, node))
     row = (talk_id, user_id, profile, busy, title, now, now, 0, 0, options, agent, "", 0, "")
-    return Loaded(_talk_of(row), 0, 0, None, [], 0)
+    return Loaded(_talk_of(row), 0, 0, None, [], 0, node=node)
 
 
 def get(tx: Tx, user_id: str, talk_id: str) -> Talk:
@@ -135,18 +134,25 @@ def listed(tx: Tx, user_id: str, limit: int, before: str | None) -> list[Talk]:
     return [_talk_of(row) for row in rows]
 
 
-def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> Talk:
-    """Set `title`, `profile`, `busy` or `options`. Raise Invalid for the profile of a talk with an agent."""
+@locking.locks(locking.by_user_and_talk)
+def change(tx: Tx, user_id: str, talk_id: str, values: Mapping[str, str]) -> tuple[Talk, int]:
+    """Set `title`, `profile`, `busy` or `options`; return the talk, and its revision, by which its node notices it.
+
+    Raise Invalid for the profile of a talk with an agent.
+    """
     if "profile" in values and get(tx, user_id, talk_id).agent:
         raise Invalid("this talk is with an agent, which has a profile of its own: configure the agent instead")
     columns = ", ".join(f"{name} = :{name}" for name in ("title", "profile", "busy", "options") if name in values)
     rows = tx.write(
-        f"UPDATE talks SET {columns} WHERE talk_id = :talk AND user_id = :user RETURNING {_TALK}",
+        f"UPDATE talks SET {columns}, revision = revision + 1 WHERE talk_id = :talk AND user_id = :user"
+        f" RETURNING revision, {_TALK}",
         {**values, **_ids(user_id, talk_id)},
     )
-    return _talk_of(found(rows[0] if rows else None))
+    revision, *row = found(rows[0] if rows else None)
+    return _talk_of(row), revision
 
 
+@locking.locks(locking.by_user_and_talk)
 def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     """Delete a talk with everything that belongs to it; its branches and forks stay."""
     ids = _ids(user_id, talk_id)
@@ -157,13 +163,33 @@ def delete(tx: Tx, user_id: str, talk_id: str) -> None:
     delete_journal(tx, talk_id)
     tx.write("DELETE FROM inbox WHERE lane = :talk AND kind <> 'task'", {"talk": talk_id})
     tx.write("DELETE FROM talks WHERE talk_id = :talk AND user_id = :user", ids)
-    tx.write("UPDATE users SET talks = talks - 1 WHERE user_id = :user", ids)
 
 
 def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
+    """Return a talk with its newest messages. In a cluster, a free talk with a profile then belongs to this node."""
+    if tx.node:
+        tx.write(_TAKE, {**_ids(user_id, talk_id), "node": tx.node})
+    return snapshot(tx, user_id, talk_id, tail)
+
+
+def snapshot(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
+    """Return a talk with its newest messages, all as they were at one moment."""
+    while True:
+        loaded = _read(tx, user_id, talk_id, tail)
+        # Another node may have committed between two statements, each of which sees what was committed before.
+        if not tx.node or _has_revision(tx, talk_id, loaded.revision):
+            return loaded
+
+
+def _has_revision(tx: Tx, talk_id: str, revision: int) -> bool:
+    ids = {"talk": talk_id, "revision": revision}
+    return tx.one("SELECT 1 FROM talks WHERE talk_id = :talk AND revision = :revision", ids) is not None
+
+
+def _read(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
     row = found(
         tx.one(
-            f"SELECT {_TALK}, revision, epoch, state, {PARKED_TALK} FROM talks"
+            f"SELECT {_TALK}, revision, epoch, state, {PARKED_TALK}, {owners.of_talk(tx)} FROM talks"
             " WHERE talk_id = :talk AND user_id = :user",
             _ids(user_id, talk_id),
         )
@@ -177,8 +203,8 @@ def load(tx: Tx, user_id: str, talk_id: str, tail: int) -> Loaded:
             {"talk": talk_id, "first": messages[0][0].seq},
         )
         floor = older[0] if older else 0
-    *talk, revision, epoch, state, is_parked = row
-    return Loaded(_talk_of(talk), revision, epoch, state, messages, floor, bool(is_parked))
+    *talk, revision, epoch, state, is_parked, node = row
+    return Loaded(_talk_of(talk), revision, epoch, state, messages, floor, bool(is_parked), node)
 
 
 def found(row: Row | None) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import accumulate, takewhile
 
@@ -57,8 +58,23 @@ def _fitting(tx: Tx, user_id: str, talk_id: str, after: int) -> list[Message]:
     return messages.changed(tx, user_id, talk_id, 0, after, max(1, fitting))
 
 
-def add(tx: Tx, user_id: str, talk_id: str, profile: str, agent: str, options: str, t: Transcript, most: int) -> None:
-    """Add the transcript as a talk of the user. Raise LimitReached if the user has `most` talks already."""
+def add(
+    tx: Tx,
+    user_id: str,
+    talk_id: str,
+    profile: str,
+    agent: str,
+    options: str,
+    t: Transcript,
+    most: int,
+    key: str | None = None,
+) -> str:
+    """Add the transcript as a talk of the user, and return its id, or that of the talk with this key.
+
+    Raise LimitReached if the user has `most` talks already.
+    """
+    if key is not None and (known := by_key(tx, user_id, key)) is not None:
+        return known
     talks.create(tx, talk_id, user_id, profile, t.busy, t.title, options, most, agent)
     for m in t.messages:
         messages.insert(tx, talk_id, m, m.seq, m.created.timestamp(), notes=side_channels.pack(m.notes))
@@ -68,6 +84,20 @@ def add(tx: Tx, user_id: str, talk_id: str, profile: str, agent: str, options: s
         if m.attachments:
             attachments.attach(tx, talk_id, m.seq, m.attachments)
     tx.write(
-        "UPDATE talks SET last_seq = :last, revision = :last, created = :created WHERE talk_id = :talk",
-        {"talk": talk_id, "last": len(t.messages), "created": t.created.timestamp()},
+        "UPDATE talks SET last_seq = :last, revision = :last, created = :created, branch_key = :key"
+        " WHERE talk_id = :talk",
+        {"talk": talk_id, "last": len(t.messages), "created": t.created.timestamp(), "key": _stored(key)},
     )
+    return talk_id
+
+
+def by_key(tx: Tx, user_id: str, key: str) -> str | None:
+    """Return the talk of the user that was added with this key."""
+    ids = {"user": user_id, "key": _stored(key)}
+    row = tx.one("SELECT talk_id FROM talks WHERE user_id = :user AND branch_key = :key", ids)
+    return None if row is None else str(row[0])
+
+
+def _stored(key: str | None) -> str | None:
+    """Return a key as it is stored: branches have keys in the same column."""
+    return None if key is None else json.dumps(["import", key])

@@ -1,0 +1,1 @@
+"""Pages of accounts, without script: signing in and out, invitations, the password, API tokens."""

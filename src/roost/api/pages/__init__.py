@@ -1,0 +1,1 @@
+"""Serve the pages: beside the API, or alone with Streamlit's own server."""

@@ -1,0 +1,1 @@
+"""`roost export` and `roost import`."""

@@ -1,0 +1,1 @@
+"""Commands of `roost` itself; those of groups are in `commands`."""

@@ -1,0 +1,20 @@
+"""Sender: who sends something, as a link in a chain of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """`user_id` is the owner of what is sent, `address` the user or the agent that sends it."""
+
+    user_id: str
+    address: str
+    hops: int = 0
+    root: str = ""
+    """Id of the origin of the chain; empty for its first link."""
+
+    @classmethod
+    def of_user(cls, user_id: str) -> Sender:
+        return cls(user_id, f"user:{user_id}")

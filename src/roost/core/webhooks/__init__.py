@@ -1,0 +1,1 @@
+"""Webhooks: facts that are posted to URLs, and requests of other programs."""

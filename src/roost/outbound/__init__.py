@@ -1,0 +1,1 @@
+"""Requests that Roost sends to URLs of users."""

@@ -1,0 +1,1 @@
+"""The methods for accounts: users, their passwords, deletion and export."""

@@ -1,0 +1,1 @@
+"""Webhooks and hooks: facts to other programs, and requests from them."""

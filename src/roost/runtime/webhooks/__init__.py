@@ -1,0 +1,1 @@
+"""Webhooks: stores chosen facts with their commits, and posts them."""

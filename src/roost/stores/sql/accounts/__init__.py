@@ -1,0 +1,1 @@
+"""Accounts of users, their invitations and identities, and the audit list."""

@@ -1,0 +1,1 @@
+"""Simulation of a whole cluster: several nodes on one store and one loop, from one seed."""

@@ -1,0 +1,1 @@
+"""Pages of agents: all of them, and one with everything about it."""

@@ -1,0 +1,1 @@
+"""Plots over time: lines, stacked areas and bars, as an SVG that works with a keyboard and a screen reader."""

@@ -1,0 +1,1 @@
+"""A graph of nodes and weighted edges, as an SVG."""

@@ -1,0 +1,53 @@
+"""Element of graphs for Streamlit's pages: nodes that are links, and edges whose width is their weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from roost.ui.table.table import follow_opened, keep_opened
+
+Shape = Literal["circle", "square", "diamond"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    node_id: str
+    label: str
+    shape: Shape = "circle"
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    source: str
+    target: str
+    weight: int
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+_mount = st.components.v2.component(
+    "roost_graph",
+    css=_file("graph.css"),
+    js=_file("graph.js"),
+    isolate_styles=False,
+)
+
+
+def draw(key: str, name: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
+    """Draw a graph; a link that is clicked opens its page. Pages show the same edges as a table, too."""
+    data = {
+        "name": name,
+        "nodes": [{"id": one.node_id, "label": one.label, "shape": one.shape, "href": one.href} for one in nodes],
+        "edges": [{"from": one.source, "to": one.target, "weight": one.weight} for one in edges],
+    }
+    _mount(key=key, data=data, on_open_change=partial(keep_opened, key))
+    follow_opened()

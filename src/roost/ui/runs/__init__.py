@@ -1,0 +1,1 @@
+"""Finished runs: a list, the steps of one, and replays."""

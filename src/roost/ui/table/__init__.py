@@ -1,0 +1,1 @@
+"""A table whose rows can be opened and chosen."""

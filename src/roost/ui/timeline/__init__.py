@@ -1,0 +1,1 @@
+"""Bars over time, in lanes."""
