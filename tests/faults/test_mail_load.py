@@ -82,7 +82,7 @@ async def awaited(pending: Pending[None]) -> None:
     await pending
 
 
-def test_a_batch_that_loses_a_deadlock_is_tried_again_and_its_callers_see_nothing(url: str) -> None:
+def test_a_batch_that_loses_deadlocks_is_tried_again_and_its_callers_see_nothing(url: str) -> None:
     host = ThreadHost()
     store = Driven(Engine(host, database(url, host.clock.now), queued=100))
     first, second = (f"user:{person}" for person in PEOPLE[:2])
@@ -119,6 +119,7 @@ def test_a_batch_that_loses_a_deadlock_is_tried_again_and_its_callers_see_nothin
             other.rollback()
         for one in written:
             drive(awaited(one))
-        eventually(lambda: deadlocks(url) == 1)
+        # The second attempt can lock the first row before `other` is awake, and lose again: then they run one by one.
+        eventually(lambda: deadlocks(url) >= 1)
     finally:
         store.engine.close()
