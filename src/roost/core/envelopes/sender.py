@@ -1,4 +1,4 @@
-"""Sender: who sends something, as a link in a chain of messages."""
+"""Context of everything that is sent: its owner, its sender, and its place in a chain of messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class SenderContext:
     """`user_id` is the owner of what is sent, `address` the user or the agent that sends it."""
 
     user_id: str
@@ -16,5 +16,5 @@ class Sender:
     """Id of the origin of the chain; empty for its first link."""
 
     @classmethod
-    def of_user(cls, user_id: str) -> Sender:
+    def of_user(cls, user_id: str) -> SenderContext:
         return cls(user_id, f"user:{user_id}")

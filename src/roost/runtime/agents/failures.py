@@ -8,7 +8,7 @@ from roost.core.envelopes.effects import Effect
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.events import FAILED
 from roost.core.envelopes.lanes import meeting_of
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.failures.faults import Fault
 from roost.core.meetings.effects import EndTurn
 from roost.core.runs import Closing, Verdict
@@ -70,6 +70,6 @@ def failure_notices(agent: WorkOwner, closing: Closing) -> tuple[Effect, ...]:
         "envelope_id": e.envelope_id,
         "kind": e.kind,
     }
-    sender = Sender(agent.owner, agent.full_address, e.hops + 1, e.origin)
+    sender = SenderContext(agent.owner, agent.full_address, e.hops + 1, e.origin)
     event = agent.services.composer.event(sender, FAILED, data, optional=True)
     return *notices, event

@@ -15,7 +15,7 @@ from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.late_answers import from_body
 from roost.core.envelopes.mail import Mail
 from roost.core.envelopes.outcomes import LONGEST_PAUSE
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.failures.faults import Fault
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
@@ -80,7 +80,7 @@ class Work(ActingTurn):
             agent.services,
             self,
             place=self._attempt(),
-            sender=Sender(agent.owner, agent.full_address, envelope.hops + 1, envelope.origin),
+            sender=SenderContext(agent.owner, agent.full_address, envelope.hops + 1, envelope.origin),
             recorded=self._recorded,
             default_wake=wake.mail(agent.config.wake_on_priority),
         )

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from roost.core.envelopes.events import Event
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import checks, patterns
 from roost.core.values.times import timestamp
@@ -40,7 +40,7 @@ class Events:
             raise Unavailable("this Roost is closing: publish the event again after its restart")
         self._context.ram.check()
         effect = self._dispatcher.composer.event(
-            Sender.of_user(user_id), name, data, priority=priority, optional=checks.flag(optional, "`optional`")
+            SenderContext.of_user(user_id), name, data, priority=priority, optional=checks.flag(optional, "`optional`")
         )
         await self._context.quota.use(user_id, len(json.dumps(effect.data)))
         await self._context.store.write(

@@ -21,7 +21,7 @@ from roost.core.envelopes.mail import (
     followed,
     forwarding,
 )
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.monitoring.facts import FactRow
 from roost.core.talks.messages import MOST, PAGE
 from roost.core.values import addresses, checks
@@ -66,7 +66,9 @@ class Mails:
         box = self._box(user_id, sender)
         if sender is not None:
             await self._context.store.read(mail_sql.check_owner, user_id, box)
-        return await self._write(Sender(user_id, box), to, subject, body, key, priority=priority, expires_in=expires_in)
+        return await self._write(
+            SenderContext(user_id, box), to, subject, body, key, priority=priority, expires_in=expires_in
+        )
 
     async def reply(
         self,
@@ -86,7 +88,7 @@ class Mails:
         """
         letter = await self.get(user_id, mail_id)
         end = _own_side(user_id, letter) if sender is None else await self._end(user_id, letter, sender)
-        return await self.answer(Sender(user_id, end), letter, body, priority=priority, subject=subject, key=key)
+        return await self.answer(SenderContext(user_id, end), letter, body, priority=priority, subject=subject, key=key)
 
     async def forward(
         self,
@@ -111,7 +113,7 @@ class Mails:
             mail, note and checks.text(note, "the note", most=self._context.limits.message_bytes)
         )
         priority = mail.priority if priority is None else priority
-        return await self._write(Sender(user_id, end), to, subject, body, key, priority=priority)
+        return await self._write(SenderContext(user_id, end), to, subject, body, key, priority=priority)
 
     @idempotent
     async def import_mail(
@@ -156,7 +158,7 @@ class Mails:
 
     async def answer(
         self,
-        sender: Sender,
+        sender: SenderContext,
         letter: Mail,
         body: str,
         *,
@@ -302,7 +304,9 @@ class Mails:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    async def _write(self, sender: Sender, to: str, subject: str, body: str, key: str | None, **options: Any) -> str:
+    async def _write(
+        self, sender: SenderContext, to: str, subject: str, body: str, key: str | None, **options: Any
+    ) -> str:
         owner, box = sender.user_id, sender.address
         try:
             mail = await self._dispatcher.composer.mail(sender, to, subject, body, key=key, **options)

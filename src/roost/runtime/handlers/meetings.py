@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.meetings.log.bodies import (
     Body,
     Declined,
@@ -101,9 +101,9 @@ class Meetings:
             max_misses=max_misses,
             priority=priority,
         )
-        return await self.convene(Sender(user_id, self._actor(user_id, by)), topic, options, key)
+        return await self.convene(SenderContext(user_id, self._actor(user_id, by)), topic, options, key)
 
-    async def convene(self, sender: Sender, topic: str, options: MeetingOptions, key: str | None) -> str:
+    async def convene(self, sender: SenderContext, topic: str, options: MeetingOptions, key: str | None) -> str:
         """Call a meeting as the owner or as one of their agents, as a link in a chain of messages."""
         self._check()
         caller = sender.address

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.envelopes.tasks import OVER, Task, TaskStatus
 from roost.core.monitoring.facts import FactRow, Name
 from roost.core.talks.messages import MOST, PAGE, at
@@ -50,7 +50,7 @@ class Tasks:
         address = to_agent.key
         try:
             effect = await self._dispatcher.composer.task(
-                Sender.of_user(user_id),
+                SenderContext.of_user(user_id),
                 to_agent.text,
                 prompt,
                 priority=priority,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.journal.approvals import LONG, Approval, ApprovalRequest, Decision, Question, folded
 from roost.core.journal.steps import StepOutcome
 from roost.core.monitoring.facts import FactRow, Name
@@ -78,7 +78,7 @@ class ApprovalWait:
             return ApprovalRequest(asked, None)
         subject, body = _mail_text(asked)
         mail = await self._composer.mail(
-            Sender(place.user_id, f"agent:{place.user_id}/{place.agent_id}"),
+            SenderContext(place.user_id, f"agent:{place.user_id}/{place.agent_id}"),
             f"user:{place.user_id}",
             subject,
             body,

@@ -8,7 +8,7 @@ from roost.core.agents.audience import Audience
 from roost.core.envelopes.effects import Broadcast, Publish, SendMail, SendTask
 from roost.core.envelopes.envelope import Envelope, Kind
 from roost.core.envelopes.mail import Mail
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.values import addresses, checks, patterns
 from roost.core.values.addresses import Address
 from roost.core.values.priority import Priority, rank
@@ -30,7 +30,7 @@ class Composer:
 
     async def task(
         self,
-        sender: Sender,
+        sender: SenderContext,
         to: str,
         prompt: str,
         *,
@@ -79,7 +79,7 @@ class Composer:
 
     async def mail(
         self,
-        sender: Sender,
+        sender: SenderContext,
         to: str,
         subject: str,
         body: str,
@@ -145,7 +145,7 @@ class Composer:
         )
 
     def event(
-        self, sender: Sender, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
+        self, sender: SenderContext, name: str, data: Any = None, *, priority: str = "normal", optional: bool = False
     ) -> Publish:
         patterns.check_name(name)
         level = checks.choice(priority, "the priority", Priority)
@@ -163,7 +163,9 @@ class Composer:
             sender.root,
         )
 
-    async def broadcast(self, sender: Sender, text: str, audience: Audience, *, priority: str = "normal") -> Broadcast:
+    async def broadcast(
+        self, sender: SenderContext, text: str, audience: Audience, *, priority: str = "normal"
+    ) -> Broadcast:
         """Compose a message to all agents of the owner in the audience, except the sender; each once."""
         checks.text(text, "the message", most=self._context.limits.message_bytes)
         level = checks.choice(priority, "the priority", Priority)

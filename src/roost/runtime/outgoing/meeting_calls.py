@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.meetings.effects import WriteEntry
 from roost.core.meetings.log.bodies import Bounds, Called, FloorRule
 from roost.core.meetings.log.entries import Entry, check
@@ -28,7 +28,9 @@ class MeetingCalls:
         self._context = context
         self._recipients = recipients
 
-    async def compose(self, sender: Sender, topic: str, options: MeetingOptions, key: str | None = None) -> WriteEntry:
+    async def compose(
+        self, sender: SenderContext, topic: str, options: MeetingOptions, key: str | None = None
+    ) -> WriteEntry:
         """Compose the call of a meeting. Raises NotFound for an unknown participant."""
         caller, host = sender.address, self._context.host
         await self._check_room(caller)
@@ -48,7 +50,7 @@ class MeetingCalls:
         if await self._context.store.read(registry.count_called, caller) >= most:
             raise LimitReached(f"{caller} has called {most:,} meetings that are not over: end some first")
 
-    async def _body(self, sender: Sender, topic: str, options: MeetingOptions, now: float) -> Called:
+    async def _body(self, sender: SenderContext, topic: str, options: MeetingOptions, now: float) -> Called:
         user_id, limits = sender.user_id, self._context.limits
         required = await self._invitable(user_id, options.required, "required")
         optional = await self._invitable(user_id, options.optional, "optional")

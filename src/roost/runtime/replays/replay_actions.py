@@ -13,7 +13,7 @@ from roost import errors
 from roost.core.agents import wake
 from roost.core.agents.audience import Audience
 from roost.core.brain_data.memories import Memory
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.journal import contents
 from roost.core.journal.steps import (
     OPEN,
@@ -78,7 +78,7 @@ class ReplayActions:
         place = Attempt(logged.envelope_id, "", logged.run.talk_session_id is not None, 0, self._run_id, "", agent)
         self._keys = Journal(context, replayer, place, ())
         owner = replayer.turn.user_id
-        self.sender = Sender(owner, f"agent:{owner}/{agent}")
+        self.sender = SenderContext(owner, f"agent:{owner}/{agent}")
         self.taken: list[str] = []
         """Steps that the brain has requested, in order."""
         self.sent: list[str] = []

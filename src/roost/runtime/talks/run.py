@@ -11,7 +11,7 @@ from typing import Any
 from roost.core.agents import wake
 from roost.core.brain_data.brain_context import ContextKey, ContextWrite
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.failures import faults
 from roost.core.failures.suspicion import Suspicion
 from roost.core.journal import run_history
@@ -104,14 +104,14 @@ class TalkRun(ActingTurn):
                 self._services,
                 self,
                 place=place,
-                sender=Sender(owner, f"user:{owner}", 1, self.root),
+                sender=SenderContext(owner, f"user:{owner}", 1, self.root),
                 recorded=self._recorded,
             )
         return TurnActions(
             self._services,
             self,
             place=place,
-            sender=Sender(agent.owner, agent.full_address, 1, self.root),
+            sender=SenderContext(agent.owner, agent.full_address, 1, self.root),
             recorded=self._recorded,
             default_wake=wake.mail(agent.config.wake_on_priority),
         )

@@ -15,7 +15,7 @@ from roost.core.agents.audience import Audience
 from roost.core.brain_data.memories import Memory
 from roost.core.envelopes.effects import Effect, Publish, SendTask, urgent_mail_id
 from roost.core.envelopes.mail import Mail, answering
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.journal import contents
 from roost.core.journal.steps import Attempt, Content, Recorded
 from roost.core.limits.budgets import SECOND, Resource
@@ -59,7 +59,7 @@ class TurnActions:
         execution: TurnExecution,
         *,
         place: Attempt,
-        sender: Sender,
+        sender: SenderContext,
         recorded: tuple[Recorded, ...] = (),
         default_wake: wake.Condition | None = None,
     ) -> None:

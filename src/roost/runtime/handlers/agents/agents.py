@@ -17,7 +17,7 @@ from roost.core.agents.audience import audience
 from roost.core.envelopes.effects import Publish
 from roost.core.envelopes.events import FAILED
 from roost.core.envelopes.outcomes import StateChange
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.envelopes.waiting import Waiting
 from roost.core.monitoring import facts
 from roost.core.monitoring.health import Inspection
@@ -263,7 +263,9 @@ class Agents(AgentMemories):
             raise Unavailable("this Roost is closing: broadcast it again after its restart")
         self._context.ram.check()
         audience_ = audience(group, profile, ids, state)
-        effect = await self._dispatcher.composer.broadcast(Sender.of_user(user_id), text, audience_, priority=priority)
+        effect = await self._dispatcher.composer.broadcast(
+            SenderContext.of_user(user_id), text, audience_, priority=priority
+        )
         posted = await self._context.store.write(
             effects.post,
             effect,
@@ -391,7 +393,7 @@ class Agents(AgentMemories):
 
     def _failure_event(self, user_id: str, agent_id: str, fault: str) -> Publish:
         data = {"agent": agent_id, "reason": f"it was {fault}", "fault": fault}
-        sender = Sender(user_id, f"agent:{_key(user_id, agent_id)}")
+        sender = SenderContext(user_id, f"agent:{_key(user_id, agent_id)}")
         return self._dispatcher.composer.event(sender, FAILED, data, optional=True)
 
     def _configured(self, before: AgentConfig, changes: Mapping[str, Any]) -> AgentConfig:

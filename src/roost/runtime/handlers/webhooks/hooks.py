@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.core.envelopes.effects import Publish, SendTask
 from roost.core.envelopes.envelope import Envelope
-from roost.core.envelopes.sender import Sender
+from roost.core.envelopes.sender import SenderContext
 from roost.core.monitoring.facts import FactRow
 from roost.core.talks.messages import MOST, PAGE, at
 from roost.core.values import addresses, checks, patterns
@@ -116,7 +116,7 @@ class Hooks:
         return accepted[0]
 
     async def _effect(self, hook: Hook, headers: Mapping[str, str], body: Any) -> Publish | SendTask:
-        composer, sender = self._dispatcher.composer, Sender.of_user(hook.user_id)
+        composer, sender = self._dispatcher.composer, SenderContext.of_user(hook.user_id)
         if hook.event is not None:
             return composer.event(sender, hook.event, rules.event_data(hook, body, headers))
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, indent=2)
