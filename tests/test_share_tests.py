@@ -47,6 +47,9 @@ def test_processes_that_share_tests_run_each_test_once(tmp_path: Path, fails: st
     assert len(ran) == len(set(ran)) == 5 * 4 + 1
     assert done.returncode == code
     assert done.stdout.count("FAILED") == (4 if fails else 0)
+    written = tmp_path / ".cache" / "tests" / "failures"
+    failures = written.read_text() if written.exists() else ""
+    assert failures.count("assert request.node.path.name") == (4 if fails else 0)
 
 
 def test_folders_of_long_tests_come_first(tmp_path: Path) -> None:

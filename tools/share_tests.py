@@ -3,8 +3,8 @@
 `--processes 4` collects the tests once and forks that many workers. Folders whose tests start programs take longest per
 file: they come first, so that only short files are left at the end. In both parts each worker starts at its own place,
 so folders stay together, and takes over what the others have left. The first writes to the terminal, the others to
-`.cache/tests`, which is printed at the end. Tests marked `alone` measure how long something takes: they run after all
-others.
+`.cache/tests`, which is printed at the end. Failures are also written to `.cache/tests/failures` at once. Tests marked
+`alone` measure how long something takes: they run after all others.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     folder = session.config.rootpath / ".cache" / "tests"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    session.config.pluginmanager.register(_Failures(folder / "failures"))
     gc.freeze()  # memory that is not touched stays shared
     sys.stdout.flush()
     workers: list[int] = []
@@ -64,6 +65,19 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     session.config.stash[_FAILED] = [f"{number}: {code}" for number, code in enumerate(codes) if code]
     _run(session, iter(alone))
     return True
+
+
+class _Failures:
+    """Writes each failure when it happens: they can be read before the other tests have ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            text = "\n".join([report.longreprtext, *(f"--- {name}\n{output}" for name, output in report.sections)])
+            with self._path.open("a", encoding="utf-8") as file:
+                print(f"===== {report.nodeid}, {report.when}\n{text}\n", file=file, flush=True)
 
 
 _FAILED = pytest.StashKey[list[str]]()
