@@ -6,8 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,11 +16,13 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 import roost
 from roost.api.auth import Identity, identity
 from roost.stores.sqlite import owner
 from tests.browser.brains import RELEASED, steered
+from tests.browser.steps import SCREENSHOTS
 from tests.servers import ROOT, find_chromium
 
 ARGUMENTS = [
@@ -141,6 +143,20 @@ def browser() -> Iterator[Browser]:
 
 
 Visit = Callable[..., Page]
+OPEN: list[Page] = []
+"""Pages of the test that runs."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what the open pages show to the report of a failure, and take a picture of each."""
+    report = yield
+    if report.failed:
+        for number, page in enumerate(OPEN):
+            with suppress(PlaywrightError):
+                report.sections.append((f"page {number}: {page.url}", page.locator("body").inner_text(timeout=5_000)))
+                page.screenshot(path=SCREENSHOTS / f"failed-{item.originalname}-{number}.png")
+    return report
 
 
 def expect_ready(page: Page) -> None:
@@ -163,11 +179,13 @@ def visit(server: Server, browser: Browser) -> Iterator[Visit]:
             cookie = server.identity.cookie(user)
             context.add_cookies([{"name": server.identity.cookie_name, "value": cookie, "url": server.url}])
         page = context.new_page()
+        OPEN.append(page)
         page.goto(server.url + path)
         expect_ready(page)
         return page
 
     yield opened
+    OPEN.clear()
     for context in contexts:
         context.close()
     assert [url for url in asked if urlsplit(url).hostname not in ("localhost", None)] == []
