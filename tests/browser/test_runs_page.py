@@ -127,5 +127,6 @@ def test_what_agents_and_people_wrote_is_text(visit: Visit, user: str) -> None:
 def test_a_user_without_runs_reads_what_a_run_is(visit: Visit) -> None:
     page = visit("/runs", user="runless")
     expect(page.get_by_text("No runs yet.")).to_be_visible()
+    expect_drawn(page)
     assert faults(page) == []
     shot(page, "runs-empty")

@@ -203,5 +203,9 @@ def test_the_newest_facts_are_filtered(service: roost.AgentService, screen: Moni
     assert {"RunStarted", "RunEnded", "TaskFailed", "LetterDied"} <= {row[1] for row in rows}
     open_monitor(screen, tab="facts", about="m.facts", fact="TaskFailed")
     assert [row[1] for row in screen.table("facts")] == ["TaskFailed"]
+    chosen = screen.app.multiselect(key="several_fact")
+    chosen.set_value([*chosen.value, "LetterDied"]).run()
+    assert {row[1] for row in screen.table("facts")} == {"TaskFailed", "LetterDied"}
+    assert screen.app.query_params["about"] == "m.facts"
     open_monitor(screen, tab="facts", about=NASTY)
     assert not screen.table("facts")

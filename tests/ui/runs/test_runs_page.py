@@ -54,7 +54,7 @@ def test_runs_are_listed_newest_first_and_filtered_by_the_url(
     assert [(row[1], row[2], row[3]) for row in rows] == [(agent, "Task", "Failed"), (agent, "Task", "Done")]
     assert "internal error" in rows[0][8]
     assert [row[3] for row in screen.go(Route.RUNS, agent=agent, outcome="failed").table("runs")] == ["Failed"]
-    assert screen.app.selectbox(key="runs_outcome").value == "failed"
+    assert screen.app.selectbox(key="choice_outcome").value == "failed"
     assert screen.go(Route.RUNS, agent=agent, kind="mail").table("runs") == []
     assert "No runs match." in shown(screen)
 
@@ -65,11 +65,29 @@ def test_a_filter_goes_to_the_url_and_starts_at_the_newest_run(
     run = work(service, agent, "one")
     screen.go(Route.RUNS, agent=agent, before=run.run_id)
     assert screen.table("runs") == []
-    screen.app.selectbox(key="runs_kind").select("task").run()
+    screen.app.selectbox(key="choice_kind").select("task").run()
     assert (screen.app.query_params["kind"], "before" in screen.app.query_params) == ("task", False)
     assert len(screen.table("runs")) == 1
-    screen.app.text_input(key="runs_agent").set_value("").run()
+    screen.app.text_input[0].set_value("").run()
     assert "agent" not in screen.app.query_params
+
+
+def test_another_agent_ends_the_filter_by_talk(service: roost.AgentService, screen: Screen, agent: str) -> None:
+    work(service, agent, "one")
+    screen.go(Route.RUNS, talk="talk_1", kind="task")
+    screen.app.text_input[0].set_value(f" {agent} ").run()
+    asked = screen.app.query_params
+    assert (asked["agent"], asked["kind"], "talk" in asked) == (agent, "task", False)
+    assert len(screen.table("runs")) == 1
+
+
+def test_each_run_of_the_page_sends_the_filters_of_the_url(screen: Screen, agent: str) -> None:
+    screen.go(Route.RUNS, agent=agent, outcome="failed")
+    for _ in range(2):  # the browser may not have received the first one
+        [field], status = screen.app.text_input, screen.app.selectbox(key="choice_outcome")
+        assert field.proto.default == agent
+        assert (status.proto.set_value, status.proto.raw_value) == (True, "Failed")
+        screen.look()
 
 
 def test_older_runs_are_on_further_pages(

@@ -9,7 +9,7 @@ from roost.ui.callbacks import uninterrupted
 from roost.ui.design.components import moment
 from roost.ui.meetings import call_form, meeting_page, people, status
 from roost.ui.meetings.names import listed, short
-from roost.ui.shell import frame, live, navigation
+from roost.ui.shell import frame, live, navigation, url_choice
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.visit import Visit
 from roost.ui.table import table
@@ -25,8 +25,7 @@ COLUMNS = [
     Column("Game"),
     Column("Called"),
 ]
-_ALL = "all"
-_PHASE, _WHO = "filter_phase", "filter_participant"
+_WHO = "filter_participant"
 
 
 def page(visit: Visit) -> None:
@@ -69,30 +68,21 @@ def _list(visit: Visit) -> None:
 
 
 def _filters(visit: Visit) -> None:
-    phase, who = navigation.asked("phase") or _ALL, navigation.asked("participant")
-    for key, value in ((_PHASE, phase if phase in status.PHASES else _ALL), (_WHO, who and people.address(who))):
-        if st.session_state.get(key) != value:
-            st.session_state[key] = value
+    who = navigation.asked("participant")
+    address = people.address(who) if who else None
+    offered = people.options(visit)
     with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
-        st.segmented_control(
-            "Phase",
-            [_ALL, *status.PHASES],
-            format_func=lambda name: status.PHASES[name][0] if name in status.PHASES else "All",
-            key=_PHASE,
-            on_change=_filter,
-            required=True,
-        )
-        offered = people.options(visit)
-        if who and people.address(who) not in offered:
-            offered.append(people.address(who))
-        people.one("Participant", offered, visit, key=_WHO, placeholder="Anyone", changed=_filter)
+        url_choice.segments("phase", "Phase", {"": "All", **{name: word for name, (word, _) in status.PHASES.items()}})
+        st.session_state[_WHO] = address  # each time: a value that was set once may be lost in the browser
+        new = [address] if address and address not in offered else []
+        people.one("Participant", offered + new, visit, key=_WHO, placeholder="Anyone", changed=_filter)
 
 
 @uninterrupted
 def _filter() -> None:
-    """Put the filters into the URL; the list begins at its newest meeting."""
-    phase, who = st.session_state[_PHASE], st.session_state[_WHO]
-    navigation.show(phase=phase if phase != _ALL else "", participant=people.address(who) if who else "")
+    """Put the participant into the URL; the list begins at its newest meeting."""
+    who = st.session_state[_WHO]
+    url_choice.show(participant=people.address(who) if who else None, before=None)
 
 
 def _row(one: MeetingOverview, user: str) -> Row:

@@ -74,29 +74,11 @@ def _filters(wanted: Mapping[str, str]) -> None:
     faults = {"": "Any error", **FAULTS}
     if (own := wanted.get("fault", "")) not in faults:
         faults[own] = own
+    clears = (url_choice.BEFORE,)
     with st.container(key="letter_filters", horizontal=True, vertical_alignment="bottom"):
-        _set("letters_agent", wanted.get("agent", ""))
-        st.text_input("Agent", key="letters_agent", placeholder="Any agent", on_change=_apply, args=("agent",))
-        for name, label, options in (("kind", "Kind", kinds), ("fault", "Error", faults)):
-            _set(f"letters_{name}", value if (value := wanted.get(name, "")) in options else "")
-            st.selectbox(
-                label,
-                [*options],
-                key=f"letters_{name}",
-                format_func=options.__getitem__,
-                on_change=_apply,
-                args=(name,),
-            )
-
-
-def _set(key: str, value: str) -> None:
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-
-
-@uninterrupted
-def _apply(name: str) -> None:
-    url_choice.show(**{name: str(st.session_state[f"letters_{name}"]).strip(), url_choice.BEFORE: None})
+        url_choice.search("Agent", "agent", "Any agent", icon=None, clears=clears)
+        url_choice.choice("Kind", "kind", [*kinds], kinds, clears=clears)
+        url_choice.choice("Error", "fault", [*faults], faults, clears=clears)
 
 
 # --- actions -------------------------------------------------------------------------------------

@@ -33,14 +33,10 @@ COLUMNS = [
 
 
 def draw(visit: Visit) -> None:
-    name, within = navigation.asked("name") or "", navigation.asked("within") or ""
+    clears = (url_choice.BEFORE,)
     with st.container(key="event_filters", horizontal=True, vertical_alignment="bottom"):
-        _set("events_name", name)
-        st.text_input("Name", key="events_name", placeholder="orders.*", on_change=_apply, args=("name",))
-        _set("events_within", within if within in TIMES else "")
-        st.selectbox(
-            "Time", [*TIMES], key="events_within", format_func=TIMES.__getitem__, on_change=_apply, args=("within",)
-        )
+        name = url_choice.search("Name", "name", "orders.*", icon=None, clears=clears)
+        within = url_choice.choice("Time", "within", [*TIMES], TIMES, clears=clears)
         with st.popover("Publish event", key="publish_menu"):
             _publish(visit)
     since = datetime.now(UTC) - timedelta(seconds=RANGES[within].seconds) if within in RANGES else None
@@ -91,13 +87,3 @@ def _send(visit: Visit) -> None:
     return actions.act(
         visit.service.events.publish, visit.user, name, data, priority=priority, done=f"Published {name}."
     )
-
-
-def _set(key: str, value: str) -> None:
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-
-
-@uninterrupted
-def _apply(name: str) -> None:
-    url_choice.show(**{name: str(st.session_state[f"events_{name}"]).strip(), url_choice.BEFORE: None})

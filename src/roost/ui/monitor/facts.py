@@ -7,9 +7,8 @@ import json
 import streamlit as st
 
 from roost.core.monitoring.facts import Fact, Name
-from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
-from roost.ui.shell import navigation
+from roost.ui.shell import navigation, url_choice
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.visit import Visit
 from roost.ui.table import table
@@ -22,13 +21,9 @@ BAD = ("Failed", "Stuck", "Died", "Expired", "Missed", "Restarted")
 
 
 def draw(visit: Visit) -> None:
-    about, names = navigation.asked("about") or "", [one for one in st.query_params.get_all("fact") if one in _NAMES]
     with st.container(key="fact_filters", horizontal=True, vertical_alignment="bottom"):
-        for key, value in (("facts_about", about), ("facts_fact", names)):
-            if st.session_state.get(key) != value:
-                st.session_state[key] = value
-        st.text_input("Agent", key="facts_about", placeholder="Any agent", on_change=_apply)
-        st.multiselect("Facts", _NAMES, key="facts_fact", placeholder="All facts", on_change=_apply)
+        about = url_choice.search("Agent", "about", "Any agent", icon=None)
+        names = url_choice.several("Facts", "fact", _NAMES, "All facts")
     newest = visit.service.monitor.facts(visit.user, limit=LOOK).facts
     found = [one for one in reversed(newest) if _matches(visit, one, about, names)][:SHOWN]
     empty = "None of the newest facts matches." if newest else "Nothing has happened since Roost was started."
@@ -58,13 +53,3 @@ def _about(visit: Visit, fact: Fact) -> Cell | str:
         agent = about.removeprefix(f"{visit.user}/")
         return Cell(agent, navigation.url(Route.AGENTS, agent=agent))
     return Cell("Talk", navigation.url(Route.TALKS, talk=about)) if about.startswith("talk_") else about
-
-
-@uninterrupted
-def _apply() -> None:
-    st.query_params["fact"] = list(st.session_state["facts_fact"])
-    about = str(st.session_state["facts_about"]).strip()
-    if about:
-        st.query_params["about"] = about
-    else:
-        st.query_params.pop("about", None)

@@ -7,9 +7,8 @@ import streamlit as st
 from roost.core.envelopes.tasks import TaskStatus
 from roost.core.journal.run_history import Run
 from roost.core.values.ids import reference
-from roost.ui.callbacks import uninterrupted
 from roost.ui.runs import labels
-from roost.ui.shell import navigation
+from roost.ui.shell import navigation, url_choice
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.visit import Visit
 from roost.ui.table import table
@@ -38,7 +37,7 @@ RUNNING = [Column("Who"), Column("Kind"), Column("Started"), Column("What", "lon
 def draw(visit: Visit) -> None:
     wanted = {name: value for name in FILTERS if (value := navigation.asked(name))}
     before = navigation.asked("before")
-    _filters(wanted)
+    _filters(is_filtered=bool(wanted))
     if not wanted and not before:
         _running(visit)
     runs = visit.service.runs.list(visit.user, **wanted, limit=PAGE + 1, before=before)
@@ -55,49 +54,18 @@ def draw(visit: Visit) -> None:
 # --- filters ------------------------------------------------------------------------------------------------
 
 
-def _filters(wanted: dict[str, str]) -> None:
+def _filters(*, is_filtered: bool) -> None:
     """Draw the filters. The URL says what they are: it can be shared, and changed by the buttons of the browser."""
     outcomes = {"": "Any status", **{str(one): label for one, (label, _) in labels.OUTCOMES.items()}}
     kinds = {"": "Any kind", **{str(one): label for one, label in labels.KINDS.items()}}
     with st.container(key="run_filters", horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Agent", key=_key("agent", wanted), placeholder="Any agent", width=WIDTH, on_change=_apply, args=("agent",)
-        )
-        for name, label, options in (("outcome", "Status", outcomes), ("kind", "Kind", kinds)):
-            key = _key(name, wanted, options)
-            st.selectbox(
-                label,
-                list(options),
-                key=key,
-                format_func=options.__getitem__,
-                on_change=_apply,
-                args=(name,),
-                width=WIDTH,
-            )
-        if wanted:
+        url_choice.search("Agent", "agent", "Any agent", icon=None, clears=("before", "talk"), width=WIDTH)
+        url_choice.choice("Status", "outcome", [*outcomes], outcomes, clears=("before",), width=WIDTH)
+        url_choice.choice("Kind", "kind", [*kinds], kinds, clears=("before",), width=WIDTH)
+        if is_filtered:
             navigation.link(Route.RUNS, "Show all", icon=False)
-    if "talk" in wanted:
+    if navigation.asked("talk"):
         st.caption("Only runs of one talk.")
-
-
-def _key(name: str, wanted: dict[str, str], options: dict[str, str] | None = None) -> str:
-    """Return the key of a filter's widget, which shows what the URL says."""
-    key, value = f"runs_{name}", wanted.get(name, "")
-    if options is not None and value not in options:
-        value = ""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-    return key
-
-
-@uninterrupted
-def _apply(name: str) -> None:
-    """Put a filter into the URL, and start again at the newest run."""
-    value = str(st.session_state[f"runs_{name}"]).strip()
-    for old in ("before", "talk" if name == "agent" else "before", name):
-        st.query_params.pop(old, None)
-    if value:
-        st.query_params[name] = value
 
 
 def _paging(wanted: dict[str, str], before: str | None, runs: list[Run]) -> None:

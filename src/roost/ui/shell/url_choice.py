@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 from zlib import crc32
 
 import streamlit as st
@@ -12,6 +13,7 @@ from roost.ui.shell import navigation
 
 BEFORE = "before"
 """Query of the page of a list, which belongs to one choice only."""
+Width = int | Literal["stretch"]
 
 
 def segments(name: str, label: str, options: Mapping[str, str]) -> str:
@@ -53,17 +55,23 @@ def _choose(name: str, usual: str) -> None:
 
 
 @uninterrupted
-def _take_choice(key: str, name: str, first: str, cursor: str) -> None:
-    value = str(st.session_state[key] or "")
-    show(**{name: "" if value == first else value, cursor: None})
+def _take_choice(key: str, name: str, first: str, clears: Sequence[str]) -> None:
+    value = str(st.session_state[key] or "").strip()
+    show(**{name: "" if value == first else value, **dict.fromkeys(clears)})
 
 
 def choice(
-    label: str, name: str, options: Sequence[str], labels: dict[str, str] | None = None, *, cursor: str = "after"
+    label: str,
+    name: str,
+    options: Sequence[str],
+    labels: Mapping[str, str] | None = None,
+    *,
+    clears: Sequence[str] = ("after",),
+    width: Width = "stretch",
 ) -> str:
     """Draw a choice that is kept in the URL under `name`; return it. The first option is the default.
 
-    `cursor`: the part of the URL that names a page; a new choice starts with the first page.
+    `clears`: the parts of the URL that a new choice removes, such as the page of the list.
     """
     key, wanted = f"choice_{name}", navigation.asked(name) or options[0]
     st.session_state[key] = wanted if wanted in options else options[0]  # a value that is set once may be lost
@@ -74,22 +82,53 @@ def choice(
         key=key,
         format_func=lambda option: shown.get(option, option),
         on_change=_take_choice,
-        args=(key, name, options[0], cursor),
+        args=(key, name, options[0], clears),
+        width=width,
     )
     return str(st.session_state[key])
 
 
-def search(label: str, name: str, placeholder: str, *, cursor: str = "after") -> str:
-    """Draw a search that is kept in the URL under `name`; return its text.
+def search(
+    label: str,
+    name: str,
+    placeholder: str,
+    *,
+    icon: str | None = ":material/search:",
+    clears: Sequence[str] = ("after",),
+    width: Width = "stretch",
+) -> str:
+    """Draw a field that is kept in the URL under `name`; return its text.
 
     Its key follows the URL, so that what is typed is kept until then.
     """
     text = navigation.asked(name) or ""
     key = f"search_{name}_{crc32(text.encode(errors='replace'))}"
-    arguments = (key, name, "", cursor)
-    icon = ":material/search:"
-    st.text_input(label, text, key=key, placeholder=placeholder, icon=icon, on_change=_take_choice, args=arguments)
+    st.text_input(
+        label,
+        text,
+        key=key,
+        placeholder=placeholder,
+        icon=icon,
+        on_change=_take_choice,
+        args=(key, name, "", clears),
+        width=width,
+    )
     return text.strip()
+
+
+@uninterrupted
+def _take_several(key: str, name: str, clears: Sequence[str]) -> None:
+    show(**{name: ",".join(st.session_state[key]), **dict.fromkeys(clears)})
+
+
+def several(
+    label: str, name: str, options: Sequence[str], placeholder: str, *, clears: Sequence[str] = ("after",)
+) -> list[str]:
+    """Draw a choice of several options that is kept in the URL under `name`, separated by commas; return it."""
+    key, wanted = f"several_{name}", (navigation.asked(name) or "").split(",")
+    found = st.session_state[key] = [one for one in options if one in wanted]
+    st.multiselect(label, options, key=key, placeholder=placeholder, on_change=_take_several, args=(key, name, clears))
+    return found
 
 
 def pages(cursor: str, last: str | None) -> None:

@@ -81,7 +81,7 @@ def _save(visit: Visit, agent: Agent) -> None:
 def _notes(visit: Visit, agent: Agent) -> None:
     st.html('<h3 class="roost-part">Notes</h3>')
     with st.container(horizontal=True, vertical_alignment="bottom", key="notes"):
-        wanted = url_choice.search("Search notes", "find", "Words", cursor="before")
+        wanted = url_choice.search("Search notes", "find", "Words", clears=("before",))
         st.button("Add a note", key="add_note", on_click=dialog_form.show, args=(REMEMBER, agent.agent_id))
     before = navigation.asked("before")
     found = visit.service.agents.memories(visit.user, agent.agent_id, wanted, limit=SHOWN + 1, before=before)

@@ -41,7 +41,7 @@ def draw(visit: Visit, seen: Inspection) -> None:
     task_id = navigation.asked("task")
     if task_id is not None:
         return _one(visit, agent_id, task_id)
-    status = url_choice.choice("Status", "status", [ALL, *TaskStatus], {ALL: "All"}, cursor="before")
+    status = url_choice.choice("Status", "status", [ALL, *TaskStatus], {ALL: "All"}, clears=("before",))
     before = navigation.asked("before")
     wanted = None if status == ALL else status
     found = visit.service.tasks.list(visit.user, agent=agent_id, status=wanted, limit=SHOWN + 1, before=before)
