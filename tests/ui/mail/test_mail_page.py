@@ -70,13 +70,13 @@ def test_an_opened_thread_is_read_and_answered_and_archived(service: roost.Agent
     assert "*text* &lt;script&gt;" in texts(screen)
     assert "<script>" not in texts(screen).replace("<script>/*", "")
     assert screen.app.title[0].value.startswith("\\<img src\\=x")
-    screen.app.text_area(key=f"reply_{mail_id}_text").set_value("thanks")
+    screen.app.text_area(key=f"reply_{mail_id}_text_0").set_value("thanks")
     screen.app.button_group(key=f"reply_{mail_id}_priority").set_value("urgent")
     screen.click(f"reply_{mail_id}_send")
     first, answer = service.mail.thread(USER, mail_id)
     assert (first.status, answer.body, answer.priority) == ("replied", "thanks", "urgent")
     assert (answer.sender, answer.recipient) == (ME, f"agent:{USER}/mailed")
-    assert screen.app.text_area(key=f"reply_{mail_id}_text").value == ""
+    assert screen.app.text_area(key=f"reply_{mail_id}_text_1").value == ""
     screen.click("archive_thread")
     assert "thread" not in query(screen)
     assert service.mail.inbox(USER) == []
@@ -86,10 +86,10 @@ def test_an_opened_thread_is_read_and_answered_and_archived(service: roost.Agent
 def test_a_reply_that_is_refused_stays_in_its_field(service: roost.AgentService, screen: Screen) -> None:
     mail_id = service.mail.send(USER, ME, "news", "words", sender=D)
     screen.go(Route.MAIL, thread=mail_id)
-    screen.app.text_area(key=f"reply_{mail_id}_text").set_value("a\0b")
+    screen.app.text_area(key=f"reply_{mail_id}_text_0").set_value("a\0b")
     screen.click(f"reply_{mail_id}_send")
     assert screen.notices
-    assert screen.app.text_area(key=f"reply_{mail_id}_text").value == "a\0b"
+    assert screen.app.text_area(key=f"reply_{mail_id}_text_0").value == "a\0b"
     assert len(service.mail.thread(USER, mail_id)) == 1
 
 
@@ -114,7 +114,7 @@ def test_a_mail_without_an_answer_is_followed_by_another(service: roost.AgentSer
     first = service.mail.send(USER, D, "plants", "wet?")
     screen.go(Route.MAIL, thread=first)
     assert screen.app.text_area[0].label == "Write again to agent mailed"
-    screen.app.text_area(key=f"reply_{first}_text").set_value("and the herbs?")
+    screen.app.text_area(key=f"reply_{first}_text_0").set_value("and the herbs?")
     screen.click(f"reply_{first}_send")
     assert [mail.recipient for mail in service.mail.thread(USER, first)] == [f"agent:{USER}/mailed"] * 2
 

@@ -7,6 +7,7 @@ import secrets
 import streamlit as st
 
 from roost.core.envelopes.mail import Mail
+from roost.core.values.priority import Priority
 from roost.errors import Invalid, NotFound
 from roost.ui.callbacks import once, uninterrupted
 from roost.ui.design import components
@@ -59,8 +60,7 @@ def _fields(visit: Visit, form: str, forwarded: Mail | None) -> None:
     if not forwarded:
         st.text_input("Subject", key=f"{form}_subject", max_chars=200)
     st.text_area("Note" if forwarded else "Text", key=f"{form}_text", height=160)
-    st.session_state.setdefault(f"{form}_priority", str(forwarded.priority) if forwarded else "normal")
-    priority_choice(form)
+    priority_choice(form, forwarded.priority if forwarded else Priority.NORMAL)
 
 
 @uninterrupted

@@ -24,20 +24,20 @@ def draw(visit: Visit, mails: Sequence[Mail], end: str) -> None:
     other = boxes.who(visit, mail.sender if mail.recipient == end else mail.recipient)
     own = "" if end == boxes.address(visit) else f" as {plain(boxes.who(visit, end))}"
     form = f"reply_{mail.thread_id}"
-    st.session_state.setdefault(f"{form}_priority", str(mail.priority))
+    text = f"{form}_text_{st.session_state.get(_sent(form), 0)}"
     with st.form(form, enter_to_submit=False):
         again = "Reply to" if mail.recipient == end else "Write again to"
-        st.text_area(f"{again} {plain(other)}{own}", key=f"{form}_text")
+        st.text_area(f"{again} {plain(other)}{own}", key=text)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            priority_choice(form)
+            priority_choice(form, mail.priority)
             st.form_submit_button(
-                "Send", key=f"{form}_send", type="primary", on_click=_send, args=(visit, mail, end, form)
+                "Send", key=f"{form}_send", type="primary", on_click=_send, args=(visit, mail, end, form, text)
             )
 
 
-def priority_choice(form: str) -> None:
+def priority_choice(form: str, usual: Priority) -> None:
     """Draw the choice of a priority; no menu, which would close when the page is drawn again."""
-    st.segmented_control("Priority", PRIORITIES, required=True, key=f"{form}_priority")
+    st.segmented_control("Priority", PRIORITIES, default=str(usual), required=True, key=f"{form}_priority")
 
 
 def answered(mails: Sequence[Mail], end: str) -> Mail:
@@ -48,12 +48,17 @@ def answered(mails: Sequence[Mail], end: str) -> Mail:
 
 
 @uninterrupted
-def _send(visit: Visit, mail: Mail, end: str, form: str) -> None:
-    text, priority = (str(st.session_state.get(f"{form}_{name}") or "") for name in ("text", "priority"))
+def _send(visit: Visit, mail: Mail, end: str, form: str, field: str) -> None:
+    text, priority = (str(st.session_state.get(key) or "") for key in (field, f"{form}_priority"))
 
     def send() -> None:
         key = f"page_{hashlib.sha256(f'{mail.mail_id} {priority} {text}'.encode()).hexdigest()[:32]}"  # a double click
         visit.service.mail.reply(visit.user, mail.mail_id, text, sender=end, priority=priority, key=key)
-        st.session_state[f"{form}_text"] = ""
+        st.session_state[_sent(form)] = st.session_state.get(_sent(form), 0) + 1
 
     actions.act(send, done="Sent")
+
+
+def _sent(form: str) -> str:
+    """Return the key of the number of sent replies. It is in the key of the field: each reply begins in an empty one."""
+    return f"{form}_sent"

@@ -88,8 +88,7 @@ def _sides(visit: Visit) -> None:
 def _fill_sides(visit: Visit) -> None:
     """Choose who plays where nobody is chosen, also if the form is sent before the fields are drawn."""
     for key, who in zip((_X, _O), _invited(visit), strict=False):
-        if st.session_state.get(key) is None:
-            st.session_state[key] = who
+        st.session_state[key] = st.session_state.get(key) or who  # each time: one that is set once may be lost
 
 
 def _invited(visit: Visit) -> list[str]:

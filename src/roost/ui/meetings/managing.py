@@ -78,8 +78,8 @@ def _others(meeting: OpenMeeting) -> None:
     others, key, meetings = meeting.others(), meeting.key("other"), meeting.visit.service.meetings
     if not others or not (meeting.may("kick") or meeting.may("grant")):
         return
-    if st.session_state.get(key) not in others:
-        st.session_state[key] = others[0]
+    chosen = st.session_state.get(key)
+    st.session_state[key] = chosen if chosen in others else others[0]  # each time: one that is set once may be lost
     st.selectbox("Participant", others, format_func=meeting.name, key=key)
 
     def act(method: Callable[..., object]) -> None:

@@ -68,8 +68,7 @@ def _view(one: Attendee, meeting: OpenMeeting) -> Cell | str:
 def _eyes(meeting: OpenMeeting) -> None:
     """Draw the choice of the participant through whose eyes the meeting is seen, and who acts."""
     options = [view.seen_by for view in meeting.views]
-    if st.session_state.get(_EYES) != meeting.view.seen_by:
-        st.session_state[_EYES] = meeting.view.seen_by
+    st.session_state[_EYES] = meeting.view.seen_by  # each time: a value that was set once may be lost in the browser
     st.selectbox(
         "See and act as",
         options,
