@@ -117,7 +117,7 @@ def test_settings_are_kept_with_the_talk(tab: Tab) -> None:
     tab.settle()
     tab.look()
     next(field for field in tab.app.sidebar.text_input if field.label == "Model").set_value("some-model")
-    tab.app.sidebar.number_input[0].set_value(0.5)
+    field_of(tab, "Temperature").set_value("0,5")
     next(button for button in tab.app.sidebar.button if button.label == "Save").click().run()
     assert tab.talk_id is not None
     assert tab.service.get_session(USER, tab.talk_id).options == {"model": "some-model", "temperature": 0.5}
@@ -136,12 +136,24 @@ def test_a_temperature_can_be_removed_again(tab: Tab) -> None:
     tab.say("hello")
     tab.settle()
     tab.look()
-    tab.app.sidebar.number_input[0].set_value(0.5)
+    field_of(tab, "Temperature").set_value("0.5")
     save(tab)
     assert tab.service.get_session(USER, str(tab.talk_id)).options == {"temperature": 0.5}
-    assert tab.look().app.sidebar.number_input[0].value == 0.5
-    tab.app.sidebar.number_input[0].set_value(None)
+    assert field_of(tab.look(), "Temperature").proto.default == "0.5", (
+        "also if the run before did not reach the browser"
+    )
+    field_of(tab, "Temperature").set_value("")
     save(tab)
+    assert tab.service.get_session(USER, str(tab.talk_id)).options == {}
+
+
+@pytest.mark.parametrize("text", ["warm", "2.5", "-1", "nan"])
+def test_a_temperature_that_is_no_number_from_0_to_2_is_refused(tab: Tab, text: str) -> None:
+    field_of(tab.look(), "Temperature").set_value(text)
+    save(tab)
+    assert tab.app.sidebar.error[0].value.startswith("The temperature must be a number from 0 to 2")
+    tab.say("hello")
+    tab.settle()
     assert tab.service.get_session(USER, str(tab.talk_id)).options == {}
 
 

@@ -60,5 +60,5 @@ def _send(visit: Visit, mail: Mail, end: str, form: str, field: str) -> None:
 
 
 def _sent(form: str) -> str:
-    """Return the key of the number of sent replies. It is in the key of the field: each reply begins in an empty one."""
+    """Return the key of the number of sent replies, which is in the key of the field: each begins in an empty one."""
     return f"{form}_sent"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from math import inf
 from typing import Any
 
 import streamlit as st
 
 from roost.core.talks.talk import BusyPolicy, Talk
 from roost.core.values.addresses import shortened
-from roost.errors import RoostError
+from roost.errors import Invalid, RoostError
 from roost.ports import Profile
 from roost.service import AgentService
 from roost.ui import page_url
@@ -166,15 +167,12 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
         placeholder=(profile and profile.model) or usual,
         key=f"{form}_model",
     )
-    # A field that is given its value here could not be emptied.
-    st.session_state.setdefault(f"{form}_temperature", options.get("temperature"))
-    st.number_input(
+    # Text: a field for numbers that is given its value here could not be emptied.
+    temperature = options.get("temperature")
+    st.text_input(
         "Temperature",
-        0.0,
-        2.0,
-        None,
-        step=0.1,
-        placeholder=usual,
+        "" if temperature is None else f"{temperature:g}",
+        placeholder=f"0 to 2, {usual}",
         key=f"{form}_temperature",
     )
     st.text_area(
@@ -185,12 +183,28 @@ def _option_fields(form: str, options: Mapping[str, Any], profile: Profile | Non
     )
 
 
+def _temperature(text: str) -> float:
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        value = inf
+    if not 0 <= value <= 2:
+        raise Invalid(f"the temperature must be a number from 0 to 2, not {text!r:.80}")
+    return value
+
+
 @uninterrupted
 def _save(service: AgentService, user: str, talk: Talk | None, draft: Draft, form: str) -> None:
     """Save what was changed in the form; another tab may have changed the rest meanwhile."""
     stored = talk or draft
     given = {name: st.session_state.get(f"{form}_{name}") for name in ("model", "temperature", "instructions")}
     shown = {name: value for name, value in given.items() if value not in (None, "")}
+    try:
+        if "temperature" in shown:
+            shown["temperature"] = _temperature(str(shown["temperature"]))
+    except Invalid as error:
+        st.session_state["settings_problem"] = as_sentence(error)
+        return
     changed = {name for name in given if shown.get(name) != stored.options.get(name)}
     busy = st.session_state.get(f"{form}_busy")
     if talk is None:
