@@ -87,13 +87,15 @@ async def _affect(turn: roost.Turn, text: str) -> None:
 
 
 async def poison(turn: roost.Turn) -> AsyncIterator[str]:
-    """Kills its node while others are busy, if it is asked to; else takes longer than that."""
+    """Kills its node while others are busy, if it is asked to; else waits until that has begun, and takes longer."""
     address = turn.agent_id or turn.talk_session_id
     note("begin", address, turn.text)
     if turn.text == "poison":
         await asyncio.sleep(0.2)
         note("death", address)
         os.kill(os.getpid(), signal.SIGKILL)
+    while " poison\n" not in LEDGER.read_text():  # noqa: ASYNC110 — another process writes it
+        await asyncio.sleep(0.05)
     await asyncio.sleep(0.4)
     note("end", address, turn.text)
     yield f"did {turn.text}"
