@@ -48,7 +48,7 @@ description = "Says the same."
 """
 CANARY = "canary-that-nobody-sees"
 """A secret of the server, known to it as one by the name of its variable."""
-START_LIMIT = 30
+START_LIMIT = 60
 LONG_TALK = 500
 OTHER_TALKS = 15
 

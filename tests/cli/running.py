@@ -21,7 +21,7 @@ from tests.conftest import eventually
 from tests.servers import ROOT
 
 COMMAND = [sys.executable, "-m", "roost"]
-PATIENCE = 30
+PATIENCE = 60
 FORKED: list[Forks] = []
 """Processes that run commands in less time, while there is one."""
 
