@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli import running
-from tests.cli.forks import forks
 
 
-@pytest.fixture(scope="session", autouse=True)
-def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with forks(running.environment(tmp_path_factory.mktemp("forks"))) as made:
-        running.FORKED.append(made)
-        yield
-        running.FORKED.clear()
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the programs of this test, as people do, instead of forking them."""
+    monkeypatch.setattr(running, "Popen", subprocess.Popen)
+    monkeypatch.setattr(running, "run", subprocess.run)
 
 
 @pytest.fixture

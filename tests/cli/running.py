@@ -16,14 +16,12 @@ from typer.testing import CliRunner
 
 from roost.cli.commands.server.ports import bind
 from roost.cli.main import app
-from tests.cli.forks import Forks
 from tests.conftest import eventually
+from tests.forks import Popen, run
 from tests.servers import ROOT
 
 COMMAND = [sys.executable, "-m", "roost"]
 PATIENCE = 60
-FORKED: list[Forks] = []
-"""Processes that run commands in less time, while there is one."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -39,9 +37,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder of its own, to its end."""
-    if FORKED and not variables:
-        return FORKED[0].run(arguments, folder, environment(folder), stdin)
-    return subprocess.run(
+    return run(
         [*COMMAND, *arguments],
         cwd=folder,
         env=environment(folder) | variables,
@@ -49,7 +45,6 @@ def roost(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> s
         capture_output=True,
         text=True,
         timeout=PATIENCE,
-        check=False,
     )
 
 
@@ -97,7 +92,7 @@ class Up:
 def up(folder: Path, *arguments: str, command: str = "up", ready: str = "Stop with", **variables: str) -> Iterator[Up]:
     port = free_port()
     with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
+        process = Popen[bytes](
             [*COMMAND, command, "--port", str(port), *arguments],
             cwd=folder,
             env=environment(folder) | variables,

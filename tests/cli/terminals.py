@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.cli.running import COMMAND, environment
 from tests.conftest import eventually
+from tests.forks import Popen
 
 
 class Terminal:
@@ -18,7 +18,7 @@ class Terminal:
 
     def __init__(self, folder: Path, *arguments: str, term: str = "dumb") -> None:
         self._own, theirs = pty.openpty()
-        self.process = subprocess.Popen(
+        self.process = Popen[bytes](
             [*COMMAND, *arguments],
             cwd=folder,
             env=environment(folder) | {"TERM": term},

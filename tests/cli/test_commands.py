@@ -186,6 +186,7 @@ def test_dead_letters_are_found(tmp_path: Path) -> None:
     assert "roost dead-letters ls" in found["dead letters"][1]
 
 
+@pytest.mark.usefixtures("started")
 def test_a_running_server_is_found_and_asked(tmp_path: Path) -> None:
     with up(tmp_path, command="serve") as running:
         code, found = findings(tmp_path)
@@ -323,6 +324,7 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 # --- small ones ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("started")
 def test_the_version_is_printed(tmp_path: Path) -> None:
     for arguments in (["version"], ["--version"]):
         printed = roost(tmp_path, *arguments)

@@ -16,6 +16,7 @@ from roost.wiring import announce
 from tests.api.serving import Served, serving
 from tests.cli.running import COMMAND, environment
 from tests.conftest import eventually
+from tests.forks import run
 from tests.test_shape import loaded_by
 
 HOSTILE = "$(touch owned)"
@@ -48,16 +49,15 @@ def completed(folder: Path, *words: str, shell: str = "bash", **variables: str) 
     """Return what the shell gets for the last word."""
     typed = " ".join(words)
     asked = {"COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_ARGS": typed}
-    done = subprocess.run(
+    done = run(
         COMMAND,
         cwd=folder,
         env=environment(folder) | asked | {"_ROOST_COMPLETE": f"complete_{shell}"} | variables,
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.stderr == ""
-    return done.stdout
+    return str(done.stdout)
 
 
 def test_ids_of_the_user_are_completed(server: tuple[Path, Served]) -> None:

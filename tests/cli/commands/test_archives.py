@@ -19,6 +19,7 @@ from roost.core.talks.transcripts import TranscriptPart
 from roost.sync import SyncAgents
 from tests.cli.running import COMMAND, command, environment
 from tests.conftest import eventually
+from tests.forks import Popen
 
 FILE = b"seeds\0" * 1_000
 
@@ -285,7 +286,7 @@ def test_a_killed_command_is_run_again(filled: Path, verb: str) -> None:
     if verb == "import":
         command("export", "ann.roost")
     there = ["--store", f"sqlite:///{filled}/data/other.db"] if verb == "import" else []
-    process = subprocess.Popen([*COMMAND, verb, "ann.roost", *there], cwd=filled, env=environment(filled))
+    process = Popen[bytes]([*COMMAND, verb, "ann.roost", *there], cwd=filled, env=environment(filled))
     sign = filled / ("ann.roost.partial" if verb == "export" else "data/other.db-wal")
     eventually(lambda: sign.exists() or process.poll() is not None, 30)
     process.send_signal(signal.SIGKILL)

@@ -57,6 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("started")
 def test_a_piped_file_is_one_message(folder: Path) -> None:
     done = roost(folder, "chat", "--profile", "echo", stdin="hello there\n\n/help\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, "hello there\n\n/help\n", "")

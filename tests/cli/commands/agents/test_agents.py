@@ -30,6 +30,7 @@ from tests.api.serving import serving
 from tests.cli.running import COMMAND, command, environment, roost
 from tests.cli.terminals import terminal
 from tests.conftest import eventually
+from tests.forks import Popen
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -274,7 +275,7 @@ def test_waiting_for_what_an_agent_will_not_do_says_why_and_ends_in_time(
 
 def test_an_interrupted_wait_says_that_the_task_continues(tmp_path: Path, service: package.AgentService) -> None:
     service.agents.create("ann", "d", start=False)
-    process = subprocess.Popen(
+    process = Popen[str](
         [*COMMAND, "tasks", "send", "d", "x", "--wait"],
         cwd=tmp_path,
         env=environment(tmp_path),
@@ -558,7 +559,7 @@ def test_through_a_pipe_each_change_is_a_line_until_ctrl_c(tmp_path: Path, servi
     service.agents.create("ann", "d", profile="echo")
     output = tmp_path / "watched"
     with output.open("wb") as file:
-        process = subprocess.Popen([*COMMAND, "agents", "watch"], cwd=tmp_path, env=environment(tmp_path), stdout=file)
+        process = Popen[bytes]([*COMMAND, "agents", "watch"], cwd=tmp_path, env=environment(tmp_path), stdout=file)
     try:
         eventually(lambda: "d  idle" in output.read_text(), 20)
         service.agents.sleep("ann", "d")

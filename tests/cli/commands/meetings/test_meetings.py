@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.api.serving import serving
 from tests.cli.running import COMMAND, command, environment
 from tests.cli.terminals import terminal
 from tests.conftest import QUICK, eventually
+from tests.forks import Popen
 
 BRAINS: dict[str, package.Brain] = {"silent": script("")}
 
@@ -252,7 +252,7 @@ def test_what_is_watched_comes_line_by_line_or_as_json_and_ends_with_the_meeting
     for file, more in zip(files, ([], ["--json"]), strict=True):
         with file.open("wb") as output:
             arguments = [*COMMAND, "meetings", "watch", meeting, *more]
-            watching.append(subprocess.Popen(arguments, cwd=tmp_path, env=environment(tmp_path), stdout=output))
+            watching.append(Popen[bytes](arguments, cwd=tmp_path, env=environment(tmp_path), stdout=output))
     try:
         eventually(lambda: all(file.read_text() for file in files), 30)
         said("say", meeting, "hello")

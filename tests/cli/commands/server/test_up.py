@@ -61,6 +61,7 @@ def nothing_listens(port: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_pages_and_api_and_ends_cleanly_at_a_signal(folder: Path, number: int) -> None:
     with up(folder) as running:
@@ -314,6 +315,7 @@ def open_page(running: Up, browser: httpx.Client) -> str:
                 return shown.decode(errors="replace")
 
 
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(("command", "ready"), [("up", "Stop with"), ("ui", "Sign in with")])
 def test_the_page_knows_its_user_by_the_cookie_and_the_end_is_clean(folder: Path, command: str, ready: str) -> None:
     with up(folder, command=command, ready=ready) as running:
