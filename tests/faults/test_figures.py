@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import roost
 from tests.conftest import ENVIRONMENT
 from tests.faults.driver_figures import FAILS, WORKS, works
+from tests.forks import run
 
 DRIVER = Path(__file__).with_name("driver_figures.py")
 
@@ -21,7 +21,7 @@ DRIVER = Path(__file__).with_name("driver_figures.py")
 @pytest.mark.timeout(60)
 def test_figures_of_a_killed_process_are_there_after_its_restart(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/roost.db"
-    child = subprocess.run([sys.executable, str(DRIVER), database], env=ENVIRONMENT, capture_output=True, timeout=50)
+    child = run([sys.executable, str(DRIVER), database], env=ENVIRONMENT, capture_output=True, timeout=50)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     now = datetime.now(UTC)
     long: dict[str, Any] = {"since": now - timedelta(hours=1), "until": now + timedelta(hours=1)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from roost.stores import migrations
 from roost.stores.copies.store_copy import copy_store
 from roost.stores.sqlite import SqliteConnection
 from tests.conftest import ENVIRONMENT
+from tests.forks import run
 from tests.servers import fresh_database, new_store
 from tests.store_rows import in_postgres, in_sqlite, relations
 
@@ -34,9 +34,7 @@ copy_store(Path(sys.argv[1]), sys.argv[2], report)
 
 
 def killed(path: Path, target: str, verb: str) -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(path), target, verb], env=ENVIRONMENT, timeout=60, check=False
-    )
+    process = run([sys.executable, "-c", DRIVER, str(path), target, verb], env=ENVIRONMENT, timeout=60, check=False)
     assert process.returncode == -signal.SIGKILL
 
 

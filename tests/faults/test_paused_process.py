@@ -17,6 +17,7 @@ import pytest
 import roost
 from roost.stores.postgres import Postgres
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything, settled
+from tests.forks import Popen
 from tests.servers import fresh_store
 
 OWNER = """
@@ -63,7 +64,7 @@ async def worker(turn: roost.Turn):  # type: ignore[no-untyped-def]
 def paused(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process in the middle of its work that does not run any more, and the talk that it answers."""
     command = [sys.executable, "-c", OWNER, url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as child:
+    with Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as child:
         try:
             assert child.stdout is not None
             talk = child.stdout.readline().strip()

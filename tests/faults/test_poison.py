@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import roost
 from tests.conftest import ENVIRONMENT, everything
 from tests.faults.driver_poison import HEALTHY, LIMITS, works
+from tests.forks import run
 from tests.servers import fresh_store
 
 DRIVER = Path(__file__).with_name("driver_poison.py")
@@ -32,9 +32,7 @@ def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 def lives(database: str) -> int:
     """Start the program again and again until it ends by itself; how often it died."""
     for deaths in range(MOST_DEATHS + 1):
-        child = subprocess.run(
-            [sys.executable, str(DRIVER), database], env=ENVIRONMENT, capture_output=True, timeout=60
-        )
+        child = run([sys.executable, str(DRIVER), database], env=ENVIRONMENT, capture_output=True, timeout=60)
         if child.returncode == 0:
             return deaths
         assert child.returncode == -signal.SIGKILL, child.stderr.decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,15 +12,16 @@ import roost
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything
 from tests.faults.driver_power_loss import worker
 from tests.faults.lossy_files import ENDED
+from tests.forks import run
 from tests.servers import ROOT
 
 
 def run_until_power_is_lost(database: str, log: Path, seed: int, writes: int) -> tuple[int, int]:
     """Return the number of syncs, and of lost writes."""
     command = [sys.executable, "-m", "tests.faults.driver_power_loss", database, str(log), str(seed), str(writes)]
-    run = subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert run.returncode == ENDED, run.stderr
-    syncs, lost = run.stdout.split()
+    ended = run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == ENDED, ended.stderr
+    syncs, lost = ended.stdout.split()
     return int(syncs), int(lost)
 
 

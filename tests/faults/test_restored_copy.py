@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import stat
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -19,6 +18,7 @@ from roost.ui.talk import continued
 from roost.ui.talk_reader import TalkReader
 from tests.api.serving import serving
 from tests.conftest import ENVIRONMENT, QUICK, everything, settled
+from tests.forks import run
 
 TOKEN = "0a1b2c3d"
 
@@ -104,7 +104,7 @@ def test_what_a_killed_owner_left_in_the_journal_goes_with_the_store_it_belongs_
         "import os, sys, roost; service = roost.open('sqlite:///' + sys.argv[1]);"
         "service.add_message('ann', sys.argv[2], 'two'); os._exit(9)"
     )
-    killed = subprocess.run([sys.executable, "-c", program, str(path), talk], env=ENVIRONMENT, check=False)
+    killed = run([sys.executable, "-c", program, str(path), talk], env=ENVIRONMENT, check=False)
     assert killed.returncode == 9
     assert path.with_name("roost.db-wal").stat().st_size > 0
     aside = restored(copy, path)

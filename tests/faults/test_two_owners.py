@@ -14,6 +14,7 @@ import pytest
 
 import roost
 from tests.conftest import ENVIRONMENT, QUICK, everything
+from tests.forks import Popen
 
 OWNER = """
 import sys, roost
@@ -30,7 +31,7 @@ for line in sys.stdin:
 def owned(path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Another process that owns the file, and the id of the talk it writes to."""
     command = [sys.executable, "-c", OWNER, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as child:
+    with Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as child:
         try:
             yield child, _line(child)
         finally:

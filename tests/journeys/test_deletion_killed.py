@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from roost.stores.sql.accounts import deletion
 from tests.api.conftest import parrot
 from tests.conftest import ENVIRONMENT, Open, eventually, settled
 from tests.contracts.persons import mentions
+from tests.forks import run
 
 DRIVER = Path(__file__).with_name("driver_deletion.py")
 STAGES = (1, 2, 5, 9, 12)
@@ -44,7 +44,7 @@ def test_a_deletion_that_is_killed_at_any_stage_is_completed_by_the_next_start(t
         )
     for stage in STAGES:
         command = [sys.executable, str(DRIVER), str(tmp_path / "roost.db"), f"person-{stage}", str(stage)]
-        assert subprocess.run(command, env=ENVIRONMENT, check=False, timeout=60).returncode == -signal.SIGKILL
+        assert run(command, env=ENVIRONMENT, check=False, timeout=60).returncode == -signal.SIGKILL
     with service({"parrot": parrot}) as one:
         eventually(lambda: drive(unfinished(one)) == [])
         assert mentions(one, "person-") == {}

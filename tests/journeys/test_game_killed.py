@@ -12,6 +12,7 @@ import pytest
 from roost.core.meetings.games.tictactoe import TicTacToe
 from roost.demos.brains import chosen
 from tests.conftest import ENVIRONMENT
+from tests.forks import Popen
 from tests.journeys.driver_game import NAMES, SEED, open_game
 
 DRIVER = Path(__file__).with_name("driver_game.py")
@@ -19,7 +20,7 @@ DRIVER = Path(__file__).with_name("driver_game.py")
 
 def run_and_kill(database: str, after: int) -> None:
     """Let it play until this number of moves was made."""
-    child = subprocess.Popen([sys.executable, str(DRIVER), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
+    child = Popen[bytes]([sys.executable, str(DRIVER), database], env=ENVIRONMENT, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert any(int(line) >= after for line in child.stdout)
     child.kill()

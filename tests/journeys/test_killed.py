@@ -16,6 +16,7 @@ import pytest
 import roost
 from roost.stores import migrations
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything, settled
+from tests.forks import Popen
 from tests.journeys.driver_killed import tokens
 
 MIGRATIONS = len(migrations.steps())
@@ -31,7 +32,7 @@ class Scene:
     log: Path
 
     def start(self, seed: int, *more: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return Popen[bytes](
             [sys.executable, str(DRIVER), self.database, str(self.log), str(seed), *more],
             env=ENVIRONMENT,
             stderr=subprocess.PIPE,

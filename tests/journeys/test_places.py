@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import roost
 from tests.brains_for_tests import parrot
 from tests.conftest import ENVIRONMENT, QUICK, Open, everything, settled
+from tests.forks import run
 
 
 def test_the_plain_methods_work_inside_a_running_event_loop(service: Open) -> None:
@@ -102,7 +102,7 @@ def test_a_second_process_on_the_same_file_is_refused_with_the_owner(service: Op
     talk = roosted.create_talk_session("ann", profile="parrot")
     script = f"import roost\ntry:\n    roost.open('sqlite:///{tmp_path / 'roost.db'}')\n"
     script += "except roost.Unavailable as error:\n    print(error)\n"
-    second = subprocess.run(
+    second = run(
         [sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, timeout=20, check=True
     )
     assert f"is in use by process {os.getpid()}: if it is just starting or ending, try again" in second.stdout
@@ -124,6 +124,6 @@ def test_a_second_service_in_the_same_process_is_refused_and_the_first_continues
 
 def test_the_file_of_a_killed_process_is_free_at_once(service: Open, tmp_path: Path) -> None:
     script = f"import os, roost\nroost.open('sqlite:///{tmp_path / 'roost.db'}')\nos.kill(os.getpid(), 9)\n"
-    assert subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, timeout=20, check=False).returncode == -9
+    assert run([sys.executable, "-c", script], env=ENVIRONMENT, timeout=20, check=False).returncode == -9
     assert (tmp_path / "roost.db.lock").exists()
     assert service().list_sessions("ann") == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ENVIRONMENT
+from tests.forks import run
 from tests.journeys.driver_tools import TOOLS
 
 DRIVER = Path(__file__).with_name("driver_tools.py")
@@ -19,7 +20,7 @@ RECOVERED = re.compile(r"previous process died; \d+ turns may have been running"
 
 
 def live(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run(
         [sys.executable, str(DRIVER), str(folder), how],
         env=ENVIRONMENT,
         capture_output=True,
