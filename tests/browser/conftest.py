@@ -23,6 +23,7 @@ from roost.api.auth import Identity, identity
 from roost.stores.sqlite import owner
 from tests.browser.brains import RELEASED, steered
 from tests.browser.steps import SCREENSHOTS
+from tests.forks import Popen
 from tests.servers import ROOT, find_chromium
 
 ARGUMENTS = [
@@ -87,7 +88,7 @@ def up(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
     environment["CANARY_TOKEN"] = CANARY
     command = [sys.executable, "-m", "roost.cli.main", "up", "--port", str(port), "--no-browser"]
     with (folder / "output").open("ab") as output:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+        process = Popen[bytes](command, cwd=folder, env=environment, stdout=output, stderr=output)
         try:
             wait_until_ready(process, port, "/readyz", folder / "output")
             yield f"http://localhost:{port}", process

@@ -23,6 +23,7 @@ from roost.client import RemoteService
 from roost.errors import RoostError
 from tests.cluster.network import Link, Network, network
 from tests.conftest import eventually
+from tests.forks import Popen, run
 from tests.transports.nats_server import NatsServer, nats_server
 
 SECRET = "a secret of this test cluster"
@@ -100,7 +101,7 @@ class Cluster:
         folder = self.folder / f"{name}-{next(self.starts)}"
         folder.mkdir()
         with (folder / "output.txt").open("wb") as output:
-            process = subprocess.Popen(
+            process = Popen[bytes](
                 [sys.executable, "-m", "roost", "node", "--port", "0", "--config", str(self.config)],
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -139,7 +140,7 @@ class Cluster:
 
     def command(self, node: NodeProcess, *arguments: str) -> str:
         """Run a command on the machine of a node; return its output."""
-        made = subprocess.run(
+        made = run(
             [sys.executable, "-m", "roost", *arguments, "--config", str(self.config)],
             env={**os.environ, "ROOST_DATA": str(node.folder), "COLUMNS": "200"},
             capture_output=True,
@@ -147,7 +148,7 @@ class Cluster:
             check=True,
             timeout=60,
         )
-        return made.stdout
+        return str(made.stdout)
 
     def ledger(self) -> list[tuple[float, int, list[str]]]:
         """Return what brains have noted: time, process, words."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ import roost
 from roost.client import RemoteService
 from tests.cluster.processes import Cluster, NodeProcess, cluster
 from tests.conftest import eventually
+from tests.forks import run
 from tests.servers import fresh_store
 
 pytestmark = [pytest.mark.postgres, pytest.mark.journey]
@@ -82,4 +82,4 @@ def command(made: Cluster, node: NodeProcess, *arguments: str, **variables: str)
     """Return what a command prints on the machine of a node."""
     line = [sys.executable, "-m", "roost", *arguments, "--config", str(made.config)]
     environment = {**os.environ, "ROOST_DATA": str(node.folder), **variables}
-    return subprocess.run(line, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return str(run(line, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout).strip()
