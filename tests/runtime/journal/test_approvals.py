@@ -156,6 +156,32 @@ def test_only_the_owner_sees_and_decides_an_approval(simulated: World) -> None:
     assert set(acted) == {"look"}
 
 
+def test_an_owner_learns_no_ids_of_the_talk_in_which_a_shared_agent_asks_another_user(simulated: World) -> None:
+    brains, tools = paying([])
+
+    async def story(service: AsyncAgentService) -> None:
+        await service.agents.create("ann", "clerk", profile="pays", shared=True)
+        for user in ("ann", "bob"):
+            talk = await service.create_talk_session(user, agent="agent:ann/clerk")
+            before = (await service.monitor.facts("ann")).cursor
+            await service.add_message(user, talk, "pay")
+            [one] = await asked(service)
+            found = [one, await service.approvals.get("ann", one.approval_id)]
+            found += [await service.approvals.approve("ann", one.approval_id) for _ in range(2)]
+            found += (await service.approvals.list("ann", all=True))[:1]
+            assert [one async for one in service.stream_messages(user, talk)]
+            facts = (await service.monitor.facts("ann", after=before)).facts
+            assert [fact.name for fact in facts if fact.name.startswith("Approval")] == [
+                "ApprovalAsked",
+                "ApprovalDecided",
+            ]
+            known = {(seen.agent_id, seen.talk_session_id, seen.run_id is not None) for seen in found}
+            assert known == {("clerk", talk, True) if user == "ann" else ("clerk", None, False)}
+            assert (talk in str((found, facts))) is (user == "ann")
+
+    simulated(brains, story, tools=tools)
+
+
 def test_closing_does_not_wait_for_a_person(tmp_path: Path) -> None:
     brains, tools = paying([])
 

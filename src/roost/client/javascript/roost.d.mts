@@ -142,7 +142,7 @@ export interface Approval {
   userId: string;
   agentId: string | null;
   talkSessionId: string | null;
-  runId: string;
+  runId: string | null;
   step: number;
   kind: Question;
   tool: string;

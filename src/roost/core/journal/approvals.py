@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -63,7 +63,9 @@ class Approval:
     user_id: str
     agent_id: str | None
     talk_session_id: str | None
-    run_id: str
+    """None if there is no talk, or if it is another user's."""
+    run_id: str | None
+    """None if the talk is another user's."""
     step: int
     kind: Question
     tool: str
@@ -75,6 +77,15 @@ class Approval:
     """Reason for declining, or the result."""
     profile: str = ""
     """Profile of the run."""
+
+    def seen_by_owner(self, talker: str | None) -> Approval:
+        """Return what the user who decides may see, if `talker` is the user of the talk.
+
+        What a shared agent asks in the talk of another user has neither the id of this talk nor that of its run.
+        """
+        if self.talk_session_id is None or talker == self.user_id:
+            return self
+        return replace(self, talk_session_id=None, run_id=None)
 
     def values(self, indent: int | None = None) -> dict[str, str]:
         """Return each argument as JSON text with every character visible; see `visible`."""
@@ -130,6 +141,11 @@ class Decided:
     """User of the talk, if it is one."""
     is_new: bool = True
     """False if the same was decided before."""
+
+    @property
+    def shown(self) -> Approval:
+        """Return the approval as the user who decided may see it."""
+        return self.approval.seen_by_owner(self.talker)
 
 
 @dataclass(frozen=True, slots=True)

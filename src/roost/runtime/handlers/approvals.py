@@ -101,12 +101,12 @@ class Approvals:
         now = self._context.host.clock.now()
         decided = await self._context.store.write(decide, *args, now, facts=self._facts)
         self._resume(decided)
-        return decided.approval
+        return decided.shown
 
     def _facts(self, decided: Decided) -> Sequence[FactRow]:
         if not decided.is_new:
             return []
-        approval, fact = decided.approval, self._context.facts.fact
+        approval, fact = decided.shown, self._context.facts.fact
         return [fact(Name.APPROVAL_DECIDED, about(approval), as_fields(approval), user_id=approval.user_id)]
 
     def _resume(self, decided: Decided) -> None:

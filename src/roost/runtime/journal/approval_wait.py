@@ -145,8 +145,8 @@ class ApprovalWait:
         """Return the facts of the commit that stores the question: they precede any decision."""
 
         def stored(is_stored: bool) -> list[FactRow]:
-            fact = self._context.facts.fact
-            found = fact(Name.APPROVAL_ASKED, about(asked), as_fields(asked), user_id=asked.user_id)
+            fact, shown = self._context.facts.fact, asked.seen_by_owner(self._execution.turn.user_id)
+            found = fact(Name.APPROVAL_ASKED, about(shown), as_fields(shown), user_id=shown.user_id)
             return [found] if is_stored else []
 
         return stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -53,14 +53,12 @@ def draw(visit: Visit) -> None:
 
 
 def draw_list(visit: Visit, shown: Sequence[Approval]) -> None:
-    own_talks = origin.titles(visit.service, visit.user, shown)
-    rows = [_row(one, own_talks) for one in shown]
+    rows = [_row(one) for one in shown]
     table.draw("decided", "Decided approvals", COLUMNS, rows, empty="No decisions yet.")
 
 
-def _row(one: Approval, own_talks: Container[str]) -> Row:
-    is_own = not one.talk_session_id or one.talk_session_id in own_talks
-    run = navigation.url(Route.RUNS, run=one.run_id) if is_own else ""
+def _row(one: Approval) -> Row:
+    run = navigation.url(Route.RUNS, run=one.run_id) if one.run_id else ""
     arguments = ", ".join(f"{name[1:-1]}: {text}" for name, text in one.values().items())
     return Row(
         one.approval_id,
@@ -70,16 +68,16 @@ def _row(one: Approval, own_talks: Container[str]) -> Row:
             Cell(verdict(one), tone=TONES[one.decision]),
             folded(one.note or "", CHARACTERS),
             components.moment(one.decided) if one.decided else "",
-            _asker(one, own_talks),
+            _asker(one),
             components.moment(one.created),
         ),
     )
 
 
-def _asker(one: Approval, own_talks: Container[str]) -> Cell:
-    """Return who asked, with a link to the talk if it is the user's, else to the agent."""
-    if (talk := one.talk_session_id or "") in own_talks:
-        return Cell(origin.asker(one), navigation.url(Route.TALKS, talk=talk))
+def _asker(one: Approval) -> Cell:
+    """Return who asked, with a link to the talk, else to the agent."""
+    if one.talk_session_id:
+        return Cell(origin.asker(one), navigation.url(Route.TALKS, talk=one.talk_session_id))
     if one.agent_id:
         return Cell(one.agent_id, navigation.url(Route.AGENTS, agent=one.agent_id))
     return Cell(origin.asker(one))

@@ -20,10 +20,7 @@ MOST = 200
 
 
 def titles(service: AgentService, user: str, found: Iterable[Approval]) -> dict[str, str]:
-    """Return the titles of the user's talks that ask, escaped, by their ids.
-
-    The owner of a shared agent also decides what it asks in talks of others, which only they can open.
-    """
+    """Return the titles of the talks that ask, escaped, by their ids."""
     asked = {one.talk_session_id for one in found if one.talk_session_id}
     if not asked:
         return {}
@@ -36,7 +33,7 @@ def titles(service: AgentService, user: str, found: Iterable[Approval]) -> dict[
 
 def ended_runs(service: AgentService, user: str, found: Iterable[Approval]) -> set[str]:
     """Return the runs behind approvals that can be looked at: not those that are still under way."""
-    asked = {one.run_id for one in found}
+    asked = {one.run_id for one in found if one.run_id}
     return asked & {run.run_id for run in service.runs.list(user, limit=MOST)} if asked else set()
 
 
@@ -47,8 +44,8 @@ def links(approval: Approval, titles: Mapping[str, str], runs: set[str]) -> None
             navigation.link(Route.AGENTS, f"Agent {plain(approval.agent_id)}", agent=approval.agent_id)
         if (talk := approval.talk_session_id or "") in titles:
             navigation.link(Route.TALKS, f"Talk: {titles[talk]}", talk=talk)
-        if approval.run_id in runs:
-            navigation.link(Route.RUNS, "Run", run=approval.run_id)
+        if (run := approval.run_id or "") in runs:
+            navigation.link(Route.RUNS, "Run", run=run)
 
 
 def asker(approval: Approval) -> str:

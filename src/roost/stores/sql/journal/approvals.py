@@ -24,21 +24,23 @@ WAITED_FOR = (
     " AND s.outcome = 'asked')"
 )
 """Condition: a run waits for the decision. Its step is not over and was not asked again."""
+_SEEN = f"{APPROVAL}, (SELECT t.user_id FROM talks t WHERE t.talk_id = approvals.talk_id)"
+"""Columns of an approval, and the user of its talk."""
 
 
 def get(tx: Tx, user_id: str, approval_id: str) -> Approval:
-    return approval_of(_row(tx, user_id, approval_id))
+    return _seen(_row(tx, user_id, approval_id))
 
 
 def listed(tx: Tx, user_id: str, all: bool, limit: int, before: str) -> list[Approval]:
     """Return approvals, newest first, before `before`: those that are waited for, or all."""
     waited_for = "" if all else f" AND {WAITED_FOR}"
     rows = tx.read(
-        f"SELECT {APPROVAL} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
+        f"SELECT {_SEEN} FROM approvals WHERE user_id = :user AND approval_id < :before{waited_for}"
         " ORDER BY approval_id DESC LIMIT :limit",
         {"user": user_id, "before": before, "limit": limit},
     )
-    return [approval_of(row) for row in rows]
+    return [_seen(row) for row in rows]
 
 
 def _by_holder(tx: Tx, user_id: str, approval_id: str, *_: object) -> locking.Rows:
@@ -51,10 +53,11 @@ def _by_holder(tx: Tx, user_id: str, approval_id: str, *_: object) -> locking.Ro
 @locking.locks(_by_holder)
 def decide(tx: Tx, user_id: str, approval_id: str, decision: Decision, note: str | None, now: float) -> Decided:
     """Decide an approval. Raise Conflict if it was decided before, or no run waits for it any more."""
-    known = approval_of(_row(tx, user_id, approval_id, tx.for_update))
+    *columns, talker = _row(tx, user_id, approval_id, tx.for_update)
+    known = approval_of(columns)
     if known.decision is not None:
         if known.decision is decision and known.note == note:
-            return Decided(known, is_new=False)
+            return Decided(known, talker=talker or "", is_new=False)
         raise Conflict(f"this approval was {known.decision} already: it cannot be decided again")
     rows = tx.write(
         "UPDATE approvals SET decision = :decision, note = :note, decided = :now"
@@ -78,12 +81,17 @@ def of_step(tx: Tx, envelope_id: str, step: int) -> Approval | None:
 
 def _row(tx: Tx, user_id: str, approval_id: str, ending: str = "") -> Row:
     row = tx.one(
-        f"SELECT {APPROVAL} FROM approvals WHERE user_id = :user AND approval_id = :id{ending}",
+        f"SELECT {_SEEN} FROM approvals WHERE user_id = :user AND approval_id = :id{ending}",
         {"user": user_id, "id": approval_id},
     )
     if row is None:
         raise NotFound(f"there is no approval {approval_id!r:.80}: its run was removed, or it never existed")
     return row
+
+
+def _seen(row: Row) -> Approval:
+    *columns, talker = row
+    return approval_of(columns).seen_by_owner(talker)
 
 
 def approval_of(row: Row) -> Approval:
