@@ -26,6 +26,11 @@ def shown(name: str) -> str | None:
     return str(subject) if opened == name else None
 
 
+def subject() -> str:
+    """Return what the open dialog is about; empty if none is open."""
+    return str(st.session_state.get(_OPEN, ("", ""))[1])
+
+
 def is_any_open() -> bool:
     return _OPEN in st.session_state
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 import roost
 from roost.core.agents.agent import Agent
@@ -32,15 +34,33 @@ class AgentScreen(Screen):
         self.go(Route.AGENTS, agent=agent_id, **({"tab": tab} if tab else {}), **query)
         return self
 
+    def click(self, key: str) -> Self:
+        return super().click(self._button(key))
+
+    def press(self, key: str) -> WidgetStates:
+        """Return the request of a click, which the server has not received yet."""
+        pressed = self.app.button(key=self._button(key)).proto.id
+        return WidgetStates(widgets=[WidgetState(id=pressed, trigger_value=True)])
+
+    def double_click(self, key: str) -> Self:
+        return super().double_click(self._button(key))
+
+    def has(self, key: str) -> bool:
+        return super().has(self._button(key))
+
+    def _button(self, key: str) -> str:
+        """Return the key of a button, by its beginning: the rest names the agent, or the schedule."""
+        return whole(key, (str(one.key) for one in self.app.button))
+
     def names(self) -> list[str]:
         return [row[0] for row in self.table("agents")]
 
     def fill(self, key: str, value: Any) -> AgentScreen:
-        """Type into a field, or choose its option, without sending the form. The key of a search is its beginning."""
+        """Type into a field, or choose its option, without sending the form. The key is its beginning."""
         kinds = ("text_input", "text_area", "selectbox", "radio", "number_input", "checkbox", "datetime_input")
         fields: list[Any] = [one for kind in kinds for one in self.app.get(kind)]
-        is_search = key.startswith("search_")
-        [field] = [one for one in fields if one.key == key or (is_search and (one.key or "").startswith(key))]
+        chosen = whole(key, (str(one.key) for one in fields))
+        [field] = [one for one in fields if one.key == chosen]
         field.set_value(value)
         return self
 
@@ -57,6 +77,15 @@ class AgentScreen(Screen):
     def toasts(self) -> list[str]:
         """Return the toasts, as they are read."""
         return [re.sub(r"\\(.)", r"\1", one.value) for one in self.app.toast]
+
+
+def whole(key: str, keys: Iterable[str]) -> str:
+    """Return the only one of these keys that begins so; the key itself if it is one of them, or if there is none."""
+    found = [one for one in keys if one == key or one.startswith(f"{key}_")]
+    if key in found or not found:
+        return key
+    [only] = found
+    return only
 
 
 @pytest.fixture

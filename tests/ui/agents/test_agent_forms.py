@@ -40,7 +40,7 @@ def test_a_form_with_a_problem_stays_open_with_what_was_typed(
     assert screen.notices == ["The time to start must be a duration such as 45s, 30m, 1h30m or 2d, not 'soon'."]
     assert service.tasks.list(USER, agent=agent) == []
     screen.look()
-    assert screen.app.text_area(key="task_prompt").value == "water the plants"
+    assert screen.app.text_area(key="task_prompt_d").value == "water the plants"
     screen.fill("task_expiry", "").click("task_send")
     assert screen.notices == []
     assert len(service.tasks.list(USER, agent=agent)) == 1
@@ -114,7 +114,7 @@ def test_a_schedule_is_set_and_changed(service: roost.AgentService, screen: Agen
     [made] = service.schedules.list(USER, agent=agent)
     assert (made.rule.expression, made.rule.zone, made.overlap) == ("0 9 * * 1-5", "Europe/Berlin", "queue_one")  # type: ignore[union-attr]
     screen.click(f"change_{made.schedule_id}")
-    assert screen.app.text_input(key="schedule_cron").value == "0 9 * * 1-5"
+    assert screen.app.text_input(key=f"schedule_cron_{made.schedule_id}").value == "0 9 * * 1-5"
     screen.fill("schedule_prompt", "look again").click("schedule_save")
     changed = service.schedules.get(USER, made.schedule_id)
     assert (changed.prompt, changed.rule, changed.next) == ("look again", made.rule, made.next)
@@ -145,7 +145,7 @@ def test_a_state_that_changed_meanwhile_is_replaced_only_by_a_second_click(
     screen.fill("state_text", '{"seen": 0}').click("state_save")
     assert "has changed its state meanwhile" in screen.notices[0]
     assert service.agents.inspect(USER, agent).turn_state == {"seen": 7}
-    assert screen.app.text_area(key="state_text").value == '{"seen": 0}'
+    assert screen.app.text_area(key="state_text_d").value == '{"seen": 0}'
     screen.click("state_save")
     assert service.agents.inspect(USER, agent).turn_state == {"seen": 0}
 
@@ -154,8 +154,8 @@ def test_notes_are_added_found_and_forgotten(service: roost.AgentService, screen
     screen.open(agent, "memory").click("add_note").fill("note_text", "Ann likes green tea").fill("note_key", "tea")
     screen.click("note_add")
     service.agents.remember(USER, agent, "it rained", key="rain")
-    assert [row[1] for row in screen.open(agent, "memory", find="green").table("memories")] == ["tea"]
-    screen.act_on("memories", "Forget", "tea")
+    assert [row[1] for row in screen.open(agent, "memory", find="green").table("memories_d")] == ["tea"]
+    screen.act_on("memories_d", "Forget", "tea")
     assert [one.key for one in service.agents.memories(USER, agent)] == ["rain"]
 
 
@@ -172,7 +172,7 @@ def test_a_note_that_is_refused_does_not_stop_the_others(
         return forget(user, agent_id, key)
 
     monkeypatch.setattr(service.agents, "forget", refused)
-    screen.open(agent, "memory").act_on("memories", "Forget", "a", "b")
+    screen.open(agent, "memory").act_on("memories_d", "Forget", "a", "b")
     assert screen.notices == ["Forgot 1 note. 1 refused: this note stays."]
     assert [note.key for note in service.agents.memories(USER, agent)] == ["a"]
 
@@ -184,6 +184,20 @@ def test_a_form_of_one_agent_is_not_shown_for_another(
     screen.open(agent).click("open_task")
     assert not screen.open("other").has("task_send")
     assert screen.open(agent).has("task_send")
+
+
+@pytest.mark.parametrize("opened", ["open_task", "open_mail", "open_sleep", "open_schedule"])
+def test_a_form_has_other_fields_for_another_agent(
+    service: roost.AgentService, screen: AgentScreen, agent: str, opened: str
+) -> None:
+    service.agents.create(USER, "other")
+    fields = []
+    for name in (agent, "other"):
+        screen.open(name).click(opened)
+        found = [one for kind in ("text_input", "text_area", "selectbox", "button") for one in screen.app.get(kind)]
+        fields.append({str(one.key) for one in found if not str(one.key).startswith("choice_")})
+    assert fields[0]
+    assert fields[0].isdisjoint(fields[1])
 
 
 @pytest.mark.parametrize(

@@ -164,3 +164,41 @@ def test_schedules_show_their_next_times_and_are_paused_and_deleted(
     assert service.schedules.get(USER, made.schedule_id).paused
     screen.click(f"resume_{made.schedule_id}").click(f"delete_{made.schedule_id}")
     assert service.schedules.list(USER, agent=agent) == []
+
+
+@pytest.mark.parametrize("key", ["agent_pause", "agent_stop", "agent_talk"])
+def test_a_click_that_arrives_when_another_agent_is_shown_is_for_the_first_one(
+    service: roost.AgentService, screen: AgentScreen, agent: str, key: str
+) -> None:
+    other = service.agents.create(USER, "other", profile="brain")
+    before = stored(service, agent), service.list_sessions(USER)
+    screen.open(agent)
+    late = screen.press(key)
+    screen.open("other").app._run(late)
+    assert (stored(service, agent), service.list_sessions(USER)) != before
+    assert stored(service, "other") == other
+    assert {talk.agent for talk in service.list_sessions(USER)} <= {f"agent:{USER}/{agent}"}
+
+
+@pytest.mark.parametrize("key", ["agent_delete", "open_task", "open_mail", "open_sleep", "edit_state", "add_note"])
+def test_a_late_click_opens_no_form_for_another_agent(
+    service: roost.AgentService, screen: AgentScreen, agent: str, key: str
+) -> None:
+    service.agents.create(USER, "other", profile="brain")
+    screen.open(agent, "memory")
+    late = screen.press(key)
+    screen.open("other", "memory").app._run(late)
+    assert not any(screen.has(button) for button in ("delete_really", "task_send", "mail_send", "sleep_really"))
+    assert not any(screen.has(button) for button in ("state_save", "note_add"))
+
+
+def test_a_note_is_not_forgotten_by_a_click_that_was_for_another_agent(
+    service: roost.AgentService, screen: AgentScreen, agent: str
+) -> None:
+    service.agents.create(USER, "other", profile="brain")
+    for name in (agent, "other"):
+        service.agents.remember(USER, name, "words", key="tea")
+    late = screen.open(agent, "memory").app._tree
+    screen.open("other", "memory").app._tree = late
+    screen.act_on("memories_d", "Forget", "tea")
+    assert [[one.key for one in service.agents.memories(USER, name)] for name in (agent, "other")] == [["tea"]] * 2

@@ -31,7 +31,7 @@ def draw(visit: Visit, seen: Inspection) -> None:
     with st.container(horizontal=True, key="agent_actions"):
         _form_buttons(visit, agent)
         _state_buttons(visit, agent)
-        st.button("Delete", key="agent_delete", on_click=dialog_form.show, args=(DELETE, agent.agent_id))
+        _dialog_button("Delete", "agent_delete", DELETE, agent)
 
 
 def _line(agent: Agent, health: str) -> None:
@@ -47,10 +47,16 @@ def _line(agent: Agent, health: str) -> None:
 
 def _form_buttons(visit: Visit, agent: Agent) -> None:
     """Draw the buttons that give the agent something; all but the first open a form."""
-    name = agent.agent_id
-    st.button("Talk", key="agent_talk", type="primary", on_click=once(_talk), args=(visit.service, visit.user, name))
+    key, arguments = f"agent_talk_{agent.agent_id}", (visit.service, visit.user, agent.agent_id)
+    st.button("Talk", key=key, type="primary", on_click=once(_talk), args=arguments)
     for label, form in (("Give a task", task_form), ("Send mail", mail_form), ("Schedule", schedule_form)):
-        st.button(label, key=f"open_{form.KEY}", on_click=dialog_form.show, args=(form.NAME, name))
+        _dialog_button(label, f"open_{form.KEY}", form.NAME, agent)
+
+
+def _dialog_button(label: str, key: str, name: str, agent: Agent) -> None:
+    """Draw a button that opens a dialog. Its key names the agent, so that a late click opens none for another one."""
+    agent_id = agent.agent_id
+    st.button(label, key=f"{key}_{agent_id}", on_click=dialog_form.show, args=(name, agent_id))
 
 
 def _state_buttons(visit: Visit, agent: Agent) -> None:
@@ -62,7 +68,7 @@ def _state_buttons(visit: Visit, agent: Agent) -> None:
         if slept:
             _button(visit, agent, "wake", "Wake", "Woken.")
         label = "Change sleep" if slept else "Sleep"
-        st.button(label, key="open_sleep", on_click=dialog_form.show, args=(sleep_form.NAME, agent.agent_id))
+        _dialog_button(label, "open_sleep", sleep_form.NAME, agent)
         _button(visit, agent, "stop", "Stop", "Stopped. Its inbox is kept.")
     if agent.paused:
         _button(visit, agent, "resume", "Resume", "Resumed.")
@@ -73,7 +79,8 @@ def _state_buttons(visit: Visit, agent: Agent) -> None:
 def _button(visit: Visit, agent: Agent, action: str, label: str, done: str) -> None:
     method = getattr(visit.service.agents, action)
     arguments = (method, visit.user, agent.agent_id)
-    st.button(label, key=f"agent_{action}", on_click=actions.act, args=arguments, kwargs={"done": done})
+    key = f"agent_{action}_{agent.agent_id}"
+    st.button(label, key=key, on_click=actions.act, args=arguments, kwargs={"done": done})
 
 
 @uninterrupted
@@ -108,8 +115,9 @@ def _delete(visit: Visit, agent: Agent) -> None:
     )
     dialog_form.problem()
     with st.container(horizontal=True):
-        st.button("Delete", key="delete_really", on_click=_remove, args=(visit.service, visit.user, agent.agent_id))
-        st.button("Cancel", key="delete_not", on_click=open_dialogs.close)
+        arguments = (visit.service, visit.user, agent.agent_id)
+        st.button("Delete", key=dialog_form.key("delete_really"), on_click=_remove, args=arguments)
+        st.button("Cancel", key=dialog_form.key("delete_not"), on_click=open_dialogs.close)
 
 
 @uninterrupted

@@ -47,16 +47,21 @@ def problem() -> None:
         components.notice(error)
 
 
-def value(key: str) -> Any:
+def key(name: str) -> str:
+    """Return the key of a field, a button or a form. Those of another agent, or schedule, have other keys."""
+    return f"{name}_{dialogs.subject()}"
+
+
+def value(name: str) -> Any:
     """Return what a field holds."""
-    return st.session_state.get(key)
+    return st.session_state.get(key(name))
 
 
-def text(key: str) -> str:
+def text(name: str) -> str:
     """Return the text of a field, without space around it."""
-    return str(st.session_state.get(key) or "").strip()
+    return str(value(name) or "").strip()
 
 
-def buttons(label: str, key: str, call: Callable[[], object], done: str) -> None:
+def buttons(label: str, name: str, call: Callable[[], object], done: str) -> None:
     """Draw the button that submits a form."""
-    st.form_submit_button(label, key=key, type="primary", on_click=submit, args=(call, done))
+    st.form_submit_button(label, key=key(name), type="primary", on_click=submit, args=(call, done))

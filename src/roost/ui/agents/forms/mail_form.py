@@ -8,6 +8,7 @@ from roost.core.agents.agent import Agent
 from roost.core.values.priority import Priority
 from roost.ui import dialogs
 from roost.ui.agents.forms import dialog_form
+from roost.ui.agents.forms.dialog_form import key
 from roost.ui.agents.forms.task_form import PRIORITIES
 from roost.ui.shell.visit import Visit
 
@@ -17,10 +18,10 @@ NAME, KEY = "Send mail", "mail"
 @dialogs.dialog(NAME)
 def dialog(visit: Visit, agent: Agent) -> None:
     dialog_form.problem()
-    with st.form("mail_form", border=False, enter_to_submit=False):
-        st.text_input("Subject", key="mail_subject")
-        st.text_area("Text", key="mail_body", height=140)
-        st.selectbox("Priority", PRIORITIES, index=PRIORITIES.index(Priority.NORMAL), key="mail_priority")
+    with st.form(key("mail_form"), border=False, enter_to_submit=False):
+        st.text_input("Subject", key=key("mail_subject"))
+        st.text_area("Text", key=key("mail_body"), height=140)
+        st.selectbox("Priority", PRIORITIES, index=PRIORITIES.index(Priority.NORMAL), key=key("mail_priority"))
         wakes = agent.config.wake_on_priority
         every = f"{agent.config.check_mail_interval:g}"
         st.caption(f"Mail of {wakes} priority or above wakes it at once; it handles other mail every {every} seconds.")

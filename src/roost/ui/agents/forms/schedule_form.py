@@ -15,6 +15,7 @@ from roost.core.values.priority import Priority
 from roost.errors import Invalid, NotFound
 from roost.ui import dialogs as open_dialogs
 from roost.ui.agents.forms import dialog_form
+from roost.ui.agents.forms.dialog_form import key
 from roost.ui.agents.forms.durations import duration, formatted
 from roost.ui.agents.forms.task_form import PRIORITIES
 from roost.ui.design.components import browser_zone
@@ -50,8 +51,8 @@ def dialogs(visit: Visit, agent: Agent) -> None:
 @open_dialogs.dialog(NAME)
 def _create(visit: Visit, agent: Agent) -> None:
     dialog_form.problem()
-    with st.form("schedule_form", border=False, enter_to_submit=False):
-        st.text_input("Name", key="schedule_name", placeholder="Optional, such as morning")
+    with st.form(key("schedule_form"), border=False, enter_to_submit=False):
+        st.text_input("Name", key=key("schedule_name"), placeholder="Optional, such as morning")
         _fields(None)
         dialog_form.buttons("Schedule", "schedule_really", lambda: _made(visit, agent), "The schedule is set.")
 
@@ -59,7 +60,7 @@ def _create(visit: Visit, agent: Agent) -> None:
 @open_dialogs.dialog(CHANGE)
 def _change(visit: Visit, schedule: Schedule) -> None:
     dialog_form.problem()
-    with st.form("schedule_form", border=False, enter_to_submit=False):
+    with st.form(key("schedule_form"), border=False, enter_to_submit=False):
         _fields(schedule)
         dialog_form.buttons("Save", "schedule_save", lambda: _changed(visit, schedule), "The schedule is changed.")
 
@@ -67,24 +68,26 @@ def _change(visit: Visit, schedule: Schedule) -> None:
 def _fields(schedule: Schedule | None) -> None:
     rule = schedule.rule if schedule is not None else None
     priority = schedule.priority if schedule is not None else Priority.NORMAL
-    st.text_area("Task", schedule.prompt if schedule is not None else "", key="schedule_prompt", height=100)
-    st.radio("When", list(WHEN), _kind(rule), format_func=lambda one: WHEN[one], key="schedule_when", horizontal=True)
+    st.text_area("Task", schedule.prompt if schedule is not None else "", key=key("schedule_prompt"), height=100)
+    st.radio(
+        "When", list(WHEN), _kind(rule), format_func=lambda one: WHEN[one], key=key("schedule_when"), horizontal=True
+    )
     _times(rule)
-    st.selectbox("Priority", PRIORITIES, PRIORITIES.index(priority), key="schedule_priority")
+    st.selectbox("Priority", PRIORITIES, PRIORITIES.index(priority), key=key("schedule_priority"))
     overlaps, missed = list(OVERLAPS), list(MISSED)
     st.selectbox(
         "If the task before is not done",
         overlaps,
         overlaps.index(schedule.overlap) if schedule is not None else 0,
         format_func=lambda one: OVERLAPS[one],
-        key="schedule_overlap",
+        key=key("schedule_overlap"),
     )
     st.selectbox(
         "If it was missed, as while Roost did not run",
         missed,
         missed.index(schedule.missed if schedule is not None else MissedPolicy.ONCE),
         format_func=lambda one: MISSED[one],
-        key="schedule_missed",
+        key=key("schedule_missed"),
     )
 
 
@@ -95,12 +98,12 @@ def _times(rule: Rule | None) -> None:
     once = rule.time if rule is not None and not isinstance(rule, Cron | Every) else None
     with st.container(horizontal=True):
         help_text = "Minute, hour, day, month, weekday: 0 9 * * 1-5 is nine o'clock on working days"
-        st.text_input("Cron", cron.expression, key="schedule_cron", placeholder="0 9 * * 1-5", help=help_text)
-        st.text_input("Time zone", cron.zone, key="schedule_zone")
+        st.text_input("Cron", cron.expression, key=key("schedule_cron"), placeholder="0 9 * * 1-5", help=help_text)
+        st.text_input("Time zone", cron.zone, key=key("schedule_zone"))
     with st.container(horizontal=True):
-        st.text_input("Every", every, key="schedule_every", placeholder="30m, 2h, 1d")
+        st.text_input("Every", every, key=key("schedule_every"), placeholder="30m, 2h, 1d")
         at = None if once is None else datetime.fromtimestamp(once, zone).replace(tzinfo=None)
-        st.datetime_input("Once at", at, key="schedule_at", step=300)
+        st.datetime_input("Once at", at, key=key("schedule_at"), step=300)
 
 
 def _kind(rule: Rule | None) -> int:

@@ -13,6 +13,7 @@ from roost.core.values.priority import Priority
 from roost.errors import Invalid
 from roost.ui import dialogs
 from roost.ui.agents.forms import dialog_form
+from roost.ui.agents.forms.dialog_form import key
 from roost.ui.agents.forms.durations import duration
 from roost.ui.design.components import browser_zone
 from roost.ui.shell.visit import Visit
@@ -27,17 +28,17 @@ ANY, ALL = "any of these happens", "all of these have happened"
 def dialog(visit: Visit, agent: Agent) -> None:
     dialog_form.problem()
     default = f"mail of {agent.config.wake_on_priority} priority or above, or a click on Wake"
-    with st.form("sleep_form", border=False, enter_to_submit=False):
+    with st.form(key("sleep_form"), border=False, enter_to_submit=False):
         st.caption(f"It sleeps after its current work. Leave all fields empty to let it sleep until {default}.")
         with st.container(horizontal=True):
-            st.text_input("For", key="sleep_for", placeholder="30m, 2h, 1d")
-            st.datetime_input("Until", value=None, key="sleep_until", step=300)
-        st.selectbox("Mail", list(MAIL), format_func=lambda one: MAIL[one], key="sleep_mail")
-        st.text_input("Events", key="sleep_events", placeholder="alerts.*, data_ready", help="Names or patterns")
+            st.text_input("For", key=key("sleep_for"), placeholder="30m, 2h, 1d")
+            st.datetime_input("Until", value=None, key=key("sleep_until"), step=300)
+        st.selectbox("Mail", list(MAIL), format_func=lambda one: MAIL[one], key=key("sleep_mail"))
+        st.text_input("Events", key=key("sleep_events"), placeholder="alerts.*, data_ready", help="Names or patterns")
         with st.container(horizontal=True):
-            st.number_input("CPU load below (%)", 1, 100, None, key="sleep_cpu")
-            st.number_input("Awake agents fewer than", 1, wake.MOST_AWAKE, None, key="sleep_awake")
-        st.radio("Wake it when", (ANY, ALL), key="sleep_when", horizontal=True)
+            st.number_input("CPU load below (%)", 1, 100, None, key=key("sleep_cpu"))
+            st.number_input("Awake agents fewer than", 1, wake.MOST_AWAKE, None, key=key("sleep_awake"))
+        st.radio("Wake it when", (ANY, ALL), key=key("sleep_when"), horizontal=True)
         dialog_form.buttons("Put to sleep", "sleep_really", lambda: _sleep(visit, agent), "It sleeps after its work.")
 
 

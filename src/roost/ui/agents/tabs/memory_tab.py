@@ -34,7 +34,7 @@ def draw(visit: Visit, seen: Inspection) -> None:
     agent = seen.agent
     shown = as_text(seen)
     text("State", shown)
-    st.button("Edit", key="edit_state", on_click=_edit, args=(agent.agent_id, shown))
+    st.button("Edit", key=f"edit_state_{agent.agent_id}", on_click=_edit, args=(agent.agent_id, shown))
     _notes(visit, agent)
     if dialogs.shown(EDIT) == agent.agent_id:
         _state_form(visit, agent)
@@ -58,8 +58,8 @@ def _edit(agent_id: str, shown: str) -> None:
 @dialogs.dialog(EDIT, width="medium")
 def _state_form(visit: Visit, agent: Agent) -> None:
     dialog_form.problem()
-    with st.form("state_form", border=False, enter_to_submit=False):
-        st.text_area("JSON object", st.session_state.get(_BEFORE, "{}"), key="state_text", height=320)
+    with st.form(dialog_form.key("state_form"), border=False, enter_to_submit=False):
+        st.text_area("JSON object", st.session_state.get(_BEFORE, "{}"), key=dialog_form.key("state_text"), height=320)
         dialog_form.buttons("Save", "state_save", lambda: _save(visit, agent), "The state is saved.")
 
 
@@ -82,13 +82,19 @@ def _notes(visit: Visit, agent: Agent) -> None:
     st.html('<h3 class="roost-part">Notes</h3>')
     with st.container(horizontal=True, vertical_alignment="bottom", key="notes"):
         wanted = url_choice.search("Search notes", "find", "Words", clears=("before",))
-        st.button("Add a note", key="add_note", on_click=dialog_form.show, args=(REMEMBER, agent.agent_id))
+        st.button(
+            "Add a note",
+            key=f"add_note_{agent.agent_id}",
+            on_click=dialog_form.show,
+            args=(REMEMBER, agent.agent_id),
+        )
     before = navigation.asked("before")
     found = visit.service.agents.memories(visit.user, agent.agent_id, wanted, limit=SHOWN + 1, before=before)
     shown = found[:SHOWN]
     empty = "No notes have these words." if wanted else "It remembers nothing yet."
     forget = RowAction("Forget", partial(_forget, visit, agent.agent_id))
-    table.draw("memories", "Notes", COLUMNS, [_row(note) for note in shown], empty=empty, actions=[forget])
+    rows = [_row(note) for note in shown]
+    table.draw(f"memories_{agent.agent_id}", "Notes", COLUMNS, rows, empty=empty, actions=[forget])
     url_choice.pages("before", shown[-1].key if len(found) > SHOWN else None)
 
 
@@ -104,9 +110,9 @@ def _forget(visit: Visit, agent_id: str, keys: Sequence[str]) -> None:
 @dialogs.dialog(REMEMBER)
 def _note_form(visit: Visit, agent: Agent) -> None:
     dialog_form.problem()
-    with st.form("note_form", border=False, enter_to_submit=False):
-        st.text_area("Note", key="note_text", height=120)
-        st.text_input("Key", key="note_key", placeholder="Optional; replaces the note under this key")
+    with st.form(dialog_form.key("note_form"), border=False, enter_to_submit=False):
+        st.text_area("Note", key=dialog_form.key("note_text"), height=120)
+        st.text_input("Key", key=dialog_form.key("note_key"), placeholder="Optional; replaces the note under this key")
         dialog_form.buttons("Add", "note_add", lambda: _remember(visit, agent), "It remembers this now.")
 
 

@@ -27,7 +27,7 @@ def draw(visit: Visit, seen: Inspection) -> None:
         config_fields.profile(prefix, agent.config.profile, known, errors)
         config_fields.draw(prefix, agent.config, errors)
         arguments = (visit, agent.agent_id, prefix)
-        st.form_submit_button("Save", key="settings_save", type="primary", on_click=_save, args=arguments)
+        st.form_submit_button("Save", key=f"settings_save_{prefix}", type="primary", on_click=_save, args=arguments)
 
 
 @uninterrupted

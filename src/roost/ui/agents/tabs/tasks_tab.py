@@ -91,7 +91,7 @@ def _one(visit: Visit, agent_id: str, task_id: str) -> None:
     )
     task = visit.service.tasks.get(visit.user, task_id)
     if not task.is_over:
-        st.button("Cancel this task", key="cancel_task", on_click=_cancel, args=(visit, (task_id,)))
+        st.button("Cancel this task", key=f"cancel_{task_id}", on_click=_cancel, args=(visit, (task_id,)))
     runs = [
         run for run in visit.service.runs.list(visit.user, agent=agent_id, limit=RUNS) if run.envelope_id == task_id
     ]
