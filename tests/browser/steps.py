@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from roost.core.meetings.games.tictactoe import ROWS
 from tests.servers import ROOT
@@ -140,15 +141,23 @@ def choose_policy(page: Page, policy: str) -> None:
 
 
 class SlowPage:
-    """Runs of a page whose results can be held back, as on a slow machine. Create it before the page connects."""
+    """A connection of a page of which frames can be held back, or lost. Create it before the page connects."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, socket: str = "_stcore/stream") -> None:
         self._held: list[bytes | str] | None = None
-        page.route_web_socket("**/_stcore/stream", self._connect)
+        self._losses = 0
+        page.route_web_socket(f"**/{socket}", self._connect)
 
     def _connect(self, route: WebSocketRoute) -> None:
-        self._browser = route
-        route.connect_to_server().on_message(self._pass)
+        self._browser, self._server = route, route.connect_to_server()
+        self._server.on_message(self._pass)
+        route.on_message(self._ask)
+
+    def _ask(self, frame: bytes | str) -> None:
+        if self._losses:
+            self._losses -= 1
+        else:
+            self._server.send(frame)
 
     def _pass(self, frame: bytes | str) -> None:
         if self._held is None:
@@ -158,6 +167,16 @@ class SlowPage:
 
     def hold(self) -> None:
         self._held = []
+
+    def lose(self) -> None:
+        """Lose the next request of the browser."""
+        self._losses = 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether a run has ended since `hold`."""
+        frames = [ForwardMsg.FromString(frame) for frame in self._held or [] if isinstance(frame, bytes)]
+        return any(frame.WhichOneof("type") == "script_finished" for frame in frames)
 
     def release(self) -> None:
         """Let all through that was held back, and what follows."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocket, expect
 
 import roost
 from tests.browser.conftest import Server, Visit
-from tests.browser.steps import choose, expect_drawn, shot
+from tests.browser.steps import SlowPage, choose, expect_drawn, shot
 from tests.browser.test_looks import LOOKS, faults, sticking_out
 from tests.conftest import eventually
 
@@ -151,6 +151,68 @@ def test_a_page_that_was_drawn_for_another_url_is_drawn_again_for_that_of_the_br
     service.agents.create(user, "b", profile="steered")
     expect(page.get_by_text("No agents match these filters.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"\?state=paused$"))
+
+
+def test_news_that_arrive_while_the_user_goes_back_do_not_undo_it(service: roost.RemoteService, visit: Visit) -> None:
+    user = service.me().user_id
+    service.agents.create(user, "a", profile="other")
+    page = visit("/agents?agent=a", user=user)
+    runs, news = SlowPage(page), received(page)
+    page.reload()
+    settled(page)
+    page.get_by_role("radio", name="Tasks").click()
+    expect(page.get_by_text("No tasks yet")).to_be_visible()
+    settled(page)
+    runs.hold()
+    page.go_back()
+    eventually(lambda: turn(page) and runs.has_ended)
+    news.clear()
+    service.agents.pause(user, "a")
+    eventually(lambda: turn(page) and news)
+    turn(page)
+    runs.release()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    service.agents.stop(user, "a")
+    expect(page.get_by_role("status").filter(has_text="stopped, paused")).to_be_visible()
+    settled(page)
+    expect(page).to_have_url(re.compile(r"\?agent=a$"))
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+
+
+def received(page: Page) -> list[bytes | str]:
+    """Return the list to which frames of the live stream will be added."""
+    found: list[bytes | str] = []
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framereceived", lambda frame: found.append(frame))
+
+    page.on("websocket", listen)
+    return found
+
+
+def turn(page: Page) -> bool:
+    """Let the browser do what it has received."""
+    return bool(page.evaluate("() => new Promise((done) => setTimeout(() => done(true)))"))
+
+
+def test_a_step_back_whose_request_is_lost_is_repeated(service: roost.RemoteService, visit: Visit) -> None:
+    user = service.me().user_id
+    service.agents.create(user, "a", profile="other")
+    page = visit("/agents?agent=a", user=user)
+    runs, news = SlowPage(page), SlowPage(page, "api/v1/live")
+    page.clock.install()
+    page.reload()
+    settled(page)
+    page.get_by_role("radio", name="Tasks").click()
+    expect(page.get_by_text("No tasks yet")).to_be_visible()
+    settled(page)
+    page.clock.fast_forward(3_000)  # what it has asked before is not asked again
+    settled(page)
+    news.hold()
+    runs.lose()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"\?agent=a$"))
 
 
 def populate(service: roost.RemoteService, user: str) -> None:

@@ -47,5 +47,8 @@ def test_a_redraw_says_for_which_url_it_was_made_and_leaves_the_url_alone(screen
     screen.app.query_params.clear()
     screen.app.query_params["range"] = "6h"
     screen.report("refresh", "refresh", "news")  # asked for before the browser knew of the tab
-    assert screen.given("refresh")["place"] == {"path": "monitor", "query": {"range": "6h"}}
+    assert screen.given("refresh")["place"] == {"path": "monitor", "query": [["range", "6h"]]}
     assert screen.app.query_params == {"range": "6h"}
+    screen.app.query_params["fact"] = ["RunEnded", "RunFailed"]
+    drawn = screen.look().given("refresh")["place"]
+    assert drawn["query"] == [["range", "6h"], ["fact", "RunEnded"], ["fact", "RunFailed"]]

@@ -58,8 +58,9 @@ def run(draw: Mapping[Route, Callable[[], None]]) -> None:
 
 
 def place() -> dict[str, Any]:
-    """Return the path and the query of the page that is drawn."""
-    return {"path": st.session_state[_OPENED], "query": st.query_params.to_dict()}
+    """Return the path and the query of the page that is drawn. A name is in it once for each of its values."""
+    query = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
+    return {"path": st.session_state[_OPENED], "query": query}
 
 
 def shown() -> list[tuple[Route, str]]:

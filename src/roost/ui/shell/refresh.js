@@ -2,6 +2,9 @@
 //
 // The server says by values what the state is. The browser asks until the page was drawn with the newest ones: a request
 // is lost while Streamlit reconnects, and a restarted server knows nothing of the pages that it did not draw.
+//
+// A request has the values of all inputs of the page. After a step back or forward these belong to the page before, until the
+// other one is drawn: a request would choose them again, and so undo the step. Then the step itself is repeated, which has none.
 const SILENCE = 40_000; // milliseconds without a frame after which the connection is given up
 const POLL = 3_000; // milliseconds between two runs of the page while there is no connection
 const AGAIN = 1_500; // milliseconds after which a request that had no effect is repeated
@@ -39,19 +42,24 @@ const mustWait = () => {
 // A request that was sent while a run changed the URL may be for the old one: the page is drawn again for that of the browser.
 const isHere = ({ path, query }) => {
   const asked = [...new URLSearchParams(location.search)].filter(([name]) => !name.startsWith("embed"));
-  const drawn = Object.entries(query);
-  return location.pathname.split("/").pop() === path && asked.length === drawn.length && asked.every(([name, value]) => query[name] === value);
+  return location.pathname.split("/").pop() === path && sorted(asked) === sorted(query);
 };
+const sorted = (query) => JSON.stringify(query.map((part) => JSON.stringify(part)).sort());
 
 class Watcher {
   constructor() {
     this.known = {}; // what the server has said, by name
     this.pause = 100;
     this.poll = setInterval(() => {
-      if (!this.isLive && !document.hidden && !mustWait()) this.trigger("refresh", `poll ${Date.now()}`);
+      if (!this.isLive && !document.hidden && !mustWait()) this.ask(`poll ${Date.now()}`);
     }, POLL);
     this.shown = () => this.check();
     document.addEventListener("visibilitychange", this.shown); // a hidden tab is drawn when it is looked at again
+    this.moved = () => { // back or forward: Streamlit has asked for the other page
+      [this.asked, this.askedAt] = [location.href, performance.now()];
+      this.check();
+    };
+    addEventListener("popstate", this.moved, { capture: true });
   }
 
   update({ data, setTriggerValue }) {
@@ -101,12 +109,16 @@ class Watcher {
       this.again = setTimeout(() => this.check(), SOON);
       return;
     }
-    const [asked, now] = [`${wanted} ${location.href}`, performance.now()];
-    if (asked !== this.asked || now - this.askedAt >= AGAIN) {
-      [this.asked, this.askedAt] = [asked, now];
-      this.trigger("refresh", wanted);
-    }
+    const [asked, now] = [isHere(this.place) ? `${wanted} ${location.href}` : location.href, performance.now()];
     this.again = setTimeout(() => this.check(), AGAIN + 50);
+    if (asked === this.asked && now - this.askedAt < AGAIN) return;
+    [this.asked, this.askedAt] = [asked, now];
+    this.ask(wanted);
+  }
+
+  ask(wanted) {
+    if (isHere(this.place) || location.hash) this.trigger("refresh", wanted); // Streamlit ignores steps to an anchor
+    else dispatchEvent(new PopStateEvent("popstate"));
   }
 
   lost() {
@@ -124,6 +136,7 @@ class Watcher {
     clearInterval(this.poll);
     for (const timer of [this.retry, this.silence, this.again, this.later]) clearTimeout(timer);
     document.removeEventListener("visibilitychange", this.shown);
+    removeEventListener("popstate", this.moved, { capture: true });
     this.socket?.close();
   }
 }
