@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
-import streamlit as st
+from roost.ui.elements import element
 
 Kind = Literal["line", "area", "bar"]
 """`area` and `bar` are stacked."""
@@ -27,16 +26,7 @@ class Plotted:
     """Shown beside the label."""
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_chart",
-    css=_file("chart.css"),
-    js=_file("chart.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_chart", __file__, "chart")
 
 
 def draw(

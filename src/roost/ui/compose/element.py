@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
 from roost.ui.callbacks import uninterrupted
+from roost.ui.elements import element
 
 KEY = "message_input"
 
@@ -30,17 +30,7 @@ class Outgoing:
     """True to stop the answer that is being written, instead of sending a text."""
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_message_input",
-    html=_file("compose.html"),
-    css=_file("compose.css"),
-    js=_file("compose.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_message_input", __file__, "compose")
 
 
 def draw(

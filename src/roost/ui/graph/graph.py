@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
-import streamlit as st
-
+from roost.ui.elements import element
 from roost.ui.table.table import follow_opened, keep_opened
 
 Shape = Literal["circle", "square", "diamond"]
@@ -30,16 +28,7 @@ class GraphEdge:
     weight: int
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_graph",
-    css=_file("graph.css"),
-    js=_file("graph.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_graph", __file__, "graph")
 
 
 def draw(key: str, name: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import streamlit as st
 
 from roost.ui.callbacks import uninterrupted
+from roost.ui.elements import ANSWERS, element
 
 KEY = "message_list"
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_ANSWERS = (Path(__file__).parent.parent / "rendering" / "code.css").read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_message_list",
-    html=_file("list.html"),
-    css=_ANSWERS + _file("list.css"),
-    js=_file("list.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_message_list", __file__, "list", ANSWERS)
 
 
 def draw(data: Mapping[str, object], act: Callable[[str, int, str], None], set_stream: Callable[[bool], None]) -> None:

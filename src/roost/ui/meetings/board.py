@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import streamlit as st
 
 from roost.core.meetings.games.tictactoe import ROWS
 from roost.core.meetings.view.shown import MeetingView
 from roost.ui.callbacks import uninterrupted
+from roost.ui.elements import element
 
 KEY = "board"
 _RECEIVED = "received_click"
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_board",
-    css=_file("board.css"),
-    js=_file("board.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_board", __file__, "board")
 
 
 def draw(view: MeetingView, play: Callable[[int, str], None]) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from heapq import merge
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import streamlit as st
@@ -16,6 +15,7 @@ from roost.core.values.addresses import shortened
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design.avatars import hue, initials
 from roost.ui.design.components import moment
+from roost.ui.elements import element
 from roost.ui.meetings import status
 from roost.ui.meetings.names import listed, readable, short
 
@@ -26,16 +26,7 @@ Happened: TypeAlias = Spoken | MoveMade | Refusal
 _LIMIT = "messages_shown"
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_transcript",
-    css=_file("transcript.css"),
-    js=_file("transcript.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_transcript", __file__, "transcript")
 
 
 def limit(meeting_id: str) -> int:

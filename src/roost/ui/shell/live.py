@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import streamlit as st
 
 from roost.errors import RoostError
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
+from roost.ui.elements import element
 from roost.ui.shell import actions, navigation
 from roost.ui.shell.visit import Visit
 
 KEY = "refresh"
 _DRAWN = "drawn_state"
 
-_mount = st.components.v2.component(
-    "roost_refresh",
-    js=Path(__file__).with_name("refresh.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+_mount = element("roost_refresh", __file__, "refresh")
 
 
 def draw(visit: Visit, part: Callable[[], None], *, meeting: str | None = None, every: float = 0.0) -> None:

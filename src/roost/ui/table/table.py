@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
 
 from roost.ui.callbacks import once, uninterrupted
+from roost.ui.elements import element
 from roost.ui.shell import navigation
 from roost.ui.shell.navigation import Route
 
@@ -53,16 +53,7 @@ class RowAction:
     act: Callable[[Sequence[str]], None]
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_table",
-    css=_file("table.css"),
-    js=_file("table.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_table", __file__, "table")
 
 
 def draw(

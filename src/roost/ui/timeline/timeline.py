@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from roost.ui.elements import element
 from roost.ui.table.table import follow_opened, keep_opened
 
 
@@ -36,16 +36,7 @@ class TimelineLane:
     """Levels by which the label is indented."""
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-_mount = st.components.v2.component(
-    "roost_timeline",
-    css=_file("timeline.css"),
-    js=_file("timeline.js"),
-    isolate_styles=False,
-)
+_mount = element("roost_timeline", __file__, "timeline")
 
 
 def draw(
