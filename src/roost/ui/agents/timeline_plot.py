@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from roost.core.agents.agent import AgentChange
 from roost.core.journal.run_history import Run
 from roost.core.monitoring.health import CurrentRun, Inspection
+from roost.ui import kinds
 from roost.ui.agents import words
 from roost.ui.shell import url_choice
 from roost.ui.shell.visit import Visit
@@ -75,10 +76,10 @@ def run_lanes(bars: Iterable[Bar], period: Period) -> list[TimelineLane]:
 
 def _bar(run: Run) -> Bar:
     took = (run.ended - run.started).total_seconds()
-    title = f"{words.kind(run.kind)}, {run.outcome}, {took:.1f} s"
+    title = f"{kinds.label(run.kind)}, {run.outcome}, {took:.1f} s"
     tone = "bad" if run.fault else "good" if run.outcome == "done" else "quiet"
     return Bar(run.started, run.ended, run.kind, tone, words.run_url(run.run_id), title)
 
 
 def _current(run: CurrentRun, now: datetime) -> Bar:
-    return Bar(run.since, now, run.kind, "busy", title=f"{words.kind(run.kind)}, running")
+    return Bar(run.since, now, run.kind, "busy", title=f"{kinds.label(run.kind)}, running")

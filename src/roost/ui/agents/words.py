@@ -9,6 +9,7 @@ from roost.core.agents.agent import Agent, LastError, State
 from roost.core.failures import faults
 from roost.core.failures.faults import Fault
 from roost.core.values.addresses import shortened
+from roost.ui import kinds
 from roost.ui.design.components import moment
 from roost.ui.shell import navigation
 from roost.ui.shell.navigation import Route
@@ -23,7 +24,6 @@ TONES = {
 }
 DEFAULT = "default"
 """Name of the default profile in lists."""
-_KINDS = {"task": "Task", "mail": "Mail", "event": "Event", "talk": "Talk", "meeting": "Meeting", "answer": "Answer"}
 SHORT = 90
 
 
@@ -33,10 +33,6 @@ def state(agent: Agent) -> str:
 
 def state_cell(agent: Agent) -> Cell:
     return Cell(state(agent), tone="waiting" if agent.paused else TONES[agent.state])
-
-
-def kind(name: str) -> str:
-    return _KINDS.get(name, name.capitalize())
 
 
 def short(text: str, length: int = SHORT) -> str:
@@ -51,7 +47,7 @@ def work(agent: Agent) -> str:
         return ""
     more = len(agent.current_tasks) - 1
     current = agent.working_on
-    what = "Working" if current is None else ": ".join(filter(None, (kind(current.kind), short(current.text))))
+    what = "Working" if current is None else ": ".join(filter(None, (kinds.label(current.kind), short(current.text))))
     return f"{what} (and {more} more)" if more else what
 
 

@@ -9,9 +9,10 @@ import streamlit as st
 
 from roost.core.envelopes.dead_letters import DeadLetter, LetterKind
 from roost.errors import RoostError
+from roost.ui import kinds
 from roost.ui.callbacks import once, uninterrupted
 from roost.ui.design import components
-from roost.ui.monitor.labels import FAULTS, LETTERS, fault
+from roost.ui.monitor.labels import FAULTS, fault
 from roost.ui.shell import actions, navigation, url_choice
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.visit import Visit
@@ -56,7 +57,7 @@ def _row(letter: DeadLetter) -> Row:
         letter.letter_id,
         (
             components.moment(letter.created),
-            LETTERS.get(letter.kind, letter.kind),
+            kinds.label(letter.kind),
             Cell(agent, navigation.url(Route.AGENTS, agent=agent)) if agent else "",
             Cell(fault(letter.fault), tone="bad"),
             letter.reason,
@@ -70,14 +71,14 @@ def _row(letter: DeadLetter) -> Row:
 
 
 def _filters(wanted: Mapping[str, str]) -> None:
-    kinds = {"": "Any kind", **{str(kind): LETTERS[kind] for kind in LetterKind}}
+    offered = {"": "Any kind", **{str(kind): kinds.label(kind) for kind in LetterKind}}
     faults = {"": "Any error", **FAULTS}
     if (own := wanted.get("fault", "")) not in faults:
         faults[own] = own
     clears = (url_choice.BEFORE,)
     with st.container(key="letter_filters", horizontal=True, vertical_alignment="bottom"):
         url_choice.search("Agent", "agent", "Any agent", icon=None, clears=clears)
-        url_choice.choice("Kind", "kind", [*kinds], kinds, clears=clears)
+        url_choice.choice("Kind", "kind", [*offered], offered, clears=clears)
         url_choice.choice("Error", "fault", [*faults], faults, clears=clears)
 
 

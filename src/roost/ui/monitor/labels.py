@@ -1,31 +1,9 @@
-"""Labels of kinds, states and faults."""
+"""Labels of states and faults."""
 
 from __future__ import annotations
 
 from roost.core.agents.agent import State
-from roost.core.envelopes.dead_letters import LetterKind
 
-KINDS = {
-    "talk": "Talks",
-    "task": "Tasks",
-    "mail": "Mail",
-    "event": "Events",
-    "meeting": "Meetings",
-    "message": "Messages",
-    "answer": "Late answers",
-    "outgoing": "Not sent",
-    "webhook": "Webhooks",
-}
-LETTERS = {
-    LetterKind.TALK: "Talk",
-    LetterKind.TASK: "Task",
-    LetterKind.MAIL: "Mail",
-    LetterKind.EVENT: "Event",
-    LetterKind.MEETING: "Meeting",
-    LetterKind.ANSWER: "Late answer",
-    LetterKind.OUTGOING: "Not sent",
-    LetterKind.WEBHOOK: "Webhook",
-}
 STATES = {
     State.ACTIVE: "Active",
     State.WAITING: "Waiting",

@@ -10,8 +10,9 @@ from roost.core.journal.run_history import Run
 from roost.core.monitoring.figures import FigureName, FigureReport, added, quantile
 from roost.core.runs import RunOutcome
 from roost.ui.design import components
+from roost.ui.kinds import PLURALS
 from roost.ui.monitor import plots, ranges, series
-from roost.ui.monitor.labels import KINDS, fault
+from roost.ui.monitor.labels import fault
 from roost.ui.shell import navigation
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.visit import Visit
@@ -79,4 +80,4 @@ def _row(run: Run) -> Row:
         who = Cell(run.agent_id, navigation.url(Route.AGENTS, agent=run.agent_id))
     when = Cell(components.moment(run.ended), navigation.url(Route.RUNS, run=run.run_id), title=run.run_id)
     error = Cell(fault(run.fault or run.outcome), tone="bad")
-    return Row(run.run_id, (when, who, KINDS.get(run.kind, run.kind), error, str(run.attempts)))
+    return Row(run.run_id, (when, who, PLURALS.get(run.kind, run.kind), error, str(run.attempts)))

@@ -11,8 +11,9 @@ from roost.core.agents.agent import State
 from roost.core.monitoring.figures import FigureName, FigureReport
 from roost.ui.chart import chart
 from roost.ui.chart.chart import Kind, Plotted, Unit
+from roost.ui.kinds import PLURALS
 from roost.ui.monitor import ranges
-from roost.ui.monitor.labels import FAULTS, KINDS, STATES
+from roost.ui.monitor.labels import FAULTS, STATES
 from roost.ui.monitor.series import dollars, gauges, number, quantiles, summed
 
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -52,7 +53,7 @@ def _plots(report: FigureReport) -> dict[str, Plot]:
     queue = [Plotted("Waiting", tuple(depth(report)))]
     late = quantiles(report, names.LATENESS, SHARES)
     return {
-        "runs": Plot(f"Turns {each}", summed(report, names.RUNS, KINDS), "No turns"),
+        "runs": Plot(f"Turns {each}", summed(report, names.RUNS, PLURALS), "No turns"),
         "latency": Plot("Duration of turns", quantiles(report, names.RUNS, SHARES), "No turns", "line", "seconds"),
         "states": Plot("Agents by state", _states(report), "Nothing has changed", "area"),
         "queue": Plot("Waiting in inboxes", queue, "Nothing was sent to an agent", "line"),
@@ -72,9 +73,9 @@ def depth(report: FigureReport) -> Sequence[float | None]:
 
 
 def _lost(report: FigureReport) -> list[Plotted]:
-    lost = summed(report, FigureName.LOST, KINDS)
+    lost = summed(report, FigureName.LOST, PLURALS)
     return [
-        *summed(report, FigureName.DEAD_LETTERS, KINDS),
+        *summed(report, FigureName.DEAD_LETTERS, PLURALS),
         *(Plotted(f"Lost runs: {one.label}", one.values, one.total) for one in lost),
     ]
 

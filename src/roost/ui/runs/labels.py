@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from roost.core.envelopes.envelope import Kind
 from roost.core.failures.faults import Fault, sentence
 from roost.core.journal.run_history import Run
 from roost.core.journal.steps import StepOutcome
@@ -34,14 +33,6 @@ STEP_OUTCOMES = {
     StepOutcome.RETRIED: ("Failed, repeated by the next attempt", "bad"),
     StepOutcome.STALE: ("Repeated by the next attempt", "quiet"),
 }
-KINDS = {
-    Kind.TALK: "Talk",
-    Kind.TASK: "Task",
-    Kind.MAIL: "Mail",
-    Kind.EVENT: "Event",
-    Kind.MEETING: "Meeting",
-    Kind.ANSWER: "Late answer",
-}
 STEP_KINDS = {"model": "Model call", "tool": "Tool", "step": "Step", "ask": "Question to"}
 
 
@@ -52,10 +43,6 @@ def outcome(run: Run) -> tuple[str, str]:
         if run.outcome in set(RunOutcome)
         else (run.outcome, "")
     )
-
-
-def kind(run: Run) -> str:
-    return KINDS[Kind(run.kind)] if run.kind in set(Kind) else run.kind
 
 
 def duration(start: datetime, end: datetime) -> str:

@@ -12,6 +12,7 @@ from roost.core.journal.run_history import RunEntry
 from roost.core.values.addresses import shortened
 from roost.core.values.ids import reference
 from roost.errors import NotFound
+from roost.ui import kinds
 from roost.ui.design import components
 from roost.ui.runs import labels, replays, run_links, step_details, values, waterfall
 from roost.ui.shell.visit import Visit
@@ -61,7 +62,7 @@ def _facts(entry: RunEntry) -> None:
         "Started": labels.moment(run.started),
         "Duration": labels.duration(run.started, run.ended),
         "First words after": "" if first is None else labels.duration(run.started, first),
-        "Kind": labels.kind(run),
+        "Kind": kinds.label(run.kind),
         "Attempt": str(run.attempts),
         "Profile": str(entry.given.get("profile") or ""),
         "Model": usage.model,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from roost.core.envelopes.envelope import Kind
 from roost.core.envelopes.tasks import TaskStatus
 from roost.core.journal.run_history import Run
 from roost.core.values.ids import reference
+from roost.ui import kinds
 from roost.ui.runs import labels
 from roost.ui.shell import navigation, url_choice
 from roost.ui.shell.navigation import Route
@@ -57,11 +59,11 @@ def draw(visit: Visit) -> None:
 def _filters(*, is_filtered: bool) -> None:
     """Draw the filters. The URL says what they are: it can be shared, and changed by the buttons of the browser."""
     outcomes = {"": "Any status", **{str(one): label for one, (label, _) in labels.OUTCOMES.items()}}
-    kinds = {"": "Any kind", **{str(one): label for one, label in labels.KINDS.items()}}
+    offered = {"": "Any kind", **{str(one): kinds.label(one) for one in Kind}}
     with st.container(key="run_filters", horizontal=True, vertical_alignment="bottom"):
         url_choice.search("Agent", "agent", "Any agent", icon=None, clears=("before", "talk"), width=WIDTH)
         url_choice.choice("Status", "outcome", [*outcomes], outcomes, clears=("before",), width=WIDTH)
-        url_choice.choice("Kind", "kind", [*kinds], kinds, clears=("before",), width=WIDTH)
+        url_choice.choice("Kind", "kind", [*offered], offered, clears=("before",), width=WIDTH)
         if is_filtered:
             navigation.link(Route.RUNS, "Show all", icon=False)
     if navigation.asked("talk"):
@@ -91,7 +93,7 @@ def _row(run: Run, titles: dict[str, str]) -> Row:
     cells = (
         Cell(labels.moment(run.started), navigation.url(Route.RUNS, run=run.run_id), title=run.run_id),
         _who(run, titles),
-        labels.kind(run) + (f" (attempt {run.attempts})" if run.attempts > 1 else ""),
+        kinds.label(run.kind) + (f" (attempt {run.attempts})" if run.attempts > 1 else ""),
         Cell(label, tone=tone),
         labels.duration(run.started, run.ended),
         str(run.steps or ""),

@@ -8,6 +8,7 @@ from roost.core.envelopes.envelope import Kind
 from roost.core.envelopes.lanes import meeting_of
 from roost.core.envelopes.waiting import Waiting
 from roost.core.monitoring.health import Inspection
+from roost.ui import kinds
 from roost.ui.agents import words
 from roost.ui.design.components import moment
 from roost.ui.shell import navigation, url_choice
@@ -41,8 +42,8 @@ def draw(visit: Visit, seen: Inspection) -> None:
 
 def _row(one: Waiting, user: str, agent_id: str, is_running: bool) -> Row:
     cells = (
-        Cell(words.short(one.text) or words.kind(one.kind), _url(one, agent_id), title=one.text),
-        words.kind(one.kind),
+        Cell(words.short(one.text) or kinds.label(one.kind), _url(one, agent_id), title=one.text),
+        kinds.label(one.kind),
         words.who(one.sender, user) if one.sender else "",
         str(one.priority),
         moment(one.created),
