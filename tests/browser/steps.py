@@ -146,6 +146,8 @@ class SlowPage:
     def __init__(self, page: Page, socket: str = "_stcore/stream") -> None:
         self._held: list[bytes | str] | None = None
         self._losses = 0
+        self._late: list[bytes | str] | None = None
+        self._is_first = True
         page.route_web_socket(f"**/{socket}", self._connect)
 
     def _connect(self, route: WebSocketRoute) -> None:
@@ -156,17 +158,36 @@ class SlowPage:
     def _ask(self, frame: bytes | str) -> None:
         if self._losses:
             self._losses -= 1
-        else:
+        elif self._late is None or self._is_first:
+            self._is_first = False
             self._server.send(frame)
+        else:
+            self._late.append(frame)
+            self._let_late_through()
 
     def _pass(self, frame: bytes | str) -> None:
         if self._held is None:
             self._browser.send(frame)
         else:
             self._held.append(frame)
+            self._let_late_through()
+
+    def _let_late_through(self) -> None:
+        if self._late and any(_is(frame, "new_session") for frame in self._held or []):
+            late, self._late = self._late, None
+            self.release()
+            for request in late:
+                self._server.send(request)
 
     def hold(self) -> None:
         self._held = []
+
+    def separate(self) -> None:
+        """Let the next two requests of the browser be sent before it sees that the first one has begun.
+
+        The second one reaches the server after that.
+        """
+        self._held, self._late, self._is_first = [], [], True
 
     def lose(self) -> None:
         """Lose the next request of the browser."""
@@ -175,14 +196,17 @@ class SlowPage:
     @property
     def has_ended(self) -> bool:
         """Return whether a run has ended since `hold`."""
-        frames = [ForwardMsg.FromString(frame) for frame in self._held or [] if isinstance(frame, bytes)]
-        return any(frame.WhichOneof("type") == "script_finished" for frame in frames)
+        return any(_is(frame, "script_finished") for frame in self._held or [])
 
     def release(self) -> None:
         """Let all through that was held back, and what follows."""
         held, self._held = self._held or [], None
         for frame in held:
             self._browser.send(frame)
+
+
+def _is(frame: bytes | str, kind: str) -> bool:
+    return isinstance(frame, bytes) and ForwardMsg.FromString(frame).WhichOneof("type") == kind
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import roost
 from tests.browser.conftest import Server, Visit
-from tests.browser.steps import expect_drawn
+from tests.browser.steps import SlowPage, expect_drawn
 
 pytestmark = pytest.mark.browser
 
@@ -42,10 +42,15 @@ def test_a_page_shows_what_happens_while_it_is_open(server: Server, visit: Visit
     expect(page.get_by_text("No agents yet")).to_be_visible()
 
 
-def test_a_link_is_followed_although_a_run_of_the_open_page_overtakes_it(server: Server, visit: Visit) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_link_is_followed_although_a_run_of_the_open_page_overtakes_it(visit: Visit, has_begun: bool) -> None:
     page = visit("/mail", user="overtaken")
+    runs = SlowPage(page)
+    page.reload()
     expect(page.get_by_role("radio", name="Unread")).to_be_visible()
     expect_drawn(page)
+    if has_begun:
+        runs.separate()
     page.evaluate(
         """() => {
           document.querySelector('[data-testid="stPageLink-NavLink"][href*="agents"]').click();

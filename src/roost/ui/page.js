@@ -45,9 +45,10 @@
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     const target = new URL(link.getAttribute("href"), `${location.origin}/`);
     if (target.pathname !== location.pathname) {
-      wanted = { target, until: performance.now() + 5_000 };
+      wanted = { target, until: performance.now() + 15_000 };
       return;
     }
+    wanted = null;
     event.preventDefault();
     event.stopPropagation();
     if (target.search !== location.search) history.pushState({}, "", target);
@@ -55,8 +56,10 @@
   }, { capture: true });
 
   // A run of the open page that was asked for after the click, and before the answer to it, takes the page back: go there again.
+  // The URL alone does not say that it is shown: its run may have begun, and be taken back before its end.
   let wanted = null; // the page that a link was clicked for, until it is shown
-  const forget = () => { if (wanted && (wanted.target.pathname === location.pathname || performance.now() > wanted.until)) wanted = null; };
+  const isShown = ({ target }) => target.pathname === location.pathname && app.dataset.testScriptState === "notRunning";
+  const forget = () => { if (wanted && (isShown(wanted) || performance.now() > wanted.until)) wanted = null; };
   addEventListener("popstate", ({ isTrusted }) => { if (isTrusted) wanted = null; }); // the back button
   for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, forget, { capture: true, passive: true });
   const arrive = () => {
