@@ -15,9 +15,9 @@ from roost.ports import Row
 
 
 class PlannedTx:
-    """Reads that record the plan of each statement."""
+    """Reads and writes that record the plan of each statement."""
 
-    for_update = ""
+    for_update = node = ""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -26,6 +26,8 @@ class PlannedTx:
     def read(self, sql: str, params: Any = ()) -> list[Row]:
         self.steps += [step for *_, step in self._database.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
         return self._database.execute(sql, params).fetchall()
+
+    write = read
 
     def one(self, sql: str, params: Any = ()) -> Row | None:
         return next(iter(self.read(sql, params)), None)
