@@ -21,6 +21,9 @@ _TASK = (
     " result, error, schedule_id"
 )
 
+_AS_GUEST = "sender = :me AND sender > 'user:' AND sender <> 'user:' || user_id"
+"""Condition: the user has sent it to another user's agent."""
+
 
 def get(tx: Tx, user_id: str, task_id: str) -> Task:
     row = tx.one(
@@ -39,8 +42,6 @@ def by_key(tx: Tx, user_id: str, key: str, address: str, prompt: str) -> str | N
 
 def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit: int, before: str) -> list[Task]:
     """Return tasks, newest first, before `before`. `status` queued means all that are not over."""
-    of_agent = " AND address = :address" if address is not None else ""
-    of_status = " AND tasks.status = :status" if status is not None else ""
     ids = {
         "user": user_id,
         "me": f"user:{user_id}",
@@ -51,14 +52,30 @@ def listed(tx: Tx, user_id: str, address: str | None, status: str | None, limit:
     }
     rows = [
         row
-        for whose in ("user_id = :user", "sender = :me AND sender > 'user:' AND sender <> 'user:' || user_id")
+        for whose in _places(user_id, address)
         for row in tx.read(
-            f"SELECT {_TASK} FROM tasks WHERE {whose} AND task_id < :before{of_agent}{of_status}"
+            f"SELECT {_TASK} FROM tasks WHERE {whose} AND task_id < :before{_of_status(status)}"
             " ORDER BY task_id DESC LIMIT :limit",
             ids,
         )
     ]
     return sorted((task_of(row) for row in rows), key=lambda task: task.task_id, reverse=True)[:limit]
+
+
+def _places(user_id: str, address: str | None) -> tuple[str, ...]:
+    """Return the conditions under which the tasks of a user are found, each by one index."""
+    if address is None:
+        return "user_id = :user", _AS_GUEST
+    if of_key(address).user_id == user_id:
+        return ("address = :address",)  # without the user, whose index has the tasks of all other agents too
+    return (f"{_AS_GUEST} AND address = :address",)
+
+
+def _of_status(status: str | None) -> str:
+    """Return the condition of a status. That it is not `done` is written out, so that the index of these is used."""
+    if status is None:
+        return ""
+    return " AND tasks.status = :status" + ("" if status == TaskStatus.DONE else " AND tasks.status <> 'done'")
 
 
 def _by_task(tx: Tx, user_id: str, task_id: str, now: float) -> locking.Rows:
