@@ -13,6 +13,7 @@ import pytest
 
 import roost
 from roost import AsyncAgentService, Turn
+from roost.ports import Tx
 from roost.runtime import retention
 from roost.testing import Simulation
 from tests.runtime.conftest import QUICK, World, becomes, ended, until
@@ -225,6 +226,42 @@ def test_a_sweep_removes_a_little_at_a_time(world: World, monkeypatch: pytest.Mo
     sizes, removed = world({"busy": busy}, story, replace(UNLIMITED, keep_events_days=1e-9))
     assert (sum(sizes), removed) == (20, 20)
     assert max(sizes) == 3
+
+
+def test_a_sweep_gives_space_back_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "PAGES", 16)
+    simulation = Simulation(tmp_path, seed=1)
+    calls: list[str] = []
+
+    async def story() -> tuple[int, int, int]:
+        async with service:
+            store = service.roost.context.store
+            for number in range(200):
+                await service.events.publish("ann", f"event{number}", {"text": 2_000 * "x"}, optional=True)
+            full, _ = await store.read(pages)
+            write = store.write
+
+            def counted(op: Any, *args: Any, **options: Any) -> Any:
+                calls.append(op.__name__)
+                return write(op, *args, **options)
+
+            monkeypatch.setattr(store, "write", counted)
+            assert (await sweep(service))["events"] == 200
+            return full, *await store.read(pages)
+
+    service = simulation.start({}, replace(UNLIMITED, keep_events_days=1e-9))
+    full, count, free = simulation.run(story())
+    assert full - count >= 100
+    assert free <= count * 0.2
+    steps = [name for name in calls if name in ("remove", "give_back")]
+    assert steps == ["remove", *["give_back"] * (len(steps) - 1)]
+    assert len(steps) > (full - count) / 16
+
+
+def pages(tx: Tx) -> tuple[int, int]:
+    """Return the number of pages of a SQLite file, and of its free pages."""
+    [[count]], [[free]] = tx.read("PRAGMA page_count"), tx.read("PRAGMA freelist_count")
+    return count, free
 
 
 def test_sweeps_come_by_themselves(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,13 @@ class Tx(Protocol):
         """Defer the insert of a row: until a statement names the table, or the commit."""
         ...
 
+    def give_back(self, pages: int, keep: float) -> bool:
+        """Give up to this number of free pages back to the file system; return whether to continue.
+
+        `keep`: share of the pages that stay free, for new rows. PostgreSQL does this by itself.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:

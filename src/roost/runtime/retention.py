@@ -1,8 +1,11 @@
-"""Retention: deletes expired rows in the background, a little at a time."""
+"""Retention: deletes expired rows and gives their space back, in the background and a little at a time."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from roost.core.limits.limits import Limits
 from roost.errors import Unavailable
@@ -10,18 +13,24 @@ from roost.runtime.context import RuntimeContext
 from roost.runtime.talks.live_talks import LiveTalks
 from roost.stores.sql import retention, run_history
 
+T = TypeVar("T")
 log = logging.getLogger("roost.retention")
 
 FIRST = 60.0
 """Seconds between the start and the first sweep: a start is busy."""
 EVERY = 3_600.0
 """Seconds between two sweeps."""
-LOOK = 5_000
+LOOK = 1_000
 """Rows per read."""
-BATCH = 500
-"""Rows per write."""
-TALKS = 20
-"""Talks per write: each has many messages."""
+BATCH = 200
+"""Rows per write: others wait for half a millisecond."""
+PAGES = 64
+"""Free pages per write that are given back to the file system."""
+KEPT_FREE = 0.1
+"""Share of the pages of a store that stays free, for new rows."""
+REST = 3.0
+"""Pause after each write, as a multiple of the time that it took: a sweep uses at most a quarter of the writer."""
+LONGEST_REST = 0.5
 DAY = 86_400.0
 UNUSED_UPLOAD_DAYS = 1.0
 """Days for which an uploaded file is kept that no message has."""
@@ -70,6 +79,7 @@ class Retention:
             for kind, days in kept(self._context.limits).items():
                 if days and not self.closing:
                     removed[kind] = await self._remove(kind, now - days * DAY)
+            await self._give_back()
         except Unavailable as error:
             log.warning("expired rows could not be deleted; retrying later: %s", error)
         except Exception:  # logged here: nobody awaits the sweep
@@ -85,26 +95,40 @@ class Retention:
         """Complete runs that older programs recorded, so that lists of runs read only those of their user."""
         count = BATCH
         while count == BATCH and not self.closing:
-            count = await self._context.store.write(run_history.set_users, BATCH)
+            count = await self._write(run_history.set_users, BATCH)
+
+    async def _give_back(self) -> None:
+        """Give space that is free now back to the file system, a few pages at a time."""
+        continues = True
+        while continues and not self.closing:
+            continues = await self._write(retention.give_back, PAGES, KEPT_FREE)
+
+    async def _write(self, op: Callable[..., T], *args: Any, then: Callable[[T], object] | None = None) -> T:
+        """Write a little, then rest, so that others have the writer for most of the time."""
+        clock = self._context.host.clock
+        began = clock.monotonic()
+        result = await self._context.store.write(op, *args, then=then)
+        if not self.closing:
+            await self._context.host.pending().within(min(LONGEST_REST, REST * (clock.monotonic() - began)))
+        return result
 
     async def _remove(self, kind: str, before: float) -> int:
-        store = self._context.store
-        batch = TALKS if kind == "talks" else BATCH
+        size = 1 if kind == "talks" else BATCH  # a talk has many messages
         count = 0
         after: tuple[str, ...] = ()
         while not self.closing:
-            page = await store.read(retention.old, kind, before, after, LOOK)
-            for start in range(0, len(page.keys), batch):
-                keys = page.keys[start : start + batch]
-                count += await store.write(retention.remove, kind, before, keys)
-                if kind == "talks":
-                    self._forget(keys)
+            page = await self._context.store.read(retention.old, kind, before, after, LOOK)
+            batches = [page.keys[start : start + size] for start in range(0, len(page.keys), size)]
+            while batches and not self.closing:
+                keys = batches.pop(0)
+                then = partial(self._forget, keys) if kind == "talks" else None
+                count += await self._write(retention.remove, kind, before, keys, then=then)
             if not page.next_after:
                 break
             after = page.next_after
         return count
 
-    def _forget(self, keys: tuple[tuple[str, ...], ...]) -> None:
+    def _forget(self, keys: tuple[tuple[str, ...], ...], _: int) -> None:
         for (talk_id,) in keys:
             self._talks.forget(talk_id)
 

@@ -134,6 +134,9 @@ class PostgresConnection(DeferredInserts):
         row = self.one("SELECT to_regclass(:name)", {"name": name})
         return row is not None and row[0] is not None
 
+    def give_back(self, pages: int, keep: float) -> bool:
+        return False  # autovacuum frees pages for new rows, and truncates tables
+
     def commit(self) -> None:
         self._db.execute("COMMIT", prepare=False)
         self._wait()

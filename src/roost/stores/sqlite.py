@@ -14,7 +14,7 @@ from typing import Any
 
 from roost.errors import InUse, RoostError, Unavailable
 from roost.ports import Params, Row
-from roost.stores import migrations, wal
+from roost.stores import migrations, space, wal
 from roost.stores.deferred_inserts import DeferredInserts
 from roost.stores.presence import Presence
 
@@ -84,6 +84,18 @@ class SqliteConnection(DeferredInserts):
 
     def has_table(self, name: str) -> bool:
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name}) is not None
+
+    def switch_if_small(self) -> None:
+        """Make a small store that an older program has created able to give pages back."""
+        if not space.can_shrink(self._db) and space.size(self._db) <= space.SMALL:
+            with suppress(sqlite3.OperationalError):  # no room for it: at another start
+                space.rebuild(self._db)
+
+    def give_back(self, pages: int, keep: float) -> bool:
+        excess = space.excess(self._db, keep)
+        if excess > 0:
+            space.shrink(self._db, min(pages, excess))
+        return excess > pages
 
     def rollback(self) -> None:
         self._discard()
@@ -240,8 +252,11 @@ class Sqlite:
             self._refuse_foreign(connection)
             migrations.refuse_incompatible(connection, str(self.path))
             # A file that is refused above stays unchanged.
+            if not migrations.version(connection):
+                connection.read(space.INCREMENTAL)  # before the journal mode, which writes the first page
             connection.read("PRAGMA journal_mode = WAL")
             migrations.migrate(connection, dialect="sqlite", applied=self._applied)
+            connection.switch_if_small()
             connection.read("PRAGMA wal_checkpoint(TRUNCATE)")
             self.schema = migrations.schema(connection)
             self.generation = migrations.generation(connection)

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from roost.errors import Invalid, Unavailable
-from roost.stores import migrations
+from roost.stores import migrations, space
 from roost.stores.sqlite import LockFile, SqliteConnection, claim
 
 Report = Callable[[int], object]
@@ -81,6 +81,8 @@ def _copy(source: Path, copy: Path, report: Report) -> None:
                 report(copy.stat().st_size)
 
         database.set_progress_handler(progress, OPERATIONS)
+        if not space.can_shrink(database):
+            database.execute(space.INCREMENTAL)  # the mode of the copy; the source stays as it is
         database.execute("VACUUM INTO ?", (str(copy),))
     with closing(_connect(copy)) as database:
         answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]

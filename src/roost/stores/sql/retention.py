@@ -160,20 +160,33 @@ def remove(tx: Tx, kind: str, before: float, keys: Sequence[Sequence[str]]) -> i
         return attachments.remove(tx, [key[0] for key in keys])
     if kind == "meeting_logs":
         return sum(registry.compact(tx, participant, meeting_id) for participant, meeting_id in keys)
-    k = _KINDS[kind]
-    condition = " AND ".join(f"{name} = :{part}" for part, name in zip(_PARTS, k.key, strict=False))
-    count = 0
-    for key in keys:
-        if kind == "meetings":
-            registry.compact(tx, *key)
-        params = _typed(k, dict(zip(_PARTS, key, strict=False)))
-        count += len(
-            tx.write(
-                f"DELETE FROM {k.table} WHERE {condition} AND {k.over} RETURNING {k.key[0]}",
-                {**params, **_times(before)},
-            )
-        )
-    return count
+    if kind == "meetings":
+        for participant, meeting_id in keys:
+            registry.compact(tx, participant, meeting_id)
+    return _delete(tx, _KINDS[kind], before, keys)
+
+
+def _delete(tx: Tx, k: _Kind, before: float, keys: Sequence[Sequence[str]]) -> int:
+    """Delete what is over from the first of these keys to the last.
+
+    There are two statements, since each one, and each row of a result, releases the interpreter lock.
+    """
+    names = ", ".join(k.key)
+    params: dict[str, str | float] = {**_times(before)}
+    bounds = [k.over]
+    for sign, end, key in ((">=", "from", keys[0]), ("<=", "to", keys[-1])):
+        ids = _typed(k, dict(zip(_PARTS, key, strict=False)))
+        params |= {f"{name}_{end}": value for name, value in ids.items()}
+        bounds.append(f"({names}) {sign} ({', '.join(f':{name}_{end}' for name in ids)})")
+    where = f"FROM {k.table} WHERE {' AND '.join(bounds)}"
+    [[count]] = tx.read(f"SELECT count(*) {where}", params)
+    tx.write(f"DELETE {where}", params)
+    return int(count)
+
+
+def give_back(tx: Tx, pages: int, keep: float) -> bool:
+    """Give free pages back to the file system, as `Tx.give_back` does."""
+    return tx.give_back(pages, keep)
 
 
 def _remove_talk(tx: Tx, talk_id: str, before: float) -> int:

@@ -24,10 +24,13 @@ from roost.hosts.threads import ThreadHost
 from roost.ports import Row
 from roost.ports.servers import ServerConfig
 from roost.settings import Settings
+from roost.stores import space
 from roost.stores.wal import ALARM
 from roost.wiring import data_folder, tool_servers
 
 MEGABYTE = 1024 * 1024
+UNUSED = 64 * MEGABYTE
+"""Free bytes in a store that are worth a rebuild."""
 AGENTS = "SELECT agent_id, config FROM agents ORDER BY agent_id"
 LETTERS = "SELECT count(*) FROM dead_letters"
 ACCOUNTS = "SELECT count(*) FROM accounts"
@@ -109,6 +112,7 @@ def _file(settings: Settings, path: Path, registry: ProfileRegistry | None) -> I
             made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'agents'").fetchone()
             agents, letters = [database.execute(sql).fetchall() if made else [] for sql in (AGENTS, LETTERS)]
             has_table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'accounts'").fetchone()
+            unused = 0 if space.can_shrink(database) else space.free(database)
             [(accounts,)] = database.execute(ACCOUNTS).fetchall() if has_table else [(0,)]
         journal = path.with_name(f"{path.name}-wal")
         if journal.exists() and (size := journal.stat().st_size) >= ALARM:
@@ -122,6 +126,9 @@ def _file(settings: Settings, path: Path, registry: ProfileRegistry | None) -> I
         yield Finding("store", "problem", f"{path} is damaged: {answer}", "restore it from a backup")
         return
     yield Finding("store", "ok", f"{path} can be read")
+    if unused >= UNUSED:
+        text = f"{path} has {unused // 10**6:,} MB that it cannot give back: an older Roost has created it"
+        yield Finding("space", "warn", text, "stop Roost, run `roost backup FILE`, then `roost restore FILE --yes`")
     yield _sign_in(settings, accounts)
     yield from _agents(agents, registry)
     yield from _letters(letters)
