@@ -18,5 +18,5 @@ PLURALS = {name: label if label in UNCOUNTED else f"{label}s" for name, label in
 
 
 def label(kind: str) -> str:
-    """Return the label of a kind; a newer program may store others."""
+    """Return the label; a newer program may store other kinds."""
     return LABELS.get(kind, kind.capitalize())
