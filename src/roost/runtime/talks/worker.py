@@ -19,6 +19,8 @@ from roost.runtime.turns.services import TurnServices
 
 log = logging.getLogger("roost.worker")
 
+WAKING = 0.001
+"""Seconds in which a loop that was called is about to run; if it takes longer, it is busy or blocked."""
 RESTART = 0.5
 """Seconds after which a lane is restarted that failed unexpectedly."""
 
@@ -137,7 +139,8 @@ class Worker(TalkLanes):
     ) -> None:
         super().__init__(services, talks, name, release)
         self._inbound: deque[Callable[[], None]] = deque()
-        self._drain_scheduled = False
+        self._called_at: float | None = None
+        """Time of the call that drains the inbound deliveries, until it runs."""
         self._close: asyncio.Event | None = None
         self.loop: Loop = services.context.host.start_loop(name, self._main, lambda _, error: ended(self, error))
 
@@ -147,14 +150,19 @@ class Worker(TalkLanes):
 
     def post(self, callback: Callable[[], None]) -> None:
         self._inbound.append(callback)
-        if not self._drain_scheduled:
-            self._drain_scheduled = True
+        if self._called_at is None:
+            self._called_at = self._context.host.clock.monotonic()
             self.loop.call(self._drain_inbound)
 
     @property
     def load(self) -> int:
         """Return the number of lanes and of deliveries that are not processed yet."""
         return len(self.lanes) + len(self._inbound)
+
+    def is_waking(self, now: float) -> bool:
+        """Return True if its loop was called just now: one more delivery needs no wake-up."""
+        called_at = self._called_at
+        return called_at is not None and now - called_at < WAKING
 
     async def _main(self, loop: Loop) -> None:
         self.loop = loop
@@ -165,7 +173,7 @@ class Worker(TalkLanes):
         await self._drain()
 
     def _drain_inbound(self) -> None:
-        self._drain_scheduled = False
+        self._called_at = None
         inbound = self._inbound
         while inbound:
             callback = inbound.popleft()
