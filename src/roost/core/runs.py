@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from roost.core.brain_data.brain_context import ContextWrite
@@ -64,7 +64,7 @@ OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AnswerEnd:
     """End of an answer in a talk."""
 

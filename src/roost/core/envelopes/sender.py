@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from roost.core.values.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SenderContext:
     """`user_id` is the owner of what is sent, `address` the user or the agent that sends it."""
 

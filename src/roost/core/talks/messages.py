@@ -9,6 +9,7 @@ from enum import StrEnum
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.side_channels import Notes
 from roost.core.values import checks
+from roost.core.values.records import record
 from roost.errors import Invalid, StaleCursor
 
 PAGE = 200
@@ -84,7 +85,7 @@ class CursorText(str):
     log: TalkLog
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TalkLog:
     """Log that a cursor belongs to: a talk in one generation of the store (see `Store.generation`)."""
 
@@ -97,7 +98,7 @@ class TalkLog:
         return f"{self.talk_id[-4:]}-{self.generation}" if self.generation else self.talk_id[-4:]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cursor:
     """Position of a reader: all changes up to `revision`, `offset` characters of message `seq`, `noted` of its notes.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.envelopes.envelope import Envelope
 from roost.core.talks.messages import Message
 from roost.core.talks.talk import Talk
+from roost.core.values.records import record
 
 
 class StopReason(StrEnum):
@@ -27,7 +27,7 @@ REPEATED = frozenset({StopReason.DRAIN, StopReason.LOST, StopReason.WAIT})
 """Reasons after which the same turn runs again."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stop:
     """Times of the three stages of a stop."""
 
@@ -40,7 +40,7 @@ class Stop:
 # --- results of store operations -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Posted:
     """Result of adding a message. `repeated`: it existed already, and nothing has changed."""
 
@@ -60,7 +60,7 @@ class Posted:
     """Node of the cluster that the talk belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Opened:
     """Result of opening the message that a run writes."""
 
@@ -68,7 +68,7 @@ class Opened:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TalkUpdate:
     """A talk after the end of a run or of one of its messages.
 
@@ -87,7 +87,7 @@ class TalkUpdate:
     """The run is suspended, and so are all later messages."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Claimed:
     """Result of taking over a lane from its previous owner."""
 
@@ -97,7 +97,7 @@ class Claimed:
     message: Message | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Halted:
     """Result of stopping a talk: its lane is empty, and its last run may not write any more."""
 
@@ -111,7 +111,7 @@ class Halted:
     """Node of the cluster that the talk belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loaded:
     """Snapshot of a talk from the store, with its newest messages and their revisions."""
 

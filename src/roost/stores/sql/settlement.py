@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from roost.core.envelopes.envelope import Envelope, Kind
@@ -94,13 +93,13 @@ def settle(
 
 def _settle_talks(tx: Tx, closings: tuple[Closing, ...]) -> list[Settled]:
     ended = talk_runs.end(tx, closings, _without_agent(tx, closings))
-    runs = [(replace(c, ended=run.ended), run) for c, run in zip(closings, ended, strict=True)]
+    runs = list(zip(closings, ended, strict=True))
     kept = [(c, run) for c, run in runs if not run.update.gone]
     brain_context.write(tx, (c.brain_context for c, _ in kept if c.brain_context is not None))
     for c, run in kept:
         seq = run.seq or max(envelope.seq for envelope in c.envelopes)
         talk_values.keep(tx, c, seq, superseded=run.update.superseded)
-    record(tx, [(c, run.outcome, run.seq) for c, run in runs if run.outcome is not None])
+    record(tx, [(c, run.outcome, run.seq, run.ended) for c, run in runs if run.outcome is not None])
     in_lock_order = sorted(range(len(runs)), key=lambda number: runs[number][0].envelope.address)
     settled = {number: _apply_effects(tx, *runs[number]) for number in in_lock_order}
     return [settled[number] for number in range(len(runs))]
@@ -123,19 +122,19 @@ def _apply_effects(tx: Tx, c: Closing, run: talk_runs.EndedRun) -> Settled:
     if update.superseded:
         return Settled(False, talk=update)
     if agent and c.state is not None:
-        agent_state.add(tx, agent, c.state_before, c.state, c.ended)
+        agent_state.add(tx, agent, c.state_before, c.state, run.ended)
     if c.changes:
         append(tx, [(agent, change) for change in c.changes])
-    posted = post_all(tx, c.sent, c.ended) if c.sent else ()
-    return Settled(True, posted + _fall_asleep(tx, c), talk=update)
+    posted = post_all(tx, c.sent, run.ended) if c.sent else ()
+    return Settled(True, posted + _fall_asleep(tx, c, run.ended), talk=update)
 
 
-def _fall_asleep(tx: Tx, c: Closing) -> tuple[Envelope, ...]:
+def _fall_asleep(tx: Tx, c: Closing, now: float) -> tuple[Envelope, ...]:
     """Put the agent to sleep if the turn asked for it; return the events that are delivered to it."""
     if c.sleep is None:
         return ()
     handled = [e.envelope_id for e in c.envelopes]
-    return window.fall_asleep(tx, c.envelope.address, c.sleep, c.run_id, handled, c.published, c.ended)
+    return window.fall_asleep(tx, c.envelope.address, c.sleep, c.run_id, handled, c.published, now)
 
 
 def _settle_agents(
@@ -157,7 +156,7 @@ def _settle_agents(
     for c in eventful:
         if _is_plain(c):
             add_usage(tx, c.run_id, c.profile, c.usage, c.ended)
-    record(tx, [(c, c.outcome, None) for c in eventful if c.run_id and not _is_plain(c)])
+    record(tx, [(c, c.outcome, None, c.ended) for c in eventful if c.run_id and not _is_plain(c)])
     changes = _valid_changes(tx, notes)
     append(tx, sorted([*_changes_of(eventful), *changes], key=_by_id))
     _update_agents(tx, eventful, errors, changes)
@@ -191,7 +190,7 @@ def _record_stopped(tx: Tx, stopped: list[Closing]) -> None:
     keys = sorted({c.envelope.address for c in stopped})
     created = {row[0]: row[1] for row in bulk.read(tx, "SELECT address, created FROM agents WHERE address IN", keys)}
     existing = [c for c in stopped if c.started >= created.get(c.envelope.address, NEVER)]
-    record(tx, [(c, RunOutcome.STOPPED, None) for c in existing])
+    record(tx, [(c, RunOutcome.STOPPED, None, c.ended) for c in existing])
     bulk.with_batch(
         tx,
         "UPDATE tasks SET attempts = batch.attempts, started = COALESCE(tasks.started, batch.started) FROM batch"
@@ -319,7 +318,7 @@ def _settled(
     posted += late
     if _is_plain(c) and c.sleep is None:
         return Settled(True, posted, answered=answered) if posted or answered is not None else _ACCEPTED
-    posted += _fall_asleep(tx, c)
+    posted += _fall_asleep(tx, c, c.ended)
     if c.envelope.kind is Kind.MAIL and c.verdict is Verdict.DONE:
         processed = {"mail": c.envelope.body, "now": c.ended}
         tx.write("UPDATE mail SET processed = :now WHERE mail_id = :mail", processed)

@@ -21,12 +21,12 @@ _COLUMNS = bulk.columns(
 )
 
 
-def record(tx: Tx, runs: Sequence[tuple[Closing, RunOutcome, int | None]]) -> None:
-    """Record runs and their usage, each once, with the outcome and the number of the answer in a talk."""
-    for c, _, _ in runs:
-        add_usage(tx, c.run_id, c.profile, c.usage, c.ended)
-    for c, outcome, seq in runs:  # after all usage: reading `runs` would write the deferred rows one by one
-        _add(tx, c, outcome, seq, of_key(c.envelope.address).user_id if c.answer is None else c.answer.owner)
+def record(tx: Tx, runs: Sequence[tuple[Closing, RunOutcome, int | None, float]]) -> None:
+    """Record runs and their usage, each once: outcome, number of the answer in a talk, and time of the end."""
+    for c, _, _, ended in runs:
+        add_usage(tx, c.run_id, c.profile, c.usage, ended)
+    for c, outcome, seq, ended in runs:  # after all usage: reading `runs` would write the deferred rows one by one
+        _add(tx, c, outcome, seq, ended, of_key(c.envelope.address).user_id if c.answer is None else c.answer.owner)
 
 
 def record_lost(tx: Tx, run_id: str, talk_id: str, seq: int, started: float, ended: float) -> None:
@@ -46,7 +46,7 @@ def record_lost(tx: Tx, run_id: str, talk_id: str, seq: int, started: float, end
     )
 
 
-def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None, user_id: str | None) -> None:
+def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None, ended: float, user_id: str | None) -> None:
     e, usage, answer = c.envelope, c.usage, c.answer
     stop = answer.stop if answer is not None else None
     tx.later(
@@ -60,7 +60,7 @@ def _add(tx: Tx, c: Closing, outcome: RunOutcome, seq: int | None, user_id: str 
             max(one.attempts for one in c.envelopes) if c.others else e.attempts,
             c.started,
             None if answer is None else answer.first_chunk,
-            c.ended,
+            ended,
             c.fault,
             stop and stop.requested,
             stop and stop.acknowledged,

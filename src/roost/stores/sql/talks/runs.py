@@ -6,7 +6,7 @@ Each statement that writes for a run checks the talk's epoch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from roost.core.envelopes.envelope import Envelope, EnvelopeStatus, message_envelope
 from roost.core.failures.suspicion import Suspicion
@@ -14,6 +14,7 @@ from roost.core.runs import FINAL, AnswerEnd, Closing, RunOutcome, Verdict
 from roost.core.talks import side_channels
 from roost.core.talks.messages import Message, Sender, Status, at
 from roost.core.talks.runs import Claimed, Halted, TalkUpdate
+from roost.core.values.records import record
 from roost.ports import Row, Tx
 from roost.stores import bulk, locking
 from roost.stores.sql.tables import owners, parked
@@ -37,7 +38,7 @@ _CLAIM = owners.TakingUpdate.made(
 _BATCH = {"talk": "TEXT", "claimed_epoch": "BIGINT", "new_state": "TEXT", "envelope": "TEXT"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EndedRun:
     """Run of a talk that has ended in the store; `outcome`: for its record, None if the talk is gone."""
 
