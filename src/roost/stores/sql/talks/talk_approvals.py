@@ -65,5 +65,5 @@ def _talk_approval(row: Row, open_seq: int, answers: dict[str, int]) -> TalkAppr
     if is_current:
         seq = open_seq or None
     else:
-        seq = answers.get(envelope_id) or answers.get(approval.run_id) or asked_at or None
+        seq = answers.get(envelope_id) or answers.get(approval.run_id or "") or asked_at or None
     return TalkApproval(approval, seq, bool(is_pending))
