@@ -27,6 +27,7 @@ from bench import (
     protocols,
     shared_talks,
     startup,
+    streams,
     talks,
 )
 from bench.figures import BENCHES, LONG, Figure, progress
@@ -42,6 +43,7 @@ MODULES = (
     cluster_failures,
     meetings,
     protocols,
+    streams,
     shared_talks,
     completions,
     startup,

@@ -14,6 +14,7 @@ import roost
 from bench.api_client import ApiClient
 from bench.figures import Figure, percentile
 from bench.startup import Server
+from bench.stream_readers import Streamed, StreamLoad, streamed
 from bench.subscribers import Load, Measured, subscribed
 
 SUBSCRIBERS, HELD = 1_000, 5_000
@@ -89,6 +90,15 @@ class SubscribedServer:
                 client.post(f"/api/v1/talks/{talk}/messages", {"content": f"{rate} {seconds} {width}"})
             measured = running.result()
             self.cpu, self.grown_mib = self._cpu() - before, (self._kib() - memory) / 1024
+        return measured
+
+    def streamed(self, count: int, message: str, arrivals: float) -> Streamed:
+        """Return what the clients of this number of talks measure, each of which sends this message."""
+        talks = [self._talk() for _ in range(count)]
+        load = StreamLoad(self._server.url, self._headers, talks, message, arrivals)
+        before = self._cpu()
+        measured = streamed(load)
+        self.cpu = self._cpu() - before
         return measured
 
     def kib_each(self, kind: str, count: int) -> float:
