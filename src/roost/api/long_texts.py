@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from roost.core.talks import side_channels
 from roost.core.talks.messages import Change, Cursor, CursorText, Status, TalkLog
-from roost.protocol.talks import ChangeEvent
+from roost.protocol.talks import event_json
 
 MOST = 64 * 1024
 """Characters of text in one event."""
 
 
-def events(change: Change, before: str | None) -> Iterator[ChangeEvent]:
+def events(change: Change, before: str | None) -> Iterator[tuple[str, str]]:
     """Yield a change as one event, or as several if its text is long; `before` is the cursor before this change.
 
-    All but the last one say that the message is being written. A cursor has a place in one text only: if it has one in
-    another text, the change is not split.
+    An event is a cursor and JSON. All but the last one say that the message is being written. A cursor has a place in
+    one text only: if it has one in another text, the change is not split.
     """
-    whole = ChangeEvent.of(change)
-    read, text, reset = 0, whole.text, whole.reset
-    if len(text) > MOST and (start := _start(change, before)).seq in (0, change.message.seq):
-        head = whole.message.model_copy(update={"status": Status.STREAMING, "error": None})
+    message, text, reset = change.message, change.text, change.reset
+    offset = len(message.content) - len(text)
+    noted = side_channels.length(message.notes) - side_channels.length(change.notes)
+    read = 0
+    if len(text) > MOST and (start := _start(change, before)).seq in (0, message.seq):
+        head = replace(message, status=Status.STREAMING, error=None)
         for end in range(MOST, len(text), MOST):
-            place = replace(start, seq=head.seq, offset=whole.offset + end, noted=whole.noted)
-            yield ChangeEvent(
-                message=head,
-                text=text[read:end],
-                offset=whole.offset + read,
-                cursor=place.encode(_log(change)),
-                reset=reset,
-                noted=whole.noted,
-            )
+            place = replace(start, seq=head.seq, offset=offset + end, noted=noted)
+            yield place.encode(_log(change)), event_json(head, text[read:end], offset + read, reset, (), noted)
             read, reset = end, False
-    yield whole.model_copy(update={"text": text[read:], "offset": whole.offset + read, "reset": reset})
+    yield change.cursor, event_json(message, text[read:], offset + read, reset, change.notes, noted)
 
 
 def _start(change: Change, before: str | None) -> Cursor:

@@ -165,8 +165,8 @@ def _is_answer(change: Change) -> bool:
 
 def _of_changes(changes: Iterable[Change], after: str | None) -> Iterator[SubscriptionEvent]:
     for change in changes:
-        for event in long_texts.events(change, after):
-            yield SubscriptionEvent(event.cursor, event.model_dump_json(exclude={"cursor"}))
+        for cursor, content in long_texts.events(change, after):
+            yield SubscriptionEvent(cursor, content)
         after = change.cursor
 
 

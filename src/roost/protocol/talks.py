@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
+from json.encoder import encode_basestring as quoted
 from typing import Self
 
 from roost.core.monitoring.health import Health
 from roost.core.talks import side_channels as notes
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Change, Message, Sender, Status
-from roost.core.talks.side_channels import Note
+from roost.core.talks.side_channels import Note, Notes
 from roost.ports import Profile
 from roost.protocol.values import Wire, made, wired
 
@@ -51,22 +53,6 @@ class ChangeEvent(Wire):
     notes: tuple[NoteReply, ...] = ()
     noted: int = 0
 
-    @classmethod
-    def of(cls, change: Change) -> Self:
-        head = MessageHead.model_validate(change.message, from_attributes=True)
-        offset = len(change.message.content) - len(change.text)
-        noted = notes.length(change.message.notes) - notes.length(change.notes)
-        said = tuple(NoteReply(channel=note.channel, text=note.text) for note in change.notes)
-        return cls(
-            message=head,
-            text=change.text,
-            offset=offset,
-            cursor=change.cursor,
-            reset=change.reset,
-            notes=said,
-            noted=noted,
-        )
-
     def change(self, before: Message | None) -> Change:
         """Return the change for a reader that knows `before` of this message."""
         new = tuple(reply.note() for reply in self.notes)
@@ -76,6 +62,36 @@ class ChangeEvent(Wire):
         head = dict(self.message) | {"attachments": made(self.message.attachments, "")}
         message = Message(content=content, notes=said, **head)
         return Change(message, self.text, self.cursor, self.reset, new)
+
+
+def event_json(message: Message, text: str, offset: int, reset: bool, said: Notes, noted: int) -> str:
+    """Return a `ChangeEvent` as JSON, without its cursor.
+
+    A stream sends one for each chunk. Formatting it here takes 2 µs; making and dumping the model took 25.
+    """
+    head = _head_json(
+        message.seq, message.sender, message.status, message.created, message.error, message.run_id, message.attachments
+    )
+    told = ",".join(f'{{"channel":{quoted(note.channel)},"text":{quoted(note.text)}}}' for note in said)
+    return (
+        f'{{"message":{head},"text":{quoted(text)},"offset":{offset},"reset":{"true" if reset else "false"},'
+        f'"notes":[{told}],"noted":{noted}}}'
+    )
+
+
+@lru_cache(maxsize=1024)
+def _head_json(
+    seq: int,
+    sender: str,
+    status: Status,
+    created: datetime,
+    error: str | None,
+    run_id: str | None,
+    attachments: tuple[Attachment, ...],
+) -> str:
+    """Return the head of a message as JSON. It is the same for all chunks of a text."""
+    message = Message(seq, sender, "", status, created, error, run_id, attachments=attachments)
+    return MessageHead.model_validate(message, from_attributes=True).model_dump_json()
 
 
 class ProfileReply(Wire):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from roost.api.endpoints import Caller
@@ -62,7 +61,7 @@ def _encoded(found: SubscriptionEvent, kind: str) -> bytes:
 
 def _change(found: SubscriptionEvent, kind: str) -> bytes:
     """Return the event of a talk, which repeats its cursor in the data."""
-    return event(kind, f'{found.content[:-1]},"cursor":{json.dumps(found.cursor)}}}', found.cursor)
+    return event(kind, f'{found.content[:-1]},"cursor":"{found.cursor}"}}', found.cursor)
 
 
 async def _sent(found: AsyncIterator[SubscriptionEvent], form: EventForm, kind: str) -> AsyncIterator[bytes]:
