@@ -89,7 +89,16 @@ async def _left(request: Request) -> None:
         pass
 
 
-User = Annotated[str, Depends(user_of)]
-SignedIn = Annotated[str, Depends(signed_in)]
-TalkReader = Annotated[str, Depends(user_with("talks:read"))]
-TalkWriter = Annotated[str, Depends(user_with("talks:write"))]
+def _on_loop(found: Callable[[Request], str]) -> Callable[[Request], Coroutine[Any, Any, str]]:
+    """Return a dependency that is called on the loop: FastAPI calls plain functions on threads, which takes longer."""
+
+    async def dependency(request: Request) -> str:
+        return found(request)
+
+    return dependency
+
+
+User = Annotated[str, Depends(_on_loop(user_of))]
+SignedIn = Annotated[str, Depends(_on_loop(signed_in))]
+TalkReader = Annotated[str, Depends(_on_loop(user_with("talks:read")))]
+TalkWriter = Annotated[str, Depends(_on_loop(user_with("talks:write")))]

@@ -65,7 +65,7 @@ def _namespaces() -> APIRouter:
     return router
 
 
-def _cursor(
+async def _cursor(  # on the loop: FastAPI calls plain functions on threads, which takes longer
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Cursor of the last event.")] = None,
     after: Annotated[str | None, Query(description="A cursor; Last-Event-ID takes precedence.")] = None,
 ) -> str | None:
